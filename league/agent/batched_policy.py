@@ -10,11 +10,10 @@ model.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,16 +27,15 @@ from league.agent.heads import MaskedChoice, choose
 from league.errors import DataCorrupt, InvalidInput
 from league.games.base import CHOICE, KEYS
 
-log = logging.getLogger(__name__)
-
 LIVE = "live"
 """The digest of the network given to `set_live`, whose weights are read at every act."""
 SMALLEST = 4
-_MIB = 1 << 20
 
 Loader = Callable[[str], PlayingNetwork]
 _Class = tuple[NetworkConfig, int]
 """Architecture and rows of each model."""
+_Frozen = tuple[NetworkConfig, Tensor]
+"""Architecture of one network, and its weights in one vector."""
 
 
 @dataclass
@@ -64,7 +62,7 @@ class BatchedPolicy:
             seats draw at every act, so a seat's draws do not depend on the others.
         action_size, action_kind: A and the kind of actions, of every network that is seated.
         max_bytes: of frozen weights in memory, copies in stacks included. The least recently used
-            go first; those that are seated stay, with a warning when they alone take more.
+            go first; those that are seated stay.
         device: where to compute; the live network must be there too.
 
     Attributes:
@@ -84,7 +82,7 @@ class BatchedPolicy:
     ) -> None:
         self.num_seats, self.device = num_seats, torch.device(device)
         self._load, self._max_bytes = load, max_bytes
-        self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
+        self._held: OrderedDict[str, _Frozen] = OrderedDict()
         self._live: PlayingNetwork | None = None
         self._digests = [""] * num_seats
         self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
@@ -92,8 +90,10 @@ class BatchedPolicy:
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
-        self._generator = torch.Generator().manual_seed(_stream(seed))
-        self._warned = False
+        # Another stream than a learner of the same seed draws from: with the same weights it would
+        # make the same choices, and in rock-paper-scissors every match would be a tie.
+        stream = np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0]
+        self._generator = torch.Generator().manual_seed(int(stream >> 1))
         self.logits_SA: Tensor | None = None
 
     @property
@@ -102,14 +102,9 @@ class BatchedPolicy:
         return self._live is not None
 
     @property
-    def resident(self) -> int:
-        """Frozen networks in memory."""
-        return len(self._held)
-
-    @property
     def resident_bytes(self) -> int:
         """Size of their weights, and of the copies in stacks."""
-        held = sum(frozen.weights_P.nbytes for frozen in self._held.values())
+        held = sum(weights_P.nbytes for _, weights_P in self._held.values())
         return held + sum(stack.size_bytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
@@ -126,8 +121,7 @@ class BatchedPolicy:
         Raises:
             InvalidInput: no live network is set, or the network's actions are others.
         """
-        player = self._checked_live() if digest == LIVE else self._frozen(digest)
-        config = player.config
+        config = self._checked_live().config if digest == LIVE else self._frozen(digest)[0]
         self._add_architecture(config)
         self._write_back()
         for part in self._states[config]:
@@ -236,7 +230,7 @@ class BatchedPolicy:
                 *(torch.zeros(part.shape, dtype=part.dtype, device=self.device) for part in empty)
             )
 
-    def _frozen(self, digest: str) -> FrozenWeights:
+    def _frozen(self, digest: str) -> _Frozen:
         """A snapshot's weights, loaded when they are not held; passes the loader's errors on."""
         if digest not in self._held:
             network = self._load(digest)
@@ -245,12 +239,12 @@ class BatchedPolicy:
                 parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
                 for parameter in network.parameters()
             ]
-            self._held[digest] = FrozenWeights(network.config, torch.cat(parts).to(self.device))
+            self._held[digest] = network.config, torch.cat(parts).to(self.device)
         self._held.move_to_end(digest)
         return self._held[digest]
 
     def _weights(self, digest: str) -> Tensor:
-        return self._frozen(digest).weights_P
+        return self._frozen(digest)[1]
 
     def _plan(self) -> list[_Batch]:
         """Groups the seats and updates the stacks; called when the seating has changed."""
@@ -264,7 +258,7 @@ class BatchedPolicy:
         classes: dict[_Class, list[str]] = {}
         for digest, seats in groups.items():
             size = max(SMALLEST, 1 << (len(seats) - 1).bit_length())
-            classes.setdefault((self._frozen(digest).config, size), []).append(digest)
+            classes.setdefault((self._frozen(digest)[0], size), []).append(digest)
         self._stacks = {
             kind: self._stacks.get(kind) or NetworkStack(kind[0], self.device) for kind in classes
         }
@@ -279,29 +273,15 @@ class BatchedPolicy:
         if self._live is not None:
             played.add(self._live.config)
         self._states = {config: state for config, state in self._states.items() if config in played}
-        over = self._trim()
-        if over > 0 and not self._warned:
-            self._warned = True
-            log.warning(
-                "the %d snapshots that play at once take %d MiB, more than the %d MiB for "
-                "opponents' weights: they stay, and no other is kept",
-                len(groups),
-                round(self.resident_bytes / _MIB),
-                round((self.resident_bytes - over) / _MIB),
-            )
+        self._trim()
         return batches
 
-    def _trim(self) -> int:
-        """Drops the least recently used weights, but none that play, until the rest fits.
-
-        Returns:
-            The bytes that are still over the bound.
-        """
+    def _trim(self) -> None:
+        """Drops the least recently used weights, but none that play, until the rest fits."""
         over = self.resident_bytes - self._max_bytes
         for digest in [digest for digest in self._held if digest not in self._digests]:
             if over > 0:
-                over -= self._held.pop(digest).weights_P.nbytes
-        return over
+                over -= self._held.pop(digest)[1].nbytes
 
     def _regroup(self) -> None:
         """Lets the next act group the seats again."""
@@ -347,23 +327,6 @@ class BatchedPolicy:
             drawn = torch.where(self._greedy_S1, logits_SA > 0, uniform < torch.sigmoid(logits_SA))
         actions: NDArray[np.uint8] = drawn.to(torch.uint8).numpy()
         return actions
-
-
-def _stream(seed: int) -> int:
-    """A generator's seed that differs from all that others derive from the same number.
-
-    A learner with the same weights and the same random numbers as its opponent would make the same
-    choices: in rock-paper-scissors every match would be a tie, and nothing would be learnt.
-    """
-    sequence = np.random.SeedSequence(seed, spawn_key=(0xC20D,))
-    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
-
-
-class FrozenWeights(NamedTuple):
-    """One network's sizes and its weights in one vector."""
-
-    config: NetworkConfig
-    weights_P: Tensor
 
 
 class NetworkStack:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -82,9 +82,9 @@ class NetworkConfig:
         ConfigError: a size can't be used.
     """
 
-    LIMITS: ClassVar[Mapping[str, tuple[int, int]]] = {}
-    """Least and most of the sizes that an architecture adds."""
-    KINDS: ClassVar[Mapping[str, Collection[str]]] = {}
+    MOST: ClassVar[Mapping[str, int]] = {"layers": 64, "span": 256, "sequence_length": 4096}
+    """Of numbers that may not be 65,536."""
+    KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The words that it knows, by field."""
 
     observation_size: int
@@ -92,57 +92,39 @@ class NetworkConfig:
     action_kind: str = KEYS
 
     def __post_init__(self) -> None:
-        limits = {"observation_size": (1, 1 << 16), "action_size": (1, 1 << 12), **self.LIMITS}
-        for name, (least, most) in limits.items():
-            if not least <= getattr(self, name) <= most:
+        for name, value in dataclasses.asdict(self).items():
+            most = self.MOST.get(name, 1 << 16)
+            sizes = value if isinstance(value, tuple) else (value,) if type(value) is int else ()
+            if len(sizes) > 16 or not all(1 <= size <= most for size in sizes):
                 raise ConfigError(
-                    f"network {name} = {getattr(self, name)} can't be used: it must be {least} to "
-                    f"{most}"
+                    f"network {name} = {value} can't be used: it must be 1 to {most}, and a list "
+                    "may have 16 such numbers"
                 )
-        for name, known in {"action_kind": (KEYS, CHOICE), **self.KINDS}.items():
-            if getattr(self, name) not in known:
+            if name in self.KINDS and value not in self.KINDS[name]:
                 raise ConfigError(
-                    f"network {name} = {getattr(self, name)!r} is unknown: {', '.join(known)} are "
+                    f"network {name} = {value!r} is unknown: {', '.join(self.KINDS[name])} are "
                     "known"
-                )
-        for field in dataclasses.fields(self):
-            widths = getattr(self, field.name)
-            if isinstance(widths, tuple) and not (
-                len(widths) <= 16 and all(1 <= width <= 1 << 15 for width in widths)
-            ):
-                raise ConfigError(
-                    f"network {field.name} = {widths} can't be used: up to 16 of 1 to 32768 can"
                 )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a card."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in dataclasses.asdict(self).items()
-        }
+        return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The reverse of `to_dict`; raises `DataCorrupt`."""
+        """The reverse of `to_dict`, also of its JSON; raises `DataCorrupt`."""
         try:
-            given = {f.name: _PLAIN[str(f.type)](values[f.name]) for f in dataclasses.fields(cls)}
-            if set(values) - set(given):
-                raise ValueError(f"unknown {sorted(set(values) - set(given))}")
-            return cls(**given)
-        except (KeyError, TypeError, ValueError, ConfigError) as error:
+            given = {k: tuple(map(int, v)) if isinstance(v, list) else v for k, v in values.items()}
+            config = cls(**given)
+            for field in dataclasses.fields(cls):
+                kind = type(getattr(config, field.name)).__name__
+                if not str(field.type).startswith(kind):
+                    raise TypeError(f"{field.name} is {kind}, not {field.type}")
+            return config
+        except (TypeError, ValueError, ConfigError) as error:
             raise DataCorrupt(
                 f"a card's network sizes can't be read ({error}): take the snapshot again"
             ) from None
-
-
-_PLAIN: dict[str, Callable[[Any], Any]] = {
-    "int": int,
-    "float": float,
-    "str": str,
-    "bool": bool,
-    "tuple[int, ...]": lambda values: tuple(int(value) for value in values),
-}
-"""How a card's value becomes a field, by the field's annotation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,18 +144,7 @@ class AgentConfig(NetworkConfig):
         history, recurrent: whether the encoder sees earlier entries, the LSTM earlier states.
     """
 
-    LIMITS: ClassVar = {
-        "own_size": (1, 1 << 16),
-        "layers": (1, 64),
-        "width": (1, 8192),
-        "attention_heads": (1, 8192),
-        "feed_forward": (1, 32768),
-        "observation_hidden": (1, 32768),
-        "memory": (1, 8192),
-        "sequence_length": (2, 4096),
-        "span": (2, 256),
-    }
-    KINDS: ClassVar = {"encoder": ("streaming", "window")}
+    KINDS: ClassVar = {**NetworkConfig.KINDS, "encoder": ("streaming", "window")}
 
     own_size: int
     layers: int

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from league.agent.contract import PlayingNetwork
 from league.agent.heads import MaskedChoice
-from league.errors import InvalidInput
-from league.games.base import CHOICE
 from league.games.exact import Histories
 
 
@@ -23,21 +21,12 @@ def answers(
     """`[K, A]`: the policy at each history's last frame, played from its first one with an empty
     memory.
 
-    As the agent plays in matches: sampled at temperature 1 over what is legal, or `greedy`. Raises
-    `InvalidInput` for a network of another game.
+    As the agent plays in matches: sampled at temperature 1 over what is legal, or `greedy`.
     """
-    config = network.config
-    count, frames, width = asked.observations_KTO.shape
-    wanted = (width, asked.legal_KTA.shape[-1], CHOICE)
-    if (config.observation_size, config.action_size, config.action_kind) != wanted:
-        raise InvalidInput(
-            f"a network for {config.observation_size} numbers and {config.action_size} "
-            f"{config.action_kind} actions can't play a game of {wanted[0]} numbers and "
-            f"{wanted[1]} choices"
-        )
+    count, frames, _ = asked.observations_KTO.shape
     device = network.device
     state, nothing = network.initial_state(count), torch.zeros(count, device=device)
-    answers_KA = np.zeros((count, config.action_size))
+    answers_KA = np.zeros((count, network.config.action_size))
     for t in range(frames):
         starts = torch.full((count,), t == 0, device=device)
         observed = torch.from_numpy(asked.observations_KTO[:, t].copy()).to(device)

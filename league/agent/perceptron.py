@@ -44,7 +44,7 @@ class PerceptronConfig(NetworkConfig):
         activation: after every hidden layer, one of `ACTIVATIONS`.
     """
 
-    KINDS: ClassVar = {"activation": ACTIVATIONS}
+    KINDS: ClassVar = {**NetworkConfig.KINDS, "activation": ACTIVATIONS}
 
     policy_widths: tuple[int, ...] = (64, 64)
     value_widths: tuple[int, ...] = (64, 64)

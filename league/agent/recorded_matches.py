@@ -22,6 +22,8 @@ from league.replay.recorder import keys_for_decision
 
 ROWS = 64
 """Matches at once: more cost memory and gain little."""
+SHORTEST, LONGEST = 2, 12
+"""Frames that a mistake lasts."""
 
 
 def paired(
@@ -68,12 +70,39 @@ def play_bouts(
         greedy: whether snapshots take the likeliest action instead.
         pace: frames between decisions of a bout's `pupil`, if it is a bot: it then plays as an
             agent that follows it would (`league.replay.recorder`).
-        disturb: share of the frames in which the pupil does something else (`Disturbance`). Pace
-            and disturbance are for games of keys that report what their bots do.
+        disturb: share of the frames in which the pupil makes a mistake.
+
+    A learner from records alone sees only situations that the recorded player gets into, and is
+    lost after its first mistake. Demonstrations with noise, where the noise is not learnt, cure
+    that (DART, arXiv 1703.09327). A mistake holds what the player itself did at an earlier moment
+    of the match: the right keys at a wrong time, which is the mistake that a clone makes.
+
+    Raises:
+        InvalidInput: pace or disturbance in a game that does not report what its bots do.
     """
     game = recipe.make(min(ROWS, len(bouts)))
     try:
-        yield from _Table(game, recipe, bouts, load, frame_skip, seed, greedy, pace, disturb).play()
+        spec = game.spec
+        if (pace > 1 or disturb) and game.played_N2A() is None:
+            raise InvalidInput(
+                f"{spec.name} does not report what its players do, so mistakes could not be "
+                "marked: leave out --disturb and --pace"
+            )
+        policy = BatchedPolicy(
+            2 * game.num_matches,
+            load,
+            seed=seed,
+            action_size=spec.action_size,
+            action_kind=spec.action_kind,
+        )
+        table = _Table(game, policy, BatchRecorder(game, recipe), pace, disturb, seed)
+        waiting = list(reversed(bouts))
+        while waiting or table.bouts:
+            table.seat(waiting, greedy)
+            actions_N2A = table.decide()
+            for _ in range(max(frame_skip, pace)):
+                table.step(actions_N2A)
+                yield from table.finished()
     finally:
         game.close()
 
@@ -84,88 +113,62 @@ class _Table:
     def __init__(
         self,
         game: BatchedGame,
-        recipe: Recipe,
-        bouts: Sequence[Bout],
-        load: Callable[[str], PlayingNetwork],
-        frame_skip: int,
-        seed: int,
-        greedy: bool,
+        policy: BatchedPolicy,
+        recorder: BatchRecorder,
         pace: int,
         disturb: float,
+        seed: int,
     ) -> None:
-        self._game, self._waiting = game, list(reversed(bouts))
-        self._frame_skip, self._greedy, self._pace = max(frame_skip, pace), greedy, pace
-        self._recorder = BatchRecorder(game, recipe)
-        self._disturbance = Disturbance(game, disturb, seed) if disturb else None
-        spec = game.spec
-        self._batched_policy = BatchedPolicy(
-            2 * game.num_matches,
-            load,
-            seed=seed,
-            action_size=spec.action_size,
-            action_kind=spec.action_kind,
+        self._game, self._policy, self._recorder, self._pace = game, policy, recorder, pace
+        self.bouts: dict[int, Bout] = {}
+        rows = game.num_matches
+        self._bots_N2 = np.full((rows, 2), EXTERNAL, np.int8)
+        # Seats of pupils; those that decide every `pace` frames; frames that a mistake still lasts.
+        self._pupil_N2, self._slow_N2 = np.zeros((2, rows, 2), np.bool_)
+        self._left_N2 = np.zeros((rows, 2), np.int64)
+        # Keys of the last decision, of the last frame, and of the mistake.
+        self._held_N2A, self._last_N2A, self._wrong_N2A = np.zeros(
+            (3, rows, 2, game.spec.action_size), np.uint8
         )
-        self._bouts: dict[int, Bout] = {}
-        self._bots_N2 = np.full((game.num_matches, 2), EXTERNAL, np.int8)
-        # Bots that decide every `pace` frames; keys of the last decision and of the last frame.
-        self._slow_N2 = np.zeros((game.num_matches, 2), np.bool_)
-        self._held_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
-        self._last_N2A = self._held_N2A.copy()
+        # That a mistake begins in a frame without one.
+        self._chance = disturb / ((SHORTEST + LONGEST) / 2 * (1.0 - disturb))
+        self._rng = np.random.default_rng([seed, 2])
+        self._mistakes: dict[int, list[tuple[int, int, int]]] = {}
         game.bots_N2[:] = EXTERNAL
-        game.reset(np.zeros(game.num_matches, np.uint64))
+        game.reset(np.zeros(rows, np.uint64))
 
-    def play(self) -> Iterator[Replay]:
-        while self._waiting or self._bouts:
-            self._begin()
-            actions_N2A = self._decide()
-            if self._pace > 1:
-                ahead_N2A = self._looked_ahead(actions_N2A)
-                actions_N2A = np.where(self._slow_N2[..., None], ahead_N2A, actions_N2A)
-                self._held_N2A = actions_N2A
-            for _ in range(self._frame_skip):
-                self._step(actions_N2A)
-                yield from self._finished()
-
-    def _step(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Plays and notes a frame."""
-        self._game.bots_N2[:] = np.where(self._slow_N2, EXTERNAL, self._bots_N2)
-        if self._disturbance is not None:
-            actions_N2A = self._disturbance.before(actions_N2A)
-        self._game.step(actions_N2A)
-        self._recorder.note(actions_N2A)
-        self._last_N2A = actions_N2A
-        if self._disturbance is not None:
-            self._disturbance.after(actions_N2A)
-
-    def _begin(self) -> None:
+    def seat(self, waiting: list[Bout], greedy: bool) -> None:
         """Seats the next bouts in idle rows."""
         where_N = np.zeros(self._game.num_matches, np.bool_)
         seeds_N = np.zeros(self._game.num_matches, np.uint64)
         for row in range(self._game.num_matches):
-            if row in self._bouts or not self._waiting:
+            if row in self.bouts or not waiting:
                 continue
-            bout = self._bouts[row] = self._waiting.pop()
+            bout = self.bouts[row] = waiting.pop()
             where_N[row], seeds_N[row] = True, bout.seed
             self._bots_N2[row] = bout.bots
-            self._held_N2A[row], self._last_N2A[row] = 0, 0
-            first, second = (seat.name == bout.pupil for seat in bout.seats)
-            self._slow_N2[row] = (
-                (first, second) & (self._bots_N2[row] != EXTERNAL) & (self._pace > 1)
-            )
-            if self._disturbance is not None:
-                self._disturbance.begin(row, (first, second))
+            self._pupil_N2[row] = [seat.name == bout.pupil for seat in bout.seats]
+            self._slow_N2[row] = self._pupil_N2[row] & (self._bots_N2[row] != EXTERNAL)
+            self._left_N2[row], self._held_N2A[row], self._last_N2A[row] = 0, 0, 0
+            self._mistakes[row] = []
             for seat, contender in enumerate(bout.seats):
                 if bout.bots[seat] == EXTERNAL:
-                    self._batched_policy.seat(2 * row + seat, contender.digest, greedy=self._greedy)
+                    self._policy.seat(2 * row + seat, contender.digest, greedy=greedy)
         if where_N.any():
             self._game.reset(seeds_N, where_N)
 
-    def _decide(self) -> NDArray[np.uint8]:
+    def decide(self) -> NDArray[np.uint8]:
+        """Actions of the seats that the game does not play, `[N, 2, A]`."""
         game = self._game
         seats = 2 * game.num_matches
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
-        actions_SA = self._batched_policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
-        return actions_SA.reshape(game.num_matches, 2, -1)
+        actions_SA = self._policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
+        actions_N2A = actions_SA.reshape(game.num_matches, 2, -1)
+        if self._pace > 1:
+            ahead_N2A = self._looked_ahead(actions_N2A)
+            self._held_N2A = np.where(self._slow_N2[..., None], ahead_N2A, actions_N2A)
+            return self._held_N2A
+        return actions_N2A
 
     def _looked_ahead(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Keys that follow what each seat would do in the next `pace` frames, `[N, 2, A]`."""
@@ -183,89 +186,32 @@ class _Table:
         game.load(state)
         return keys_for_decision(np.stack(frames), self._last_N2A, self._held_N2A)
 
-    def _finished(self) -> Iterator[Replay]:
+    def step(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """Plays and records a frame, with the mistakes in it."""
         game = self._game
-        for row in map(int, np.flatnonzero(game.ended_N)):
-            bout = self._bouts.pop(row, None)
+        begins_N2 = self._rng.random(self._left_N2.shape) < self._chance
+        for row, seat in np.argwhere(begins_N2 & self._pupil_N2 & (self._left_N2 == 0)).tolist():
+            if now := int(game.frames_N[row]):
+                keys_2A = self._recorder.played(row, int(self._rng.integers(now)))
+                frames = int(self._rng.integers(SHORTEST, LONGEST + 1))
+                self._wrong_N2A[row, seat], self._left_N2[row, seat] = keys_2A[seat], frames
+                self._mistakes[row].append((seat, now, frames))
+        errs_N2 = self._left_N2 > 0
+        slow_N2 = self._slow_N2 & (self._pace > 1)
+        game.bots_N2[:] = np.where(slow_N2 | errs_N2, EXTERNAL, self._bots_N2)
+        self._last_N2A = np.where(errs_N2[..., None], self._wrong_N2A, actions_N2A)
+        game.step(self._last_N2A)
+        self._recorder.note(self._last_N2A)
+        self._left_N2 = np.maximum(self._left_N2 - 1, 0)
+
+    def finished(self) -> Iterator[Replay]:
+        """The matches that ended in the last frame."""
+        for row in map(int, np.flatnonzero(self._game.ended_N)):
+            bout = self.bouts.pop(row, None)
             if bout is None:
                 continue
+            self._pupil_N2[row] = False
             for seat in (0, 1):
-                self._batched_policy.vacate(2 * row + seat)
-            if row not in game.failures:
-                spans = () if self._disturbance is None else self._disturbance.spans(row)
-                yield self._recorder.finish(row, bout, spans)
-
-
-SHORTEST, LONGEST = 2, 12
-"""Frames that a mistake lasts."""
-_REMEMBERED = 4096
-
-
-class Disturbance:
-    """Puts small mistakes into some seats' play, so that the record shows how a player recovers.
-
-    A learner from records alone sees only situations that the recorded player gets into, and is
-    lost after its first mistake. Demonstrations with noise, where the noise is not learnt, cure
-    that (DART, arXiv 1703.09327). The noise is what the player itself did at another moment: the
-    right keys at a wrong time, which is the mistake that a clone makes.
-
-    Args:
-        game: whose seats it takes over for a few frames at a time.
-        share: of all frames.
-        seed: of the mistakes.
-    """
-
-    def __init__(self, game: BatchedGame, share: float, seed: int) -> None:
-        self._game = game
-        mean = (SHORTEST + LONGEST) / 2
-        # that a mistake begins in a frame without one
-        self._chance = share / (mean * (1.0 - share))
-        self._rng = np.random.default_rng([seed, 2])
-        self._left_N2 = np.zeros((game.num_matches, 2), np.int64)
-        self._on_N2 = np.zeros((game.num_matches, 2), np.bool_)
-        self._keys_N2A = np.zeros((game.num_matches, 2, game.spec.action_size), np.uint8)
-        self._memory_PA = np.zeros((_REMEMBERED, game.spec.action_size), np.uint8)
-        self._remembered = 0
-        self._spans: list[list[tuple[int, int, int]]] = [[] for _ in range(game.num_matches)]
-
-    def begin(self, row: int, seats: tuple[bool, bool]) -> None:
-        """Starts a match in `row`; `seats` says which seats are disturbed.
-
-        Raises:
-            InvalidInput: the game does not report what its players do.
-        """
-        if any(seats) and self._game.played_N2A() is None:
-            raise InvalidInput(
-                f"{self._game.spec.name} does not report what its players do, so mistakes could "
-                "not be marked: leave out --disturb"
-            )
-        self._left_N2[row], self._spans[row] = 0, []
-        self._on_N2[row] = seats
-
-    def spans(self, row: int) -> tuple[tuple[int, int, int], ...]:
-        """What was disturbed in the row's match: (seat, first frame, frames)."""
-        return tuple(self._spans[row])
-
-    def before(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The actions of the next frame with the mistakes in; disturbed bots don't play in it."""
-        game = self._game
-        drawn_N2 = self._rng.random(self._left_N2.shape) < self._chance
-        begins_N2 = drawn_N2 & self._on_N2 & (self._left_N2 == 0)
-        lasts_N2 = self._rng.integers(SHORTEST, LONGEST + 1, self._left_N2.shape)
-        for row, seat in np.argwhere(begins_N2) if self._remembered else ():
-            self._left_N2[row, seat] = lasts_N2[row, seat]
-            place = self._rng.integers(min(self._remembered, _REMEMBERED))
-            self._keys_N2A[row, seat] = self._memory_PA[place]
-            self._spans[row].append((int(seat), int(game.frames_N[row]), int(lasts_N2[row, seat])))
-        taken_N2 = self._left_N2 > 0
-        game.bots_N2[taken_N2] = EXTERNAL
-        return np.where(taken_N2[..., None], self._keys_N2A, actions_N2A)
-
-    def after(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Remembers what was done in the frame, with `actions_N2A` of the seats without bots."""
-        done_N2A = self._game.played_N2A()
-        done_N2A = actions_N2A if done_N2A is None else done_N2A
-        for row, seat in np.argwhere(self._on_N2 & (self._left_N2 == 0))[:8]:
-            self._memory_PA[self._remembered % _REMEMBERED] = done_N2A[row, seat]
-            self._remembered += 1
-        self._left_N2 = np.maximum(self._left_N2 - 1, 0)
+                self._policy.vacate(2 * row + seat)
+            if row not in self._game.failures:
+                yield self._recorder.finish(row, bout, tuple(self._mistakes[row]))

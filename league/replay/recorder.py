@@ -56,6 +56,11 @@ class BatchRecorder:
         now_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - 1
         self._played_NTB[self._rows, now_N] = np.packbits(flat, axis=1)
 
+    def played(self, row: int, frame: int) -> NDArray[np.uint8]:
+        """What the seats of `row` did in a frame of the current match, `[2, A]`."""
+        packed = self._played_NTB[row, frame]
+        return np.unpackbits(packed, count=self._width).reshape(2, -1)
+
     def finish(
         self, row: int, bout: Bout, disturbed: tuple[tuple[int, int, int], ...] = ()
     ) -> Replay:

@@ -1,14 +1,13 @@
 """What a recorded player saw and did at its decisions, from replays that are played again.
 
-Shape suffixes: N rows (matches at once), F frames, T decisions, O observation, A actions.
+Shape suffixes: F frames, T decisions, O observation, A actions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +15,10 @@ from numpy.typing import NDArray
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch, nearest
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Replay, check_end, load_replay
-from league.replay.playback import check_length, seat
+from league.replay.playback import check_length
+from league.replay.playback import seat as seat_bots
 from league.replay.recorder import keys_for_decision
 
-ROWS = 64
-"""Matches that are played again at once."""
 NamedReplay = tuple[Path, Replay]
 
 
@@ -91,98 +89,57 @@ def demonstrations(
         InvalidInput: the replays don't hold its actions.
         DataCorrupt: a match, played again, ends otherwise than recorded.
     """
-    played = [(path, replay) for path, replay in replays if name in (s.name for s in replay.seats)]
-    if not played:
-        known = {s.name for _, replay in replays for s in replay.seats}
-        hint = nearest(name, known) or f"there are {', '.join(sorted(known)[:12])}"
-        raise NotFound(f"no player {name!r} is in the {len(replays)} replays: {hint}")
-    for path, replay in played:
-        if any(s.name == name and s.bot for s in replay.seats):
+    found: list[Demonstration] = []
+    for path, replay in replays:
+        own = [seat for seat in replay.seats if seat.name == name]
+        if any(seat.bot for seat in own):
             raise InvalidInput(
                 f"{path} does not hold what {name} did ({replay.recipe.name} does not report what "
                 "its bots do): such a player can't be cloned"
             )
-    by_recipe: dict[str, list[int]] = {}
-    for number, (_, replay) in enumerate(played):
-        by_recipe.setdefault(str(replay.recipe), []).append(number)
-    found: dict[int, list[Demonstration]] = {}
-    for numbers in by_recipe.values():
-        for first in range(0, len(numbers), ROWS):
-            group = numbers[first : first + ROWS]
-            again = _play_again([played[number] for number in group], name, frame_skip)
-            found |= dict(zip(group, again, strict=True))
-    return [demonstration for number in sorted(found) for demonstration in found[number]]
+        try:
+            found += _play_again(replay, name, frame_skip) if own else ()
+        except DataCorrupt as error:
+            raise type(error)(f"{path}: {error}") from None
+    if not found:
+        known = {s.name for _, replay in replays for s in replay.seats}
+        hint = nearest(name, known) or f"there are {', '.join(sorted(known)[:12])}"
+        raise NotFound(f"no player {name!r} is in the {len(replays)} replays: {hint}")
+    return found
 
 
-def _play_again(
-    group: Sequence[NamedReplay], name: str, frame_skip: int
-) -> list[list[Demonstration]]:
-    """Plays matches of one recipe again side by side and checks how each ends."""
-    game = group[0][1].recipe.make(len(group))
-    obs: list[NDArray[np.float32]] = []  # of each decision, [N, 2, O]
+def _play_again(replay: Replay, name: str, frame_skip: int) -> list[Demonstration]:
+    """Plays a match again and checks how it ends."""
+    obs: list[NDArray[np.float32]] = []  # of each decision, [2, O]
     legal: list[NDArray[np.bool_]] = []
+    game = replay.recipe.make()
     try:
-        for row, (path, replay) in enumerate(group):
-            _checked(path, seat, game, row, replay)
-        game.reset(np.array([replay.seed for _, replay in group], np.uint64))
-        for frame in range(max(replay.frames for _, replay in group)):
+        seat_bots(game, 0, replay)
+        game.reset(np.array([replay.seed], np.uint64))
+        for frame, actions_2A in enumerate(replay.actions_T2A):
             if frame % frame_skip == 0:
-                obs.append(game.observations_N2O.copy())
-                legal += [] if game.legal_N2A is None else [game.legal_N2A.copy()]
-            actions_N2A = game.idle_actions()  # of rows whose match has ended
-            playing = [(n, path, r) for n, (path, r) in enumerate(group) if frame < r.frames]
-            for row, _, replay in playing:
-                actions_N2A[row] = replay.actions_T2A[frame]
-            game.step(actions_N2A)
-            for row, path, replay in playing:
-                _checked(path, check_length, game, row, replay, frame + 1)
-                if frame + 1 == replay.frames:
-                    _checked(path, check_end, game, row, replay)
+                obs.append(game.observations_N2O[0].copy())
+                legal += [] if game.legal_N2A is None else [game.legal_N2A[0].copy()]
+            game.step(actions_2A[None])
+            check_length(game, 0, replay, frame + 1)
+        check_end(game, 0, replay)
     finally:
         game.close()
-    return [
-        [
-            _of_seat(
-                replay,
-                place,
-                frame_skip,
-                [o[row, place] for o in obs],
-                [a[row, place] for a in legal],
+    found = []
+    for place, contender in enumerate(replay.seats):
+        if contender.name == name:
+            own_F = np.ones(replay.frames, np.bool_)
+            for seat, first, frames in replay.disturbed:
+                own_F[first : first + frames] &= seat != place
+            demonstration = Demonstration(
+                seed=replay.seed,
+                obs_TO=np.stack([both_2O[place] for both_2O in obs]),
+                actions_TA=keys_of_decisions(replay.actions_T2A[:, place], frame_skip),
+                legal_TA=np.stack([both_2A[place] for both_2A in legal]) if legal else None,
+                own_T=np.logical_and.reduceat(own_F, np.arange(0, replay.frames, frame_skip)),
             )
-            for place, contender in enumerate(replay.seats)
-            if contender.name == name
-        ]
-        for row, (_, replay) in enumerate(group)
-    ]
-
-
-def _checked(path: Path, check: Callable[..., None], *arguments: Any) -> None:
-    """Calls a check and puts the file's name before its error."""
-    try:
-        check(*arguments)
-    except DataCorrupt as error:
-        raise type(error)(f"{path}: {error}") from None
-
-
-def _of_seat(
-    replay: Replay,
-    place: int,
-    frame_skip: int,
-    obs: list[NDArray[np.float32]],
-    legal: list[NDArray[np.bool_]],
-) -> Demonstration:
-    decisions = -(-replay.frames // frame_skip)
-    disturbed_F = np.zeros(replay.frames, np.bool_)
-    for seat_number, first, frames in replay.disturbed:
-        if seat_number == place:
-            disturbed_F[first : first + frames] = True
-    return Demonstration(
-        seed=replay.seed,
-        obs_TO=np.stack(obs[:decisions]),
-        actions_TA=keys_of_decisions(replay.actions_T2A[:, place], frame_skip),
-        legal_TA=np.stack(legal[:decisions]) if legal else None,
-        own_T=~np.logical_or.reduceat(disturbed_F, np.arange(0, replay.frames, frame_skip)),
-    )
+            found.append(demonstration)
+    return found
 
 
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray[np.uint8]:

@@ -40,12 +40,6 @@ def parser() -> argparse.ArgumentParser:
     add("--matchmaker", metavar="HOST:PORT", help="with --run-dir: make it a member of the league")
     add_client_flags(arguments)
     add("--name", help="its name there (default: clone-NAME)")
-    add(
-        "--matches",
-        type=int,
-        default=200,
-        help="matches against a cloned bot at the end (default 200)",
-    )
     add("--preset", help="settings when no file gives them (default: laptop)")
     add("--config", type=Path, help="settings file; default: config.toml of the run folder")
     add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
@@ -63,8 +57,6 @@ def run(options: argparse.Namespace) -> None:
         raise ConfigError(
             "--matchmaker makes the clone a member of a run: name it with --run-dir, not --out"
         )
-    if options.matches < 0:
-        raise ConfigError(f"--matches {options.matches}: 0 (none) or more are wanted")
     name = _lineage(options)
     sections = _sections(options)
     from learner.settings import LearnerSettings
@@ -83,13 +75,7 @@ def run(options: argparse.Namespace) -> None:
     log.info("%s", sentence)
     blobs = BlobFolder(options.out or options.run_dir / "blobs")
     digest, card = make_clone(
-        options.replays,
-        options.seat,
-        sections,
-        blobs,
-        device,
-        matches=options.matches,
-        progress=lambda line: log.info("%s", line),
+        options.replays, options.seat, sections, blobs, device, lambda line: log.info("%s", line)
     )
     print(blobs.path(digest))
     if options.matchmaker:

@@ -18,10 +18,9 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.perceptron import PerceptronConfig
 from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.errors import InvalidInput, InvalidName, LeagueError, Refused
+from league.errors import InvalidInput, LeagueError, Refused
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
-from league.ids import SnapshotName
 from league.players import Assignment, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
@@ -162,7 +161,12 @@ def league_env(
     try:
         live = live_player(name, game)
         register_players(client, live, game)
-        counted = client.status().log_position if goes_on else 0
+        counted, parent = 0, ""
+        if goes_on:
+            counted = client.status().log_position
+            known = client.players(kinds=[PlayerKind.SNAPSHOT])
+            own = [player for player in known if player.creator == live.creator]
+            parent = max(own, key=lambda player: player.step).name if own else ""
         incarnation = client.open_incarnation(
             live.creator, name, checkpoint_log_position=counted
         ).number
@@ -176,7 +180,7 @@ def league_env(
             game=spec.name,
             game_version=spec.version,
             frame_skip=rules.frame_skip,
-            parent=_newest_of(client, name) if goes_on else "",
+            parent=parent,
             role=live.role.value,
             seed=seed,
             reward_preset=rules.reward,
@@ -207,19 +211,6 @@ def league_env(
         raise
 
 
-def _newest_of(client: MatchmakerClient, name: str) -> str:
-    """The newest snapshot of the player, "" when it has none."""
-
-    def lineage(snapshot: str) -> str:
-        try:
-            return SnapshotName.parse(snapshot).lineage
-        except InvalidName:
-            return snapshot
-
-    own = [p for p in client.players(kinds=[PlayerKind.SNAPSHOT]) if lineage(p.name) == name]
-    return max(own, key=lambda player: player.step).name if own else ""
-
-
 def publish(
     model: BaseAlgorithm, env: JoinedEnv | None = None, *, milestone: bool = False
 ) -> Player:
@@ -234,7 +225,13 @@ def publish(
         InvalidInput: the policy is no `MlpPolicy` of this game.
         Fenced: another process has taken the name.
     """
-    joined = _joined(model.get_env() if env is None else env)
+    joined: VecEnv | None = model.get_env() if env is None else env
+    while isinstance(joined, VecEnvWrapper):
+        joined = joined.venv
+    if not isinstance(joined, JoinedEnv):
+        raise InvalidInput(
+            "the model does not train in a league: make its environment by league_env"
+        )
     network = perceptron_of(model.policy)
     spec, config = joined.game.spec, network.config
     mine = (config.observation_size, config.action_size, config.action_kind)
@@ -274,27 +271,14 @@ class PublishEvery(BaseCallback):
         publish(self.model, milestone=True)
 
 
-def _joined(env: VecEnv | None) -> JoinedEnv:
-    while isinstance(env, VecEnvWrapper):
-        env = env.venv
-    if not isinstance(env, JoinedEnv):
-        raise InvalidInput(
-            "the model does not train in a league: make its environment by league_env"
-        )
-    return env
-
-
 def _reward_scale(model: BaseAlgorithm) -> float:
     """What rewards were divided by. Raises `InvalidInput` when observations were changed, too."""
-    normalised = model.get_vec_normalize_env()
-    if normalised is None:
+    normalised: VecNormalize | None = model.get_vec_normalize_env()
+    if normalised is None or not (normalised.norm_obs or normalised.norm_reward):
         return 1.0
-    assert isinstance(normalised, VecNormalize)
     if normalised.norm_obs:
         raise InvalidInput(
             "the policy was trained on normalised observations, which the league does not show: "
             "use VecNormalize(env, norm_obs=False); observations are in [-1, 1] without it"
         )
-    if not normalised.norm_reward:
-        return 1.0
     return float(np.sqrt(normalised.ret_rms.var + normalised.epsilon))

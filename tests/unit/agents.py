@@ -32,34 +32,11 @@ DEEP = AgentConfig(
     span=3,
     sequence_length=10,
 )
-WINDOW = AgentConfig(
-    observation_size=64,
-    own_size=32,
-    action_size=10,
-    sequence_length=9,
-    encoder="window",
-    **SIZES["tiny"],
+WINDOW = replace(DEEP, encoder="window", sequence_length=9)
+CHOICE = replace(
+    DEEP, observation_size=14, own_size=5, action_size=7, action_kind="choice", sequence_length=12
 )
-BASE = AgentConfig(
-    observation_size=64, own_size=32, action_size=10, sequence_length=25, **SIZES["base"]
-)
-LARGE = AgentConfig(
-    observation_size=64, own_size=32, action_size=10, sequence_length=33, **SIZES["large"]
-)
-CHOICE = AgentConfig(
-    observation_size=30,
-    own_size=18,
-    action_size=7,
-    action_kind="choice",
-    sequence_length=12,
-    **SIZES["tiny"],
-)
-CONFIGS = {
-    "tiny": TINY,
-    "deep": DEEP,
-    "choice": CHOICE,
-    "window": WINDOW,
-}
+CONFIGS = {"deep": DEEP, "choice": CHOICE, "window": WINDOW}
 NO_HISTORY, NO_MEMORY = replace(DEEP, history=False), replace(DEEP, recurrent=False)
 NOW_ONLY = replace(WINDOW, history=False, recurrent=False)
 PERCEPTRON = PerceptronConfig(

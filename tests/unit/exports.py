@@ -32,10 +32,8 @@ SIZES: dict[str, Any] = {
 KUHN = game_spec("kuhn")
 EXPORTED: dict[str, NetworkConfig] = {
     "streaming": AgentConfig(observation_size=64, own_size=32, action_size=10, **SIZES),
-    "window": AgentConfig(
-        observation_size=64, own_size=32, action_size=10, encoder="window", **SIZES
-    ),
     "kuhn": AgentConfig(
+        encoder="window",
         observation_size=KUHN.observation_size,
         own_size=KUHN.own_size,
         action_size=KUHN.action_size,

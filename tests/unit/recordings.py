@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from agents import TINY, network
@@ -11,30 +14,30 @@ from agents import TINY, network
 from league.agent.config import AgentConfig
 from league.agent.recorded_matches import paired, play_bouts
 from league.games.settings import GameSettings
-from league.replay import Bout, Contender, Recipe, Replay
+from league.replay import Contender, Recipe, Replay
 from learner.cloning.demonstrations import Demonstration, demonstrations
-from learner.cloning.settings import CloningSettings
 
 GAME = GameSettings(name="brawl", match_seconds=5, frame_skip=4, reward="laptop")
 BASED, RANDOM = (GAME.spec().bot_index(name) for name in ("based", "random"))
 SMALL = replace(TINY, width=16, feed_forward=32, memory=16, observation_hidden=16)
-QUICK = CloningSettings(epochs=2)
 
 
-def bouts(matches: int = 8) -> list[Bout]:
-    return paired(
-        Contender(name="based"), Contender(name="random"), (BASED, RANDOM), matches, 3, "based"
-    )
-
-
-def recorded(disturb: float = 0.0, matches: int = 8) -> list[tuple[Path, Replay]]:
-    replays = play_bouts(
-        Recipe.of(GAME), bouts(matches), lambda _: network(), frame_skip=1, seed=0, disturb=disturb
-    )
+def played(**options: Any) -> list[tuple[Path, Replay]]:
+    """Four seeds of `based`, the pupil, against `random`, from both seats."""
+    seats = Contender(name="based"), Contender(name="random")
+    bouts = paired(*seats, (BASED, RANDOM), 8, 3, "based")
+    options = {"frame_skip": 1, "seed": 0, **options}
+    replays = play_bouts(Recipe.of(GAME), bouts, lambda _: network(SMALL), **options)
     return [(Path(f"{n}.replay"), replay) for n, replay in enumerate(replays)]
 
 
-def demos(replays: list[tuple[Path, Replay]], name: str = "based") -> list[Demonstration]:
+@cache
+def recorded(disturb: float = 0.0) -> Sequence[tuple[Path, Replay]]:
+    """The same for every test."""
+    return tuple(played(disturb=disturb))
+
+
+def demos(replays: Sequence[tuple[Path, Replay]], name: str = "based") -> list[Demonstration]:
     return demonstrations(replays, name, frame_skip=4)
 
 

@@ -1,38 +1,29 @@
-"""Sizes and settings of the agent: the presets' figures, and what is refused in which words."""
+"""Sizes of the networks: the presets' figures, what a card brings back, and what is refused."""
+
+import json
 
 import pytest
-from agents import DEEP, TINY
+from agents import DEEP, PERCEPTRON, TINY
 
+from league.agent.architectures import config_of
 from league.agent.config import AgentConfig, AgentSettings
+from league.agent.perceptron import PerceptronConfig
 from league.errors import ConfigError, DataCorrupt
-from league.games.base import GameSpec
+from league.games.registry import game_spec
 
-SPEC = GameSpec(
-    name="any",
-    version="1",
-    frames_per_second=30,
-    observation_size=64,
-    own_size=32,
-    action_size=10,
-    action_names=(),
-    reward_terms=(),
-    stats=(),
-    bots=(),
-    max_frames=100,
-)
+SPEC = game_spec("brawl")
 
 
 def test_the_defaults_are_the_large_agent_with_35_outputs_to_pool() -> None:
     config = AgentConfig.of(AgentSettings(), SPEC)
-    assert (config.layers, config.width, config.memory, config.observation_hidden) == (
+    assert (config.layers, config.width, config.memory, config.head_widths) == (
         6,
         256,
         512,
-        512,
+        (96,) * 2,
     )
     assert (config.span, config.pool, config.sequence_length, config.context) == (6, 35, 65, 64)
-    assert config.key_bias == -1.5
-    assert (config.entry_size, config.action_size) == (32, 10)
+    assert (config.entry_size, config.action_size, config.key_bias) == (32, 10, -1.5)
 
 
 def test_a_length_that_leaves_no_pool_names_one_that_does() -> None:
@@ -41,28 +32,44 @@ def test_a_length_that_leaves_no_pool_names_one_that_does() -> None:
     assert AgentConfig.of(AgentSettings(size="large", sequence_length=31), SPEC).pool == 1
 
 
-def test_a_card_brings_the_sizes_back() -> None:
-    for config in (TINY, DEEP):
-        assert AgentConfig.from_dict(config.to_dict()) == config
+@pytest.mark.parametrize("config", [TINY, DEEP, PERCEPTRON])
+def test_a_card_brings_the_sizes_back(config: AgentConfig) -> None:
+    again = config_of(json.loads(json.dumps(config.to_dict())))
+    assert again == config
+    assert hash(again) == hash(config)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("config", "change", "words"),
     [
-        {"width": 10**9},
-        {"layers": 10**6},
-        {"width": 63},
-        {"encoder": "other"},
-        {"layers": "many"},
-        {"head_widths": [10**9]},
-        {"surprise": 1},
-        {"own_size": 64},
+        (TINY, {"width": 10**9}, "width"),
+        (TINY, {"layers": 10**6}, "layers"),
+        (TINY, {"width": 63}, "63"),
+        (TINY, {"encoder": "other"}, "encoder"),
+        (TINY, {"memory": "many"}, "memory"),
+        (TINY, {"key_bias": "low"}, "key_bias"),
+        (TINY, {"head_widths": [10**9]}, "head_widths"),
+        (TINY, {"surprise": 1}, "surprise"),
+        (TINY, {"own_size": 64}, "own_size"),
+        (PERCEPTRON, {"activation": "sine"}, "sine"),
+        (PERCEPTRON, {"action_kind": "wishes"}, "wishes"),
+        (PERCEPTRON, {"policy_widths": [0]}, "widths"),
+        (PERCEPTRON, {"value_widths": [8] * 17}, "widths"),
+        (PERCEPTRON, {"observation_size": 0}, "observation_size = 0"),
+        (PERCEPTRON, {"architecture": "oracle"}, "oracle"),
     ],
 )
-def test_sizes_from_a_crafted_card_are_refused(change: dict) -> None:
-    with pytest.raises(DataCorrupt):
-        AgentConfig.from_dict({**TINY.to_dict(), **change})
-    missing = TINY.to_dict()
-    del missing["span"]
-    with pytest.raises(DataCorrupt, match="span"):
-        AgentConfig.from_dict(missing)
+def test_sizes_from_a_crafted_card_are_refused(
+    config: AgentConfig, change: dict, words: str
+) -> None:
+    with pytest.raises(DataCorrupt, match=words):
+        config_of(config.to_dict() | change)
+
+
+def test_sizes_that_are_missing_are_named_and_a_program_may_not_set_others_either() -> None:
+    values = TINY.to_dict()
+    del values["layers"]
+    with pytest.raises(DataCorrupt, match="layers"):
+        config_of(values)
+    with pytest.raises(ConfigError, match="widths"):
+        PerceptronConfig(observation_size=4, action_size=2, policy_widths=(0,))

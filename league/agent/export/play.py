@@ -6,7 +6,8 @@
     agent.reset()                     # at the start of every match
     action = agent.act(observation)   # once a frame: uint8 [A], 1 for keys down, or for the choice
 
-README.md in the same folder says what the numbers of an observation and of an action mean.
+card.json in the same folder names the numbers of an observation and of an action, and says how many
+of an observation are the player's own (the first `own_size`; the others are its opponent's).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from torch import Tensor
 
 import league
 from league.agent.architectures import config_of, network_of
-from league.agent.contract import AgentState, PlayingNetwork, StepOutput
+from league.agent.contract import AgentState, PlayingNetwork
 from league.agent.heads import action_distribution
 from league.agent.snapshot import SnapshotCard
 from league.games.base import CHOICE
@@ -44,8 +44,7 @@ States = tuple[Tensor, Tensor]
 class SnapshotPolicy(RecurrentActorCriticPolicy):
     """Plays a snapshot through SB3's interface for recurrent policies; it can't be trained.
 
-    `policy.predict` also takes `action_masks` (bool `[B, A]`), for games of choices. Values are
-    those at the start of a match: SB3 has no place for the time left.
+    `policy.predict` also takes `action_masks` (bool `[B, A]`), for games of choices.
     """
 
     def __init__(
@@ -90,23 +89,13 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         episode_starts: Tensor,
         deterministic: bool = False,
     ) -> tuple[Tensor, States]:
-        output = self._step(observation, lstm_states, episode_starts)
+        state = self._unpacked(lstm_states[0])
+        output = self.network.step(observation.float(), episode_starts.bool(), state, None)
         kind = self.network.config.action_kind
         actor = action_distribution(kind, output.logits_BA, self._legal_BA)
         actions = actor.greedy() if deterministic else actor.sample()
         chosen = actions.argmax(-1) if kind == CHOICE else actions.to(torch.int8)
         return chosen, (self._packed(output.state), lstm_states[1])
-
-    def predict_values(  # type: ignore[override]
-        self, obs: Tensor, lstm_states: States, episode_starts: Tensor
-    ) -> Tensor:
-        """Values `[B, 1]` at the start of a match."""
-        return self._step(obs, lstm_states, episode_starts).value_B.unsqueeze(-1)
-
-    def _step(self, obs_BO: Tensor, lstm_states: States, starts_B: Tensor) -> StepOutput:
-        state = self._unpacked(lstm_states[0])
-        left_B = torch.ones(len(obs_BO), device=obs_BO.device)
-        return self.network.step(obs_BO.float(), starts_B.bool(), state, left_B)
 
     def _packed(self, state: AgentState) -> Tensor:
         rows_BP = [part.reshape(len(part), math.prod(part.shape[1:])).float() for part in state]
@@ -121,7 +110,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
     def forward(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError("an exported snapshot plays, it does not learn: use predict")
 
-    evaluate_actions = forward
+    evaluate_actions = predict_values = forward
 
 
 def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
