@@ -114,7 +114,10 @@ class NetworkConfig:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The reverse of `to_dict`, also of its JSON; raises `DataCorrupt`."""
         try:
-            given = {k: tuple(map(int, v)) if isinstance(v, list) else v for k, v in values.items()}
+            given: dict[str, Any] = {
+                name: tuple(map(int, value)) if isinstance(value, list) else value
+                for name, value in values.items()
+            }
             config = cls(**given)
             for field in dataclasses.fields(cls):
                 kind = type(getattr(config, field.name)).__name__
