@@ -18,7 +18,7 @@ from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
 from league.rpc.channel import Reminders
 from league.security.credentials import of_run
-from league.security.settings import SecuritySettings, add_service_flags, service_settings
+from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
 from league.settings.base import resolve
@@ -50,7 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)")
     add("--token-file", type=Path, metavar="FILE", help="file with the token for the matchmaker")
     add("--name", default="evaluator-0", help="of this worker; a newer one of its name replaces it")
-    add_service_flags(parser)
     return parser
 
 
@@ -105,7 +104,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     settings, game_settings = sections.of(EvaluatorSettings), sections.of(GameSettings)
     operations = sections.of(OperationsSettings)
     configure(operations.log_format)
-    security = service_settings(arguments, sections.of(SecuritySettings))
+    security = sections.of(SecuritySettings)
     try:
         arguments.run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:

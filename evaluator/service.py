@@ -15,7 +15,7 @@ from evaluator.runner import Evaluator
 from league.ids import checked_player_name
 from league.rpc.client import MatchmakerClient
 from league.security.settings import SecuritySettings, joined
-from league.service.calls import Call, Observer
+from league.service.interceptor import Call, Observer
 from league.service.logs import CallLog
 from league.service.server import GrpcServer
 from league.service.settings import OperationsSettings
@@ -97,7 +97,7 @@ class EvaluatorServer:
             opened.callback(self._frame.stop, STOP_SECONDS)
             servicer = EvaluatorServicer(evaluator, client)
             evaluator_pb2_grpc.add_EvaluatorServiceServicer_to_server(servicer, self._frame.server)
-            self.port = self._frame.listen(security.host, port)
+            self.port = self._frame.listen(port)
             self._opened = opened.pop_all()
         self.address = joined(security.host, self.port)
 
@@ -134,4 +134,4 @@ def _audit(call: Call) -> None:
     assert caller is not None
     asked = str(call.request).strip()[:200]
     words = f"{caller.who} ({caller.role.word}) calls {call.method} from {call.peer}: {asked}"
-    _log.info("%s", words, extra={"audit": True})
+    _log.info("%s", words, extra={"facts": {"audit": True}})

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.errors import LeagueError
-from league.security.settings import SecuritySettings, add_service_flags, service_settings
+from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
 from league.settings.base import resolve
@@ -35,7 +35,6 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--db", type=Path, required=True, help="the SQLite file, created when missing")
     add("--port", type=_port, default=50051, help="0 takes a free one (default: 50051)")
-    add_service_flags(parser)
     metrics = "serve Prometheus metrics on this port of 127.0.0.1"
     add("--metrics-port", type=_port, metavar="PORT", help=metrics)
     add("--config", type=Path, help="TOML file with a [matchmaker] section")
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.db,
             options.port,
             MatchmakerSettings.of(sections),
-            security=service_settings(options, sections.of(SecuritySettings)),
+            security=sections.of(SecuritySettings),
             operations=operations,
             read_only=options.read_only,
             at=options.at,

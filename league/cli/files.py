@@ -12,7 +12,7 @@ from league.cli.options import Assignments
 from league.cli.output import print_table, say, when
 from league.errors import AlreadyExists, InvalidInput
 from league.runs.files import write_whole
-from league.security.issuing import DAYS, make_folder
+from league.security.issuing import make_folder
 from league.security.roles import WORDS, AccessRole
 from league.security.tokens import TokenFile
 from league.settings.base import resolve
@@ -141,8 +141,7 @@ def certs(
         list[str] | None,
         typer.Option(metavar="NAME", help="Also FOLDER/NAME, to hand to a client; repeatable."),
     ] = None,
-    days: Annotated[int, typer.Option(metavar="N", help="How long they are valid.")] = DAYS,
 ) -> None:
     """Makes certificates for TLS and mutual TLS, signed by a new CA."""
-    for path in make_folder(folder, host or [], client or [], days):
+    for path in make_folder(folder, host or [], client or []):
         print(path)

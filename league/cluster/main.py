@@ -15,7 +15,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from league.cluster.curve_drawer import CURVES_MINUTES
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import LearnerOptions, plan
 from league.errors import (
@@ -25,9 +24,7 @@ from league.errors import (
     InvalidInput,
     LeagueError,
     StorageFull,
-    nearest,
 )
-from league.runs.finding import DATABASE
 from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
 from league.security.credentials import of_run
@@ -36,8 +33,6 @@ from league.security.tokens import TokenFile
 from league.settings.base import resolve
 from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
-
-_AGENT_FILES = (".safetensors", ".pt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +148,12 @@ def _fail(error: LeagueError) -> int:
 
 def start(command: Command) -> int:
     """Opens the run, trains, and prints a summary. Returns the exit code."""
-    check_origin(command.learner.origin, command.request.run_dir)
+    origin, run_dir = command.learner.origin, command.request.run_dir
+    if origin and run_dir is not None and _has_steps(run_dir):
+        raise ConfigError(
+            f"--from {origin}: the run in {run_dir} has steps already; leave --from out to "
+            "continue, or give a new --run-dir"
+        )
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as other:  # this process loads no torch
         try:
@@ -178,33 +178,6 @@ def _device_sentence(flags: DeviceFlags) -> str:
     return choose_devices(flags)[1]
 
 
-def check_origin(origin: str | None, run_dir: Path | None) -> None:
-    """Raises `ConfigError` when a run in `run_dir` (None: a new one) can't start from `origin`.
-
-    Only the learner checks what the file holds.
-    """
-    if not origin:
-        return
-    if run_dir is not None and _has_steps(run_dir):
-        raise ConfigError(
-            f"--from {origin}: the run in {run_dir} has steps already; leave --from out to "
-            "continue, or give a new --run-dir"
-        )
-    file = Path(origin)
-    if file.is_file():
-        if file.suffix not in _AGENT_FILES:
-            endings = " and ".join(_AGENT_FILES)
-            raise ConfigError(f"--from {origin}: only {endings} files hold an agent")
-    elif run_dir is None or not (run_dir / DATABASE).exists():
-        siblings = file.parent.iterdir() if file.parent.is_dir() else ()
-        near = nearest(file.name, [one.name for one in siblings if one.suffix in _AGENT_FILES])
-        raise ConfigError(
-            f"--from {origin}: there is no such file{f' ({near})' if near else ''}; a new run has "
-            "no members yet, so name a file of another run: RUN/blobs/SHA256.safetensors or "
-            "RUN/learner-main/checkpoints/step_N.pt"
-        )
-
-
 def _has_steps(run_dir: Path) -> bool:
     """Whether a learner of the run has left a checkpoint, from which it would continue."""
     return any(run_dir.glob("learner-*/checkpoints/step_*.pt"))
@@ -214,20 +187,16 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     """Trains in an opened run."""
     sections = resolve(file=folder.config, environment={})
     settings, security = sections.of(SupervisorSettings), sections.of(SecuritySettings)
-    host = security.checked()
     if security.tokens:
         TokenFile(folder.path).ensure()  # before any process looks for its token
-    topology = plan(folder, command.learner, settings, host=host)
+    topology = plan(folder, command.learner, settings, host=security.checked_host())
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
     for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
         console.print(line, soft_wrap=True, markup=False)
     is_live = console.is_terminal and console.encoding.startswith("utf") and not command.headless
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)
-    credentials = of_run(folder.path, "operator")
-    supervisor = Supervisor(
-        folder, topology, display, device, credentials, curves_minutes=CURVES_MINUTES
-    )
+    supervisor = Supervisor(folder, topology, display, device, of_run(folder.path, "operator"))
     can_continue = True
     try:
         return supervisor.run()

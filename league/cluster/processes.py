@@ -25,7 +25,6 @@ from league.views.terminal.facts import ProcessFacts, State
 # Two threads on two busy cores made a learner fifty times slower, so each process has one.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 LOG_BYTES = 16_000_000
-OLD_LOGS = 3
 _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     ConfigError.exit_code: (ConfigError, "its settings can't be used"),
     StorageFull.exit_code: (StorageFull, "the disk is full"),
@@ -152,15 +151,11 @@ class Process:
         return "" if line.startswith("--- ") else line
 
     def rotate_log(self, log_bytes: int = LOG_BYTES) -> None:
-        """Copies a long log to `log`.1, and so on, and empties it: its writers append to it."""
+        """Copies a long log to `log`.1 and empties it: its writers append to it."""
         log = self.spec.log
-        places = [log.with_name(f"{log.name}.{number}") for number in range(1, OLD_LOGS + 1)]
         with contextlib.suppress(OSError):  # a full disk must not end the league
             if log.stat().st_size > log_bytes:
-                for newer, older in zip(places[-2::-1], places[:0:-1], strict=True):
-                    if newer.exists():
-                        newer.replace(older)
-                shutil.copyfile(log, places[0])
+                shutil.copyfile(log, log.with_name(f"{log.name}.1"))
                 os.truncate(log, 0)
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from league.cluster.curve_drawer import CurveDrawer
 from league.cluster.processes import ProcessGroup, RestartPolicy
 from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError
 from league.rpc.client import MatchmakerClient
-from league.runs.folder import RunFolder
+from league.runs.folder import CURVES, RunFolder
 from league.security.credentials import Credentials
 from league.views.leaderboard import export_all
 from league.views.terminal.display import Display, evaluation_line
@@ -50,7 +51,6 @@ class Supervisor:
         *,
         stop_worker_seconds: float = STOP_WORKER_SECONDS,
         drain_seconds: float = DRAIN_SECONDS,
-        curves_minutes: float = 0.0,
     ) -> None:
         self._folder, self._topology, self._credentials = folder, topology, credentials
         self._stop_worker_seconds, self._drain_seconds = stop_worker_seconds, drain_seconds
@@ -60,7 +60,7 @@ class Supervisor:
         self._phase = "starting"
         self._stop_requests = 0
         self.files: list[Path] = []
-        self._drawer = CurveDrawer(folder.path, curves_minutes)
+        self._drawing: subprocess.Popen[bytes] | None = None
         self._group = ProcessGroup(
             topology.specs,
             RestartPolicy(),
@@ -123,7 +123,6 @@ class Supervisor:
             if self._phase == "starting" and self._reader.facts.learner is not None:
                 self._phase = "training"
             self._group.check()
-            self._drawer.tick()
             self._tick()
         if self._is_trained():
             names = "The learner" if len(self._topology.learners) == 1 else ", ".join(mains)
@@ -190,7 +189,8 @@ class Supervisor:
                 writer.start()
                 writer.join(_LAST_LOOK_SECONDS)
             self._reader.stop()
-            self._drawer.start_last()
+            if self._reader.facts.learner is not None:  # else there is nothing to draw
+                self._drawing = self._draw()
         killed += self._group.stop(
             [MATCHMAKER],
             _STOP_MATCHMAKER_SECONDS,
@@ -200,8 +200,27 @@ class Supervisor:
         for service in _SERVICES.values():
             self._folder.withdraw(service)
         left = _DRAWING_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
-        self.files += self._drawer.wait(0.0 if self._stop_requests > max(1, asked) else left)
+        self._await_drawing(0.0 if self._stop_requests > max(1, asked) else left)
         return killed
+
+    def _draw(self) -> subprocess.Popen[bytes]:
+        """Begins to draw the run's curves, in a process of low priority."""
+        command = ["nice", "-n", "15", sys.executable, "-m", "league.cli.main", "curves"]
+        return subprocess.Popen(
+            [*command, "--run-dir", str(self._folder.path)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
+        )
+
+    def _await_drawing(self, seconds: float) -> None:
+        if self._drawing is None:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            if self._drawing.wait(max(0.0, seconds)) == 0:
+                self.files.append(self._folder.path / CURVES)
+        self._drawing.kill()
+        self._drawing.wait()
 
     def _write_leaderboard(self) -> None:
         path, address = self._folder.path, self._topology.addresses[MATCHMAKER]

@@ -97,7 +97,7 @@ def _pack(actions_T2A: NDArray[np.uint8]) -> bytes:
     return np.packbits(changed_2AT).tobytes()
 
 
-def _unpack(packed: bytes, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+def _unpack(packed: bytes, shape: list[int]) -> NDArray[np.uint8]:
     frames, seats, size = shape
     if len(packed) != -(-frames * seats * size // 8):
         raise ValueError(f"{len(packed)} bytes of actions do not make {shape}")
@@ -108,23 +108,13 @@ def _unpack(packed: bytes, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
 
 def _replay(header: dict[str, Any], packed: bytes) -> Replay:
     first, second = (Contender(**seat) for seat in header["seats"])
-    frames, seats, size = header["shape"]
-    if seats != 2 or frames < 1 or size < 1:
-        raise ValueError(f"actions of shape {header['shape']}")
     return Replay(
         recipe=Recipe(**header["recipe"]),
         seats=(first, second),
         seed=int(header["seed"]),
-        actions_T2A=_unpack(packed, (frames, seats, size)),
+        actions_T2A=_unpack(packed, header["shape"]),
         outcome=float(header["outcome"]),
         final=header["final"],
         match_id=header["match_id"],
-        disturbed=tuple(_span(span, frames) for span in header["disturbed"]),
+        disturbed=tuple((seat, at, count) for seat, at, count in header["disturbed"]),
     )
-
-
-def _span(span: list[int], frames: int) -> tuple[int, int, int]:
-    seat, first, count = map(int, span)
-    if seat not in (0, 1) or not 0 <= first < first + count <= frames:
-        raise ValueError(f"a disturbance {span} of {frames} frames")
-    return seat, first, count

@@ -6,7 +6,9 @@ and calls nothing meanwhile, but a learner that waits must log it and must stop 
 
 from __future__ import annotations
 
+import math
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -16,7 +18,7 @@ import grpc
 
 from league.errors import ConfigError, InvalidInput, Unavailable
 from league.rpc.status import error_of, raised_by_service, retry_advice
-from league.security.credentials import Credentials, from_environment
+from league.security.credentials import Credentials, of_run
 from league.v1.exploiters_pb2_grpc import ExploiterServiceStub
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
@@ -70,7 +72,7 @@ class Connection:
         self.address = address
         self._wait_seconds = wait_seconds
         self._on_wait = on_wait
-        own = from_environment() if credentials is None else credentials
+        own = of_run() if credentials is None else credentials
         self._metadata = own.metadata
         self._channel = own.channel(address, CHANNEL_OPTIONS)
         self._stub = MatchmakerServiceStub(self._channel)
@@ -154,26 +156,20 @@ class Connection:
 
 
 class Reminders:
-    """An `on_wait` that passes a sentence to `say` at once, then after ever longer pauses.
+    """An `on_wait` for several threads that passes a sentence to `say` once in a minute."""
 
-    A wait after a silence of `ANOTHER_SECONDS` counts as another one and is said at once.
-    """
-
-    FIRST_SECONDS, LONGEST_SECONDS, ANOTHER_SECONDS = 10.0, 600.0, 5.0
+    PAUSE_SECONDS = 60.0
 
     def __init__(
         self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._say, self._clock = say, clock
-        self._pause = self.FIRST_SECONDS
-        self._heard_at = self._due_at = -self.LONGEST_SECONDS
+        self._due_at, self._lock = -math.inf, threading.Lock()
 
     def __call__(self, sentence: str) -> None:
-        now = self._clock()
-        if now - self._heard_at > self.ANOTHER_SECONDS:
-            self._pause, self._due_at = self.FIRST_SECONDS, now
-        self._heard_at = now
-        if now >= self._due_at:
-            self._say(sentence)
-            self._due_at = now + self._pause
-            self._pause = min(2 * self._pause, self.LONGEST_SECONDS)
+        with self._lock:
+            now = self._clock()
+            if now < self._due_at:
+                return
+            self._due_at = now + self.PAUSE_SECONDS
+        self._say(sentence)

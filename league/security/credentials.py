@@ -1,4 +1,8 @@
-"""What a client shows a service: a token, and certificates where the service speaks TLS."""
+"""What client and service show each other: a token, and certificates where they speak TLS.
+
+A folder of certificates holds ca.pem, server.pem with server.key, and client.pem with client.key.
+`bin/league certs` makes one; certificates of another CA work too when they have these names.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from typing import Any
 import grpc
 
 from league.errors import ConfigError
-from league.security.certificates import read_client
 from league.security.roles import WORDS
 from league.security.settings import SecuritySettings
 from league.security.tokens import FOLDER
@@ -21,6 +24,7 @@ from league.settings.base import resolve
 TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
 """Variables: a token, a file that holds one, a folder with ca.pem (and client.pem, client.key)."""
 HEADER = "authorization"
+CA, SERVER, CLIENT = "ca.pem", "server.pem", "client.pem"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,16 +43,46 @@ class Credentials:
         """A channel to `address`; raises `ConfigError` when the certificates can't be read."""
         if self.tls is None:
             return grpc.insecure_channel(address, options=options)
-        return grpc.secure_channel(address, read_client(self.tls), options=options)
+        client = self.tls / CLIENT
+        own = _key_and_chain(client) if client.exists() else ()
+        trusted = grpc.ssl_channel_credentials(_bytes(self.tls / CA), *own)
+        return grpc.secure_channel(address, trusted, options=options)
 
 
-def from_environment(
-    environment: Mapping[str, str] | None = None,
+def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
+    """A service's certificate, and with `mutual` the CA of its clients; raises `ConfigError`."""
+    roots = _bytes(folder / CA) if mutual else None
+    pair = _key_and_chain(folder / SERVER)
+    return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=mutual)
+
+
+def _key_and_chain(file: Path) -> tuple[bytes, bytes]:
+    return _bytes(file.with_suffix(".key")), _bytes(file)
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"the certificate file {file} can't be read ({error.strerror}): bin/league certs "
+            f"{file.parent} makes a set, or name the right folder as security.tls (--tls)"
+        ) from None
+
+
+def of_run(
+    run_dir: Path | None = None,
+    role: str = "read",
     *,
     token_file: Path | None = None,
     tls: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Credentials:
-    """What the flags `token_file` and `tls` give, else what the environment does."""
+    """What the flags `token_file` and `tls` give, else the environment, else the files of a run.
+
+    A run's are its token of `role`, or the strongest other one that can be read, and the
+    certificates that its settings name.
+    """
     given = os.environ if environment is None else environment
     token = given.get(TOKEN, "").strip()
     if token_file is None and not token and given.get(TOKEN_FILE):
@@ -57,33 +91,14 @@ def from_environment(
         token = read_token(token_file)
     if tls is None and given.get(TLS):
         tls = Path(given[TLS])
-    return Credentials(token=token, tls=tls)
-
-
-def of_run(
-    run_dir: Path | None,
-    role: str,
-    *,
-    token_file: Path | None = None,
-    tls: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Credentials:
-    """As `from_environment`, then the files of a run where one is given.
-
-    These are its token of `role`, or the strongest other one that can be read, and the certificates
-    that its settings name.
-    """
-    own = from_environment(environment, token_file=token_file, tls=tls)
-    if run_dir is None:
-        return own
-    token, tls = own.token, own.tls
-    for word in (role, *reversed(WORDS)):
-        file = run_dir / FOLDER / f"{word}.token"
-        if not token and os.access(file, os.R_OK):
-            token = read_token(file)
-    config = run_dir / "config.toml"
-    if tls is None and config.is_file():
-        tls = resolve(file=config, environment={}).of(SecuritySettings).tls_folder
+    if run_dir is not None:
+        for word in (role, *reversed(WORDS)):
+            file = run_dir / FOLDER / f"{word}.token"
+            if not token and os.access(file, os.R_OK):
+                token = read_token(file)
+        config = run_dir / "config.toml"
+        if tls is None and config.is_file():
+            tls = resolve(file=config, environment={}).of(SecuritySettings).tls_folder
     return Credentials(token=token, tls=tls)
 
 

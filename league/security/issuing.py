@@ -1,4 +1,4 @@
-"""Makes the certificates of `league.security.certificates`: a CA, a server's, clients'."""
+"""Makes the certificates of `league.security.credentials`: a CA, a server's, clients'."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,11 +16,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput
 from league.runs.files import private_folder, write_whole
-from league.security.certificates import CA, CA_KEY, CLIENT, SERVER, SERVER_KEY
+from league.security.credentials import CA, CLIENT, SERVER
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
-DAYS = 365
-MOST_DAYS = 825  # the longest that some systems accept of a server
+VALID = timedelta(days=365)
 EARLY = timedelta(hours=1)  # for clocks that are a little late
 _CLIENT_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,64}")
 _HOST = re.compile(r"[A-Za-z0-9_.*-]{1,253}")
@@ -36,33 +34,21 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
     encipher_only=False,
     decipher_only=False,
 )
+_Authority = tuple[x509.Name, ec.EllipticCurvePrivateKey]
 
 
-class _Authority(NamedTuple):
-    """Who signs: its name, its key, and for how many days."""
-
-    name: x509.Name
-    key: ec.EllipticCurvePrivateKey
-    days: int
-
-
-def make_folder(
-    folder: Path, hosts: Sequence[str] = (), clients: Sequence[str] = (), days: int = DAYS
-) -> list[Path]:
+def make_folder(folder: Path, hosts: Sequence[str] = (), clients: Sequence[str] = ()) -> list[Path]:
     """Makes what is missing in `folder` and returns what it made; never changes what is there.
 
     Args:
         hosts: further names and addresses of the server, next to those of this machine.
         clients: each gets a folder inside, ready to be handed over.
-        days: for how long the certificates hold.
 
     Raises:
         AlreadyExists: nothing is missing.
-        InvalidInput: a name, an address or a number of days that can't be used.
+        InvalidInput: a name or an address that can't be used.
         DataCorrupt: the CA in the folder can't sign.
     """
-    if not 1 <= days <= MOST_DAYS:
-        raise InvalidInput(f"certificates can't hold for {days} days: from 1 to {MOST_DAYS}")
     for client in clients:
         if not _CLIENT_NAME.fullmatch(client):
             raise InvalidInput(
@@ -70,19 +56,18 @@ def make_folder(
             )
         if (folder / client / CLIENT).exists():
             raise AlreadyExists(f"{folder / client} is there already: choose another name")
+    if hosts and (folder / SERVER).exists():
+        raise AlreadyExists(
+            f"{folder / SERVER} is there already: remove it and its key to make another"
+        )
     names = [_general_name(host) for host in (*HOSTS, socket.gethostname(), *hosts)]
     private_folder(folder)
     made: list[Path] = []
     if not (folder / CA).exists():
-        key, name = ec.generate_private_key(ec.SECP256R1()), _name("kumite test CA")
-        made += _issue(folder / CA, _Authority(name, key, days), "kumite test CA", None, key)
-    authority = _read_ca(folder, days)
+        made += _issue(folder / CA, None, "kumite test CA")
+    authority = _read_ca(folder)
     if not (folder / SERVER).exists():
         made += _issue(folder / SERVER, authority, "kumite server", names)
-    elif hosts:
-        raise AlreadyExists(
-            f"{folder / SERVER} is there already: remove it and {SERVER_KEY} to make another"
-        )
     if not (folder / CLIENT).exists():
         made += _issue(folder / CLIENT, authority, "kumite client")
     for client in clients:
@@ -94,10 +79,6 @@ def make_folder(
             f"{folder} holds all certificates already: --client NAME adds one for a client"
         )
     return made
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _general_name(host: str) -> x509.GeneralName:
@@ -112,59 +93,52 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _issue(
-    file: Path,
-    authority: _Authority,
-    name: str,
-    hosts: Sequence[x509.GeneralName] | None = (),
-    key: ec.EllipticCurvePrivateKey | None = None,
+    file: Path, authority: _Authority | None, name: str, hosts: Sequence[x509.GeneralName] = ()
 ) -> list[Path]:
-    """Writes a certificate and its key: a server's with `hosts`, a CA's with None, a client's."""
-    key = key or ec.generate_private_key(ec.SECP256R1())
-    signer, now = authority.key.public_key(), datetime.now(UTC)
-    extensions: list[tuple[x509.ExtensionType, bool]]
-    if hosts is None:
-        extensions = [
-            (x509.BasicConstraints(ca=True, path_length=0), True),
-            (_SIGNS_CERTIFICATES, True),
-            (x509.SubjectKeyIdentifier.from_public_key(signer), False),
-        ]
-    else:
-        purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
-        extensions = [
-            (x509.BasicConstraints(ca=False, path_length=None), True),
-            (x509.ExtendedKeyUsage([purpose]), False),
-            (x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), False),
-        ]
-    if hosts:
-        extensions.append((x509.SubjectAlternativeName(list(dict.fromkeys(hosts))), False))
+    """Writes a certificate and its key: a CA's without `authority`, a server's with `hosts`."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    issuer, signing = authority or (subject, key)
     builder = x509.CertificateBuilder(
-        issuer_name=authority.name,
-        subject_name=_name(name),
+        issuer_name=issuer,
+        subject_name=subject,
         public_key=key.public_key(),
         serial_number=x509.random_serial_number(),
         not_valid_before=now - EARLY,
-        not_valid_after=now + timedelta(days=authority.days),
+        not_valid_after=now + VALID,
+    ).add_extension(
+        x509.BasicConstraints(ca=authority is None, path_length=None if authority else 0), True
     )
-    for extension, is_critical in extensions:
-        builder = builder.add_extension(extension, critical=is_critical)
+    if authority is None:
+        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        builder = builder.add_extension(_SIGNS_CERTIFICATES, True).add_extension(identifier, False)
+    else:
+        purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), False)
+        builder = builder.add_extension(signer, False)
+    if hosts:
+        names = x509.SubjectAlternativeName(list(dict.fromkeys(hosts)))
+        builder = builder.add_extension(names, False)
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
     write_whole(file.with_suffix(".key"), private, private=True)
-    write_whole(file, builder.sign(authority.key, hashes.SHA256()).public_bytes(pem))
+    write_whole(file, builder.sign(signing, hashes.SHA256()).public_bytes(pem))
     return [file, file.with_suffix(".key")]
 
 
-def _read_ca(folder: Path, days: int) -> _Authority:
+def _read_ca(folder: Path) -> _Authority:
     try:
         certificate = x509.load_pem_x509_certificate((folder / CA).read_bytes())
-        key = serialization.load_pem_private_key((folder / CA_KEY).read_bytes(), password=None)
+        content = (folder / CA).with_suffix(".key").read_bytes()
+        key = serialization.load_pem_private_key(content, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError(f"{CA_KEY} holds another kind of key")
+            raise ValueError("ca.key holds another kind of key")
         if key.public_key() != certificate.public_key():
-            raise ValueError(f"{CA_KEY} is another CA's")
+            raise ValueError("ca.key is another CA's")
     except (OSError, ValueError, TypeError) as error:
         raise DataCorrupt(
-            f"the CA in {folder} can't sign ({error}): {CA} and {CA_KEY} must belong together; "
+            f"the CA in {folder} can't sign ({error}): {CA} and ca.key must belong together; "
             "in an empty folder a new one is made"
         ) from None
-    return _Authority(certificate.subject, key, days)
+    return certificate.subject, key

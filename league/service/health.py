@@ -26,10 +26,6 @@ class Health:
         for name in self._names:
             self.servicer.set(name, _Status.SERVING)
 
-    @property
-    def word(self) -> str:
-        return "NOT_SERVING" if self.reason else "SERVING"
-
     def set(self, reason: str) -> None:
         """Stops serving because of `reason`, or serves again when it is ""."""
         with self._lock:

@@ -12,22 +12,59 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import grpc
 
 from league.errors import Busy, Closing, InvalidInput, LeagueError, Unauthenticated
-from league.rpc.status import abort
+from league.rpc.status import abort, code_of
 from league.security.credentials import HEADER
 from league.security.roles import AccessRole, check_role, least_role
 from league.security.tokens import TokenBook
-from league.service.calls import Call, Caller, Observer
 from league.service.rate_limiter import RateLimiter
 
 MOST_REFLECTIONS = 4
 """Reflection streams at a time: each holds a thread for as long as its client wants."""
 CLOSING_RETRY_SECONDS = 0.5
 _log = logging.getLogger(__name__)
+
+
+class Caller(NamedTuple):
+    """The token's name ("" without tokens), its role, and the peer ("ipv4:127.0.0.1:40312")."""
+
+    name: str
+    role: AccessRole
+    peer: str
+
+    @property
+    def who(self) -> str:
+        return self.name or "somebody"
+
+
+@dataclass(slots=True)
+class Call:
+    """One call as observers see it: metrics, logs, the audit trail.
+
+    `caller` is None for a call that was refused before its caller was known; `seconds` last until
+    the reply is made.
+    """
+
+    method: str
+    peer: str
+    caller: Caller | None = None
+    request: Any = None
+    reply: Any = None
+    error: LeagueError | None = None
+    seconds: float = 0.0
+
+    @property
+    def code(self) -> str:
+        """Name of the gRPC code that the caller gets."""
+        return grpc.StatusCode.OK.name if self.error is None else code_of(self.error).name
+
+
+Observer = Callable[[Call], None]
 
 
 class AuthInterceptor(grpc.ServerInterceptor):
@@ -40,7 +77,6 @@ class AuthInterceptor(grpc.ServerInterceptor):
         observers: receive every call when it is over.
         audit: receives every call that only operators may make before it takes effect, and prevents
             it by raising.
-        mutual_tls: whether callers without tokens are named by their certificate.
     """
 
     def __init__(
@@ -50,10 +86,8 @@ class AuthInterceptor(grpc.ServerInterceptor):
         limiter: RateLimiter,
         observers: Sequence[Observer] = (),
         audit: Callable[[Call], None] | None = None,
-        *,
-        mutual_tls: bool = False,
     ) -> None:
-        self._name, self._book, self._limiter, self._mutual_tls = name, book, limiter, mutual_tls
+        self._name, self._book, self._limiter = name, book, limiter
         self._observers, self._audit = tuple(observers), audit
         self._reflections = threading.Semaphore(MOST_REFLECTIONS)
         self._handlers: dict[str, Any] = {}
@@ -143,21 +177,20 @@ class AuthInterceptor(grpc.ServerInterceptor):
             )
         self._limiter.take(call.peer)
         if self._book is None:
-            name = _certified(context) if self._mutual_tls else ""
-            call.caller = Caller(name, AccessRole.OPERATOR, call.peer)
+            call.caller = Caller(_certified(context), AccessRole.OPERATOR, call.peer)
             return
         plain = _shown(context)
-        token = self._book.find(plain) if plain else None
-        if token is None and plain:
-            raise Unauthenticated(
-                f"{self._name} does not know this token (it may have been revoked): ask an "
-                "operator for another"
-            )
-        if token is None:
+        if not plain:
             raise Unauthenticated(
                 f"{self._name} wants a token with every call: set KUMITE_TOKEN, or "
                 f"KUMITE_TOKEN_FILE to a file that holds it (gRPC metadata «{HEADER}: Bearer "
                 "TOKEN»)"
+            )
+        token = self._book.find(plain)
+        if token is None:
+            raise Unauthenticated(
+                f"{self._name} does not know this token (it may have been revoked): ask an "
+                "operator for another"
             )
         call.caller = Caller(token.name, token.access, call.peer)
         check_role(path, token.access, f"the token {token.name!r}")
@@ -173,7 +206,7 @@ def _shown(context: grpc.ServicerContext) -> str:
 
 
 def _certified(context: grpc.ServicerContext) -> str:
-    """The name in a client's certificate, "" without mutual TLS."""
+    """The name in a client's certificate, "" without one."""
     names: Any = context.auth_context().get("x509_common_name", ())
     return b"".join(names).decode("utf-8", "replace")[:64]
 

@@ -15,7 +15,7 @@ from prometheus_client import (
 from prometheus_client.registry import Collector
 
 from league.errors import Refused
-from league.service.calls import Call
+from league.service.interceptor import Call
 
 HOST = "127.0.0.1"
 """Only this machine reads the metrics, as they have no access control."""
@@ -44,7 +44,7 @@ class CallMetrics:
 
 
 class MetricsPort:
-    """Serves a registry over HTTP until it is closed (twice is fine).
+    """Serves collectors over HTTP until it is closed (twice is fine).
 
     Raises:
         Refused: the port is taken.
@@ -52,31 +52,19 @@ class MetricsPort:
 
     def __init__(self, port: int, *collectors: Collector) -> None:
         disable_created_metrics()
-        self.registry = CollectorRegistry()
+        registry = CollectorRegistry()
         for collector in collectors:
-            self.registry.register(collector)
+            registry.register(collector)
         try:
-            self._server, self._thread = start_http_server(port, HOST, self.registry)
+            self._server, self._thread = start_http_server(port, HOST, registry)
         except OSError as error:
             raise Refused(
                 f"metrics can't be served at {HOST}:{port} ({error.strerror}): choose another "
                 "metrics port"
             ) from None
 
-    @property
-    def address(self) -> str:
-        """HOST:PORT."""
-        host, port = self._server.server_address[:2]
-        return f"{host!s}:{port}"
-
     def close(self) -> None:
         """Closes the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-    def __enter__(self) -> MetricsPort:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 from league.errors import Busy
@@ -37,7 +38,8 @@ class RateLimiter:
     ) -> None:
         self._rate, self._burst, self._clock = per_second, float(max(1, burst)), clock
         self._lock = threading.Lock()
-        self._buckets: dict[str, tuple[float, float]] = {}  # key -> (calls left, at)
+        # key -> (calls left, at); the peer that called last is the last
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
         """Buckets that it remembers."""
@@ -48,15 +50,11 @@ class RateLimiter:
         host, now = peer_host(peer), self._clock()
         key = peer if is_loopback(host) else host
         with self._lock:
-            if key not in self._buckets and len(self._buckets) >= MOST_PEERS:
-                # full buckets are as good as new ones; at worst all go
-                kept = {
-                    key: one for key, one in self._buckets.items() if not self._is_full(one, now)
-                }
-                self._buckets = kept if len(kept) < MOST_PEERS else {}
-            left, at = self._buckets.get(key, (self._burst, now))
+            left, at = self._buckets.pop(key, (self._burst, now))
             left = min(self._burst, left + max(0.0, now - at) * self._rate)
             self._buckets[key] = (left - (left >= 1.0), now)
+            if len(self._buckets) > MOST_PEERS:
+                self._buckets.popitem(last=False)
         if left < 1.0:
             wait = (1.0 - left) / self._rate
             raise Busy(
@@ -64,7 +62,3 @@ class RateLimiter:
                 "or ask for more in one call",
                 retry_seconds=wait,
             )
-
-    def _is_full(self, bucket: tuple[float, float], now: float) -> bool:
-        left, at = bucket
-        return left + (now - at) * self._rate >= self._burst

@@ -13,13 +13,12 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from league.errors import ConfigError, Refused
-from league.security.certificates import read_server
+from league.security.credentials import read_server
 from league.security.settings import SecuritySettings, is_loopback, joined
 from league.security.tokens import TokenBook, TokenFile
 from league.service import rate_limiter
-from league.service.calls import Call, Observer
 from league.service.health import Health
-from league.service.interceptor import AuthInterceptor
+from league.service.interceptor import AuthInterceptor, Call, Observer
 
 WAITING_CALLS = 20_000
 """Calls of all peers that may wait for a thread; the service refuses further ones."""
@@ -66,7 +65,6 @@ class GrpcServer:
             rate_limiter.RateLimiter(rate_limiter.CALLS_PER_SECOND, rate_limiter.CALLS_AT_ONCE),
             observers,
             audit,
-            mutual_tls=security.mutual_tls,
         )
         self.server = grpc.server(
             ThreadPoolExecutor(threads, thread_name_prefix=name.rpartition(" ")[2]),
@@ -83,7 +81,7 @@ class GrpcServer:
         reflection.enable_server_reflection(names, self.server)
         self._stopped = False
 
-    def listen(self, host: str, port: int) -> int:
+    def listen(self, port: int) -> int:
         """Binds the port (0 takes any free one) and returns it.
 
         Raises:
@@ -91,28 +89,27 @@ class GrpcServer:
                 the certificates can't be used.
             Refused: the port is taken.
         """
-        host = self._security.checked(host)
-        folder = self._security.tls_folder
-        credentials = (
-            None if folder is None else read_server(folder, mutual=self._security.mutual_tls)
-        )
+        security, host = self._security, self._security.checked_host()
+        folder, address = security.tls_folder, joined(host, port)
+        if folder is not None:
+            credentials = read_server(folder, mutual=security.mutual_tls)
         try:
             _try_port(host, port)
-            if credentials is None:
-                bound = self.server.add_insecure_port(joined(host, port))
+            if folder is None:
+                bound = self.server.add_insecure_port(address)
             else:
-                bound = self.server.add_secure_port(joined(host, port), credentials)
+                bound = self.server.add_secure_port(address, credentials)
         except OSError:
             raise Refused(
-                f"{host}:{port} can't be listened on (the port is taken or the host is not this "
+                f"{address} can't be listened on (the port is taken or the host is not this "
                 "machine's): choose another --port, 0 takes a free one"
             ) from None
         except RuntimeError:  # the port was free a moment ago, so this is about TLS
             raise ConfigError(
-                f"{host}:{port} can't be listened on with the certificates in {folder}: each key "
+                f"{address} can't be listened on with the certificates in {folder}: each key "
                 "must belong to its certificate (bin/league certs makes a set)"
             ) from None
-        if not is_loopback(host) and self._security.tokens and credentials is None:
+        if folder is None and not is_loopback(host):
             _log.warning("tokens travel unencrypted to other machines: set security.tls")
         return bound
 

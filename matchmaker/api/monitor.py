@@ -12,8 +12,8 @@ from google.protobuf import json_format
 
 from league.errors import LeagueError, StorageFull, StorageReadOnly
 from league.players import Vitals
-from league.service.calls import Call, Observer
 from league.service.health import Health
+from league.service.interceptor import Call, Observer
 from league.service.logs import CallLog
 from league.service.settings import OperationsSettings
 from matchmaker.acts import checks

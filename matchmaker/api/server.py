@@ -55,7 +55,6 @@ class MatchmakerServer:
         port: int = 0,
         settings: MatchmakerSettings | None = None,
         *,
-        host: str = "",
         security: SecuritySettings | None = None,
         operations: OperationsSettings | None = None,
         clock: Clock | None = None,
@@ -71,7 +70,7 @@ class MatchmakerServer:
             raise InvalidInput(
                 "--at serves the past, metrics the present: leave out the metrics port"
             )
-        self._wanted = (self._security.checked(host), port)
+        self._host, self.port = self._security.checked_host(), port
         with ExitStack() as opened:
             served = Path(db)
             if at is not None:
@@ -90,7 +89,6 @@ class MatchmakerServer:
             self._opened = opened.pop_all()
         self.service = MatchmakerService(self.league, read_only=read_only)
         self.monitor = Monitor(self.league, Path(db), operations, read_only=read_only)
-        self.port = 0
         self._frame: GrpcServer | None = None
         self._threads: list[threading.Thread] = []
         if clock is None and not read_only:
@@ -103,7 +101,7 @@ class MatchmakerServer:
 
     @property
     def address(self) -> str:
-        return joined(self._wanted[0], self.port)
+        return joined(self._host, self.port)
 
     def __enter__(self) -> MatchmakerServer:
         self.start()
@@ -128,7 +126,7 @@ class MatchmakerServer:
             )
             add_MatchmakerServiceServicer_to_server(self.service, frame.server)
             add_ExploiterServiceServicer_to_server(ExploiterService(self.service), frame.server)
-            self.port = frame.listen(*self._wanted)
+            self.port = frame.listen(self.port)
             self.monitor.open(frame.health)
         except BaseException:
             self.stop()

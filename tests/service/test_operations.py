@@ -27,7 +27,7 @@ from test_matchmaker_results import bad_results
 from league.cli.main import main
 from league.errors import Closing, LeagueError, Refused, StorageFull, StorageReadOnly
 from league.rpc.client import MatchmakerClient
-from league.service.calls import Call
+from league.service.interceptor import Call
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
 from league.v1 import matchmaker_pb2 as m

@@ -88,8 +88,9 @@ def test_a_program_makes_its_tokens_and_its_helpers_find_them(
     token.
     """
     said(capsys, "certs", tmp_path / "certs")
-    flags = ("--tokens", "--tls", str(tmp_path / "certs"), "--mutual-tls")
-    with matchmaker(tmp_path / "league.db", *flags) as process:
+    config = tmp_path / "config.toml"
+    config.write_text(f"[security]\ntokens = true\ntls = '{tmp_path / 'certs'}'\n")
+    with matchmaker(tmp_path / "league.db", "--config", str(config)) as process:
         address = f"127.0.0.1:{ready_port(process)}"
         shown = of_run(tmp_path, "operator", tls=tmp_path / "certs", environment={})
         with MatchmakerClient(address, credentials=shown) as client:

@@ -1,7 +1,7 @@
 """A supervisor over made-up workers that serve nothing: ``python fake_league.py RUN_DIR LEARNER``.
 
-LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `refuses` (its
-input), `fills` (the disk), `hangs` (stopped by the test; the supervisor has its own time limits).
+LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `hangs` (stopped by
+the test; the supervisor has its own time limits).
 Each worker writes its name into RUN_DIR/stopped when it obeys.
 """
 
@@ -13,7 +13,6 @@ from pathlib import Path
 from league.cluster.processes import ProcessSpec
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
-from league.errors import LeagueError
 from league.runs.folder import Request, open_run
 from league.views.terminal.display import LineDisplay
 
@@ -38,8 +37,6 @@ LEARNERS = {
     "finishes": "import time; time.sleep(0.3)",
     "ignores": IGNORES,
     "hangs": OBEYS,
-    "fills": "import sys; print('learner: no space left to write x', file=sys.stderr); sys.exit(3)",
-    "refuses": "import sys; print('learner: no such setting', file=sys.stderr); sys.exit(2)",
 }
 
 
@@ -63,11 +60,7 @@ def main(run_dir: Path, learner: str) -> int:
         topology = Topology(specs=specs, addresses=nobody)
         display = LineDisplay(sys.stdout, seconds=0.2)
         supervisor = Supervisor(folder, topology, display, "no device", **waits)
-        try:
-            return supervisor.run()
-        except LeagueError as error:
-            print(error, flush=True)
-            return error.exit_code
+        return supervisor.run()
 
 
 if __name__ == "__main__":

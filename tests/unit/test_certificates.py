@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput
-from league.security.certificates import read_client, read_server
+from league.security.credentials import Credentials, read_server
 from league.security.issuing import make_folder
 
 
@@ -68,7 +68,7 @@ def test_keys_are_their_owners_and_the_cas_is_not_handed_on(folder: Path) -> Non
     assert {stat.S_IMODE(path.stat().st_mode) for path in keys} == {0o600}
     assert (folder / "bob" / "ca.pem").read_bytes() == (folder / "ca.pem").read_bytes()
     read_server(folder, mutual=True)
-    read_client(folder / "bob")
+    Credentials(tls=folder / "bob").channel("127.0.0.1:1").close()
 
 
 def test_nothing_that_is_there_is_changed(folder: Path) -> None:
@@ -87,7 +87,6 @@ def test_nothing_that_is_there_is_changed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"days": 826}, "825"),
         ({"hosts": ["https://league"]}, "no name or address"),
         ({"hosts": ["a b"]}, "no name or address"),
         ({"clients": ["../bob"]}, "can't name a client"),

@@ -1,20 +1,17 @@
-"""A wait is logged at once, then after growing pauses; another wait at once again."""
+"""A wait is logged at once and then every minute, however many threads wait."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 from league.rpc.channel import Reminders
 
 
-def test_one_line_then_reminders_at_growing_intervals() -> None:
+def test_one_line_a_minute_for_all_threads() -> None:
     now, said = 0.0, []
     reminders = Reminders(lambda sentence: said.append((now, sentence)), clock=lambda: now)
-    for tick in range(2000):
-        now = tick / 2
-        reminders("waiting")
-    assert [at for at, _ in said] == [0, 10, 30, 70, 150, 310, 630]
-    now += 6
-    reminders("waiting again")
-    assert said[-1] == (now, "waiting again")
-    now += 9.5
-    reminders("and again")
-    assert said[-1] == (now, "and again")
+    with ThreadPoolExecutor(8) as threads:
+        for tick in range(260):
+            now = tick / 2
+            list(threads.map(reminders, ["waiting"] * 8))
+    assert said == [(at, "waiting") for at in (0, 60, 120)]

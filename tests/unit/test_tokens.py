@@ -167,7 +167,7 @@ def test_a_client_finds_its_token_by_flag_environment_and_run(tmp_path: Path) ->
     given = {"KUMITE_TOKEN": "of-the-variable"}
     assert credentials.of_run(run, "worker", environment=given).token == "of-the-variable"
     assert credentials.of_run(run, "read", environment=given, token_file=own).token == "of-the-flag"
-    by_file = credentials.from_environment({"KUMITE_TOKEN_FILE": str(own)})
+    by_file = credentials.of_run(environment={"KUMITE_TOKEN_FILE": str(own)})
     assert by_file.metadata == (("authorization", "Bearer of-the-flag"),)
     assert credentials.of_run(tmp_path, "read", environment=nothing).metadata == ()
     (run / "config.toml").write_text('[security]\ntls = "/certs"\n')
@@ -190,21 +190,18 @@ def test_what_is_no_token_is_told_before_a_call(tmp_path: Path, content: bytes) 
 )
 def test_an_address_open_to_strangers_wants_to_know_who_may_ask(host: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(host)):
-        SecuritySettings(host=host).checked()
+        SecuritySettings(host=host).checked_host()
     for settings in (
         SecuritySettings(host=host, tokens=True),
-        SecuritySettings(host=host, mutual_tls=True, tls="certs"),
+        SecuritySettings(host=host, tls="certs"),  # wants a client's certificate
     ):
-        assert settings.checked() == host
-    with pytest.raises(ConfigError):
-        SecuritySettings(tls="certs").checked(host)  # encrypts, but lets every caller in
+        assert settings.checked_host() == host
+        assert settings.mutual_tls is not settings.tokens
 
 
 def test_loopback_is_open_by_default() -> None:
     for host in ("127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"):
-        assert SecuritySettings().checked(host) == host
-    with pytest.raises(ConfigError, match="mutual_tls"):
-        SecuritySettings(mutual_tls=True).checked()
+        assert SecuritySettings(host=host).checked_host() == host
     assert joined(reached_at("::"), 5) == "[::1]:5"
     assert joined(reached_at("0.0.0.0"), 5) == "127.0.0.1:5"
     assert joined("10.0.0.5", 5) == "10.0.0.5:5"

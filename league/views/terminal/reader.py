@@ -15,7 +15,7 @@ from league.players import Book, LeagueStatus, PayoffCell, PlayerKind, PlayerSta
 from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient
 from league.runs.alarms import of_metrics as alarms_of
-from league.security.credentials import Credentials, from_environment
+from league.security.credentials import Credentials, of_run
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 from league.views.terminal.facts import LeagueFacts
 
@@ -41,7 +41,7 @@ class LeagueReader:
         table_seconds: float = 3.0,
     ) -> None:
         self._matchmaker, self._say = matchmaker, say
-        self._credentials = from_environment() if credentials is None else credentials
+        self._credentials = of_run() if credentials is None else credentials
         self._evaluator = None
         if evaluator:
             channel = self._credentials.channel(evaluator, CHANNEL_OPTIONS)
