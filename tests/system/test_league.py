@@ -132,7 +132,6 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     """All of it with tokens and TLS, which every process finds in the run's folder and settings."""
     make_folder(tmp_path / "certs")
     settings = (
-        "learner.steps=2_048",
         "evaluator.matches_per_opponent=8",
         "evaluator.milestone_matches=8",
         "evaluator.nice=1",
@@ -140,7 +139,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
         f"security.tls={tmp_path / 'certs'}",
     )
     flags = ("--preset", "smoke", *(word for one in settings for word in ("--set", one)))
-    league = start(*flags)
+    league = start(*flags, "--steps", "1_000_000")
     league.until(lambda: league.steps() >= 512)
     group = Path(f"/proc/{league.pid('evaluator')}/autogroup")
     if group.exists() and group.read_text():  # else this kernel has no such groups
@@ -158,7 +157,8 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     assert kept, "the learner left no snapshot"
     reached = max(int(str(name).partition("@")[2]) for name in kept)
 
-    league = start(*flags)
+    end = reached + 1_024
+    league = start(*flags, "--steps", str(end))
     league.until(lambda: league.steps() > 0)
     assert league.steps() >= reached
     address = str(league.announced("matchmaker")["address"])
@@ -169,13 +169,13 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
         stranger.status()
     assert league.process.wait(timeout=600) == 0, league.words
     for words in (
-        *("continues, preset smoke", "The learner has done its steps.", "\n2,048 steps, "),
-        *("main@2048 ‹", "Clean matches are those of main@2048"),
+        *("continues, preset smoke", "The learner has done its steps.", f"\n{end:,} steps, "),
+        *(f"main@{end} ‹", f"Clean matches are those of main@{end}"),
         *("leaderboard.html", "training_curves.png"),
     ):
         assert words in league.words, words
     assert_whole(league)
     for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.html"):
-        assert "main@2048" in (league.folder / name).read_text()
+        assert f"main@{end}" in (league.folder / name).read_text()
     assert (league.folder / "training_curves.png").read_bytes().startswith(b"\x89PNG")
     assert not league.announced("matchmaker")
