@@ -143,8 +143,8 @@ def lay_over(
             raise ConfigError(f"{source}there is no section [{section}]: {near}")
     tables = {name: dict(values) for name, values in below.items()}
     merge(tables, in_file)
-    for _, path, text in named:
-        _put(tables, path, _typed(text))
+    for _, keys_of, text in named:
+        _put(tables, keys_of, _typed(text))
     return Sections(
         {name: build(cls, name, tables.get(name, {}), sources) for name, cls in classes.items()}
     )
@@ -184,7 +184,7 @@ def build(
     except ValidationError as error:
         first = error.errors()[0]
         place = [str(part) for part in first["loc"]]
-        source = sources.get((section, *place[:1]), "")
+        source = sources.get((section, place[0]), "") if place else ""
         raise ConfigError(source + _fault(first, place, cls, section)) from None
 
 
