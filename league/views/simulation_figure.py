@@ -43,9 +43,9 @@ def draw(report: Mapping[str, Any]) -> bytes:
         _bars(categories, "Categories of the mix", [row["category"] for row in rows], shares)
         groups = report["groups"][:MOST_GROUPS]
         shares = {"realised": [row["realised"] for row in groups]}
-        if all(row["ideal"] is not None for row in groups):
-            shares = {"by the truth": [row["ideal"] for row in groups], **shares}
-        names = [f"{row['learner']}: {row['group']}" for row in groups]
+        if all(row["by_the_truth"] is not None for row in groups):
+            shares = {"by the truth": [row["by_the_truth"] for row in groups], **shares}
+        names = [f"{row['learner']}: {row['against']}" for row in groups]
         _bars(kinds, "Opponents by kind", names, shares)
         _predictions(predictions, report["calibration"])
         return png_of(figure)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,16 +11,10 @@ from typer import Option
 
 from league.cli.output import print_pairs, print_table, say
 from league.errors import InvalidInput
-from league.runs.finding import checked_run, database_of
-
-SHOWN = 20
-"""Lines of a table of opponents."""
 
 
 def simulate(
-    scenario: Annotated[
-        str, Option(metavar="NAME", help="elo, rps, disc, blotto, drift, or a .toml or .tsv file.")
-    ] = "elo",
+    scenario: Annotated[str, Option(metavar="NAME", help="elo, rps, disc, blotto, drift.")] = "elo",
     players: Annotated[int, Option(min=1, metavar="N", help="All players.")] = 60,
     matches: Annotated[int, Option(min=1, metavar="N", help="Matches to assign.")] = 20_000,
     learners: Annotated[int, Option(min=1, metavar="N", help="Players that train.")] = 3,
@@ -44,13 +37,6 @@ def simulate(
     run_dir: Annotated[
         Path | None, Option(metavar="DIR", help="Keep the league there (default: nowhere).")
     ] = None,
-    replay: Annotated[
-        Path | None,
-        Option(metavar="RUN", help="Instead: what --policy would have drawn in this run."),
-    ] = None,
-    policy: Annotated[
-        Path | None, Option(metavar="FILE", help="The settings file of the other policy.")
-    ] = None,
     as_json: Annotated[bool, Option("--json", help="Print one object with all digits.")] = False,
     plot: Annotated[Path | None, Option(metavar="FILE", help="Draw it, as a .png.")] = None,
 ) -> int:
@@ -61,27 +47,13 @@ def simulate(
     for flag, share in (("clean", clean), ("faults", faults)):
         if not share < 1.0:
             raise InvalidInput(f"--{flag} {share:g} is no share: it must be 0 or more, below 1")
-    if (replay is None) != (policy is None):
-        raise InvalidInput("--replay RUN and --policy FILE go together: give both")
     if plot is not None and plot.suffix != ".png":
         raise InvalidInput(f"{plot} can't be drawn: name a file that ends in .png")
     from league.settings.base import resolve
     from matchmaker.settings import MatchmakerSettings
-    from matchmaker.simulate.report import follows, replayed, report_of
+    from matchmaker.simulate.report import follows, report_of
     from matchmaker.simulate.simulation import Plan, Simulation
-    from matchmaker.store.sqlite import SqliteStore
 
-    if replay is not None:
-        other = MatchmakerSettings.of(resolve(file=policy, environment={}))
-        store = SqliteStore(database_of(checked_run(replay)), read_only=True)
-        with closing(store), store.read() as reader:
-            report = replayed(reader, other)
-        if as_json:
-            print(json.dumps(report))
-        else:
-            _show_replayed(report)
-        return 0
-    settings = MatchmakerSettings.of(resolve(preset, config, assignments or []))
     plan = Plan(
         scenario=scenario,
         players=players,
@@ -92,6 +64,7 @@ def simulate(
         faults=faults,
         batch=max(16, min(256, matches // (2 * players))),
     )
+    settings = MatchmakerSettings.of(resolve(preset, config, assignments or []))
     with tempfile.TemporaryDirectory() as scratch:
         folder = run_dir or Path(scratch)
         if (folder / "league.db").exists():
@@ -115,20 +88,6 @@ def simulate(
     return 0
 
 
-def _show_replayed(report: dict[str, Any]) -> None:
-    """Prints the shares by another policy next to those of a run."""
-    for kind in ("categories", "opponents"):
-        rows = [
-            (name, *(f"{share:.2%}" for share in shares))
-            for name, *shares in (row.values() for row in report[kind])
-        ]
-        columns = "name drawn# policy_of_run# other_policy#"
-        print_table(f"Shares of {kind}", columns, rows[:SHOWN])
-    distance = f"{report['distance']:.1%} of the matches would have gone to others"
-    draws = f"{report['draws']:,}, of {report['matches']:,} matches"
-    print_pairs([("draws", draws), ("distance", distance)])
-
-
 def _table(title: str, rows: list[dict[str, Any]], words: str, *shares: str) -> None:
     """Prints the columns of `words`, of `shares`, and the number of matches; no rows no table."""
     if rows:
@@ -147,14 +106,10 @@ def _show(report: dict[str, Any]) -> None:
     """Prints the report for a person."""
     columns = ("configured", "expected", "realised")
     _table("Opponents that learners got", report["shares"], "category", *columns)
-    groups = [
-        row | {"against": row["group"], "by_the_truth": row["ideal"]} for row in report["groups"]
-    ]
-    _table("Opponents by kind", groups, "learner against", "realised", "by_the_truth")
+    _table("Opponents by kind", report["groups"], "learner against", "realised", "by_the_truth")
     for book, words in (("eval", "Clean matches"), ("train", "Training")):
-        tenths = [{"tenth": n} | row for n, row in enumerate(report["calibration"][book], start=1)]
         title = f"{words}: scores as predicted before, and as played"
-        _table(title, tenths, "tenth", "predicted", "played")
+        _table(title, report["calibration"][book], "tenth", "predicted", "played")
     size = f"{report['players']:,} players, {report['matches']:,} matches"
     rule = report["rule"] + ("" if report["roles"] == "mix" else f", roles {report['roles']}")
     lines = [("league", f"{report['scenario']}, {size}, seed {report['seed']}"), ("rule", rule)]
@@ -166,13 +121,11 @@ def _show(report: dict[str, Any]) -> None:
         errors = f"a pair's score is off by {ratings['trueskill_error']:.2%} on average"
         if ratings["fit_error"] is not None:
             errors += f", by the fit of all games {ratings['fit_error']:.2%}"
-        lines.append(("ratings", f"of {ratings['players']:,} players in clean matches"))
-        lines.append(("error", errors))
+        lines.append(("ratings", f"{errors}, {ratings['players']:,} players in clean matches"))
     if report["snapshots_taken"]:
         resets = f"which started again {report['generations_begun']:,} times"
         lines.append(("snapshots", f"{report['snapshots_taken']:,} taken by learners, {resets}"))
     for name in ("leases", "faults"):
         counts = (f"{count:,} {kind}" for kind, count in report[name].items())
         lines.append((name, ", ".join(counts) or "none"))
-    lines.append(("speed", f"{report['speed']:,.0f} matches/s"))
-    print_pairs(lines)
+    print_pairs([*lines, ("speed", f"{report['speed']:,.0f} matches/s")])

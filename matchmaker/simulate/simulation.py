@@ -30,7 +30,7 @@ from matchmaker.api.service import MatchmakerService
 from matchmaker.sampling import roles
 from matchmaker.sampling.candidates import Pool, beliefs_of, situation_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.simulate.scenarios import Array, Drift, Scenario, scenario_of
+from matchmaker.simulate.scenarios import BOTS, Array, Drift, scenario_of
 
 MIX = "league"
 """The mix that learners ask for."""
@@ -107,9 +107,9 @@ class Simulation:
         self.scenario = scenario_of(plan.scenario, rng, plan.players, plan.learners)
         self.learners = _learners(plan.learners, settings)
         learners = [player.name for player in self.learners]
-        self.names = [*self.scenario.bots, *learners]
+        self.names = [*BOTS, *learners]
         self.number = {name: number for number, name in enumerate(self.names)}
-        settings = _fitted(settings, self.scenario)
+        settings = _fitted(settings, self.scenario.players)
         self.clock = ManualClock()
         self.server = MatchmakerServer(
             folder / "league.db", settings=settings, clock=self.clock, seed=plan.seed
@@ -156,14 +156,12 @@ class Simulation:
 
     def _start(self) -> None:
         """Registers the players (a scenario that drifts has no snapshots yet) and the workers."""
-        game, bots = self.league.settings.game, self.scenario.bots
-        players = [Player(name=name, game=game, kind=PlayerKind.BOT) for name in bots]
+        game = self.league.settings.game
+        players = [Player(name=name, game=game, kind=PlayerKind.BOT) for name in BOTS]
         players += self.learners
         workers = [Worker(f"learner-{one.name}", self.number[one.name]) for one in self.learners]
         workers += [Worker(f"evaluator-{place}", None) for place in range(EVALUATORS)]
-        if self.scenario.snapshots:
-            players += [self._frozen(name, "", Role.MAIN) for name in self.scenario.snapshots]
-        elif not isinstance(self.scenario, Drift):
+        if not isinstance(self.scenario, Drift):
             for place in range(self.scenario.players - len(players)):
                 turn, learner = divmod(place, len(self.learners))
                 parent = self.learners[learner]
@@ -262,12 +260,12 @@ class Simulation:
 
     def _pairings(self, count: int) -> list[Pairing]:
         """Pairs snapshots at random with bots and with each other."""
-        bots, first = len(self.scenario.bots), len(self.scenario.bots) + len(self.learners)
+        bots, first = len(BOTS), len(BOTS) + len(self.learners)
         frozen = len(self.names) - first
         found = []
         for _ in range(max(1, count // GAMES_A_PAIRING)):
             player = first + int(self._rng.integers(frozen)) if frozen else 0
-            if bots and (frozen < 2 or self._rng.random() < BOT_SHARE):
+            if frozen < 2 or self._rng.random() < BOT_SHARE:
                 other = int(self._rng.integers(0 if frozen else 1, bots))
             else:
                 other = first + (player - first + int(self._rng.integers(1, frozen))) % frozen
@@ -341,7 +339,7 @@ class Simulation:
         if len(self.names) == self.scenario.players:
             return
         # matches between two snapshots, such that the scenario's players suffice
-        spare = self.scenario.players - len(self.scenario.bots) - len(self.learners)
+        spare = self.scenario.players - len(BOTS) - len(self.learners)
         trained = self.plan.matches * (1.0 - self.plan.clean_share)
         interval, since = max(1, int(trained / spare)), self._since_snapshot[name]
         if settings.roles == "mix":
@@ -389,11 +387,10 @@ def _learners(count: int, settings: MatchmakerSettings) -> list[Player]:
     return found
 
 
-def _fitted(settings: MatchmakerSettings, scenario: Scenario) -> MatchmakerSettings:
-    """Returns settings with room for all players, and a mix with some of the scenario's bots."""
-    changes: dict[str, Any] = {"max_saved": max(settings.max_saved, scenario.players)}
-    bots = scenario.bots
-    if not set(settings.mixes.get(MIX, {})) & set(bots):
-        mix = {"snapshots": 7.0} | {bot: 3.0 / len(bots) for bot in bots}
+def _fitted(settings: MatchmakerSettings, players: int) -> MatchmakerSettings:
+    """Returns settings with room for all players, and a mix with some of the bots."""
+    changes: dict[str, Any] = {"max_saved": max(settings.max_saved, players)}
+    if not set(settings.mixes.get(MIX, {})) & set(BOTS):
+        mix = {"snapshots": 7.0} | dict.fromkeys(BOTS, 3.0 / len(BOTS))
         changes["mixes"] = settings.mixes | {MIX: mix}
     return settings.model_copy(update=changes)

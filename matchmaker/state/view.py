@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from league.errors import Unavailable
@@ -18,7 +16,6 @@ from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
-from matchmaker.store.copies import PLAYER_EVENTS, PlayerStates, take_player_event
 from matchmaker.store.rows import AssignmentRow, ResultRow
 from matchmaker.store.transaction import Reader
 
@@ -151,34 +148,3 @@ class LeagueView:
         with self.changed:
             self.durable_position = self.event_position
             self.changed.notify_all()
-
-
-class LogReplay(LeagueView):
-    """The league at one place of its log after another, forward only; lost results don't count."""
-
-    def __init__(self, reader: Reader) -> None:
-        super().__init__()
-        self._reader = reader
-        self._registered = {player.name: player for player in reader.players()}
-        self._states: PlayerStates = {}
-        self._events = deque(reader.events_of(*EVENTS, *PLAYER_EVENTS))
-        self._rating_events = deque(reader.events_of(*RATING_EVENTS))
-
-    def move_to(self, log_position: int, event_position: int) -> None:
-        """Moves forward to a result and an event."""
-        results = self._reader.results(self.log_position, log_position)
-        self.books.fold(results, list(_until(self._rating_events, event_position)))
-        for event in _until(self._events, event_position):
-            if event.kind in PLAYER_EVENTS:
-                take_player_event(self._states, event)
-            if event.kind in EVENTS:
-                self._take(event)
-        self.players = {
-            name: replace(self._registered[name], state=state, milestone=is_milestone)
-            for name, (state, is_milestone) in self._states.items()
-        }
-
-
-def _until(events: deque[Event], position: int) -> Iterator[Event]:
-    while events and events[0].position <= position:
-        yield events.popleft()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sqlite_utils import Database
 
 from league.errors import AlreadyExists, InvalidInput
-from league.players import Event, PlayerState
+from league.players import PlayerState
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.schema import APPLICATION_ID, migrations
 from matchmaker.store.sqlite import SqliteStore
@@ -32,8 +32,6 @@ _STATES = {
     "player_quarantined": PlayerState.QUARANTINED,
     "gate_opened": PlayerState.CANDIDATE,
 }
-PLAYER_EVENTS = (*_STATES, "player_released", "milestone", "gate_decided")
-"""Kinds of events that change the state or the milestone of a player."""
 
 _PAST = """
 INSERT INTO meta SELECT * FROM past.meta;
@@ -167,23 +165,19 @@ def copy_as_of(database: Path, copy: Path, words: str) -> None:
 def player_states(reader: Reader, event_position: int | None = None) -> PlayerStates:
     """The players' states as the events up to a position (or all) made them."""
     states: PlayerStates = {}
-    for event in reader.events_of(*PLAYER_EVENTS):
-        if event_position is None or event.position <= event_position:
-            take_player_event(states, event)
+    for event in reader.events_of(*_STATES, "player_released", "milestone", "gate_decided"):
+        if event_position is not None and event.position > event_position:
+            break
+        data = json.loads(event.data_json)
+        name = data["candidate" if event.kind.startswith("gate_") else "player"]
+        state, is_milestone = states.get(name, (PlayerState.ACTIVE, False))
+        if event.kind == "gate_decided":
+            is_accepted = data["state"] == "accepted"
+            state = PlayerState.ACTIVE if is_accepted else PlayerState.RETIRED
+        elif event.kind == "player_released":
+            state = PlayerState(data["state"])
+        else:
+            state = _STATES.get(event.kind, state)
+        is_milestone = is_milestone or event.kind == "milestone" or bool(data.get("milestone"))
+        states[name] = state, is_milestone
     return states
-
-
-def take_player_event(states: PlayerStates, event: Event) -> None:
-    """Changes `states` by one of `PLAYER_EVENTS`."""
-    data = json.loads(event.data_json)
-    name = data["candidate" if event.kind.startswith("gate_") else "player"]
-    state, is_milestone = states.get(name, (PlayerState.ACTIVE, False))
-    if event.kind == "gate_decided":
-        is_accepted = data["state"] == "accepted"
-        state = PlayerState.ACTIVE if is_accepted else PlayerState.RETIRED
-    elif event.kind == "player_released":
-        state = PlayerState(data["state"])
-    else:
-        state = _STATES.get(event.kind, state)
-    is_milestone = is_milestone or event.kind == "milestone" or bool(data.get("milestone"))
-    states[name] = state, is_milestone

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from admission_league import (
-    MIXES,
     AdmissionLeague,
     admission_league,
     first_seat_wins,
@@ -27,7 +26,6 @@ from league.players import Assignment, Book, PlayerKind, PlayerState, Role
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.simulate.report import replayed
 from matchmaker.simulate.simulation import Plan, Simulation
 from matchmaker.tools.fsck import fsck, wrong_draws, wrong_gates
 
@@ -269,17 +267,6 @@ def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
 def decisions(league: AdmissionLeague) -> list[dict[str, object]]:
     with league.small.server.store.read() as reader:
         return [json.loads(event.data_json) for event in reader.events_of("gate_decided")]
-
-
-def test_another_policy_is_replayed_among_members_alone(tmp_path: Path) -> None:
-    with admission_league(tmp_path) as league:
-        league.register(2000)
-        assert league.drawn(200) == {"main@1000"}
-        league.decide("main@2000", loses_always)
-        assert league.drawn(200) == {"main@1000"}
-        with league.small.server.store.read() as reader:
-            found = replayed(reader, MatchmakerSettings(mixes=MIXES, within_snapshots="uniform"))
-    assert {row["name"] for row in found["opponents"]} == {"main@1000"}
 
 
 def said(

@@ -1,11 +1,8 @@
-"""Simulated leagues: known answers, the same league for a seed, a broken sampler noticed, a run
-replayed.
-"""
+"""Simulated leagues: known answers, the same league for a seed, a broken sampler noticed."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -49,7 +46,7 @@ def whole(folder):
 @pytest.fixture(scope="module")
 def elo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("elo")
-    return folder, simulate(folder, matches=5000, faults=0.1)
+    return folder, simulate(folder, matches=4000, faults=0.1)
 
 
 def test_on_a_line_ratings_come_out_in_order_and_predict(elo):
@@ -81,7 +78,7 @@ def test_every_match_is_accounted_for(elo):
     leases, faults = report["leases"], report["faults"]
     assert set(faults) == {"died", "hung", "reported twice"}
     assert report["matches"] == leases["reported"] + leases["expired"]
-    assert 5000 <= report["matches"] < 5004  # clean ones come in fours
+    assert 4000 <= report["matches"] < 4004  # clean ones come in fours
     assert leases["open"] == leases["abandoned"] == leases["released"] == leases["refused"] == 0
     assert leases["expired"] > 0 < leases["late"]
     assert leases["duplicate"] > 0
@@ -94,13 +91,13 @@ def test_every_match_is_accounted_for(elo):
 def test_rock_paper_scissors_gives_f_var_its_shares(tmp_path):
     """Against those it beats at .9, .5 and .1 a learner plays .09 : .25 : .09."""
     settings = {"within_snapshots": "pfsp_var", "near_copies": 0.0}
-    report = simulate(tmp_path, "rps", players=20, matches=4000, **settings)
-    rows = {(row["learner"], row["group"]): row for row in report["groups"]}
+    report = simulate(tmp_path, "rps", players=20, matches=3000, **settings)
+    rows = {(row["learner"], row["against"]): row for row in report["groups"]}
     assert follows(report)
     for (learner, group), row in rows.items():
         camp = {"main": "rock", "main-2": "scissors"}[learner]  # the numbers after three bots
         even, other = 0.25 / 0.43, 0.09 / 0.43
-        assert row["ideal"] == pytest.approx(even if group == camp else other, abs=0.05)
+        assert row["by_the_truth"] == pytest.approx(even if group == camp else other, abs=0.05)
         # less than by the truth: at first the learner knows none of its chances
         assert (row["realised"] > 0.38) == (group == camp)
 
@@ -111,7 +108,7 @@ def test_the_same_seed_is_the_same_league_and_another_is_another(tmp_path):
             tmp_path / name,
             "drift",
             players=15,
-            matches=1000,
+            matches=400,
             seed=seed,
             roles="alphastar-pseudocode",
         )
@@ -187,83 +184,19 @@ def test_scenarios_are_what_they_are_called():
     assert drift.strength_N[3] == before
 
 
-def test_a_file_of_strengths_and_exceptions(tmp_path, capsys):
-    file = tmp_path / "forest.toml"
-    file.write_text(
-        'learner = "fox"\n[strengths]\nhare = 200\nfox = 0\nowl = -200\n[shares.fox]\nhare = 0.9\n'
-    )
-    words = f"simulate --scenario {file} --matches 600 --learners 1".split()
-    assert main([*words, "--set", "matchmaker.within_snapshots=pfsp_linear", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    ideal = {row["group"]: row["ideal"] for row in report["groups"]}
-    truth = scenario_of(str(file), np.random.default_rng(0), 0, 1)
-    learner, hare, fox = np.array([0]), np.array([1]), np.array([2])
-    for one in (learner, fox):
-        assert truth.chances(one, hare).score_G[0] == pytest.approx(0.9)
-        assert truth.chances(hare, one).score_G[0] == pytest.approx(0.1)
-    lost = {"hare": 0.1, "fox": 0.5, "owl": 1 - 1 / (1 + 10**-0.5)}
-    assert ideal == pytest.approx({name: part / sum(lost.values()) for name, part in lost.items()})
-
-
-def test_a_payoff_table_of_a_league_is_a_scenario(elo, tmp_path, capsys):
-    folder, _ = elo
-    assert main(["payoff", "--run-dir", str(folder)]) == 0
-    (tmp_path / "payoff.tsv").write_text(capsys.readouterr().out)
-    table = scenario_of(str(tmp_path / "payoff.tsv"), np.random.default_rng(0), 0, 1)
-    truth = scenario_of("elo", np.random.default_rng([1, 0]), 30, 2)
-    assert table.players == 28 + 1
-    assert set(table.bots) == set(truth.bots)
-    # the same names as in the league, which had two learners in place of one
-    names = [*truth.bots, "", "", *(f"main{'-2' * (n % 2)}@{1 + n // 2}" for n in range(25))]
-    copies = {name: n for n, name in enumerate([*table.bots, "main", *table.snapshots])}
-    frozen = [n for n, name in enumerate(names) if name]
-    pairs = np.array([(one, other) for one in frozen for other in frozen if one < other]).T
-    scores = [
-        truth.chances(*pairs),
-        table.chances(*(np.array([copies[names[n]] for n in side]) for side in pairs)),
-    ]
-    assert np.abs(scores[0].score_G - scores[1].score_G).mean() < 0.06
-
-
 @pytest.mark.parametrize(
     ("words", "value"),
     [
         (["--scenario", "elos"], "'elos'"),
-        (["--scenario", "no.toml"], "no.toml"),
         (["--players", "5"], "--players 5"),
         (["--players", "x"], "'x'"),
         (["--faults", "2"], "--faults 2"),
         (["--plot", "a.jpg"], "a.jpg"),
-        (["--replay", "runs/x"], "--policy"),
     ],
 )
 def test_a_wrong_flag_is_refused_with_its_value(words, value, capsys):
     assert main(["simulate", *words]) != 0
     assert value in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "value"),
-    [
-        ("bad.toml", "[strengths]\na = 1\n", "has 1 players"),
-        ("bad.toml", "[strengths]\na = 'x'\nb = 1\n", "a = 'x'"),
-        ("bad.toml", "[strengths]\na = 1\nb = 1\n[shares.a]\nb = 1.5\n", "shares.a.b = 1.5"),
-        ("bad.toml", "strength = 1\n", "'strength'"),
-        ("bad.toml", "learner = 'c'\n[strengths]\na = 1\nb = 1\n", "'c'"),
-        ("bad.toml", "draws = 1\n[strengths]\na = 1\nb = 1\n", "draws = 1"),
-        ("bad.toml", "strengths = 3\n", "strengths = 3"),
-        ("bad.toml", "[strengths]\na = 1\nb = 1\n[shares]\na = 3\n", "a = 3"),
-        ("bad.tsv", "[strengths]\na = 1\n", "payoff table"),
-        ("bad.tsv", "\udcff\udcfe\x00\x01", "payoff table"),
-        ("bad.tsv", "row\tcolumn\twins\tdraws\tlosses\na\tb\t9999999999\t0\t0\n", "payoff table"),
-    ],
-)
-def test_a_bad_file_is_refused_with_the_offending_value(tmp_path, capsys, name, content, value):
-    (tmp_path / name).write_bytes(content.encode(errors="surrogateescape"))
-    assert main(["simulate", "--scenario", str(tmp_path / name)]) != 0
-    error = capsys.readouterr().err
-    assert value in error
-    assert name in error
 
 
 def test_a_league_in_the_way_is_not_overwritten(elo, capsys):
@@ -274,42 +207,9 @@ def test_a_league_in_the_way_is_not_overwritten(elo, capsys):
     assert (folder / "league.db").read_bytes() == before
 
 
-def test_a_run_replayed_under_its_own_policy_is_itself(elo, tmp_path, capsys):
-    folder, _ = elo
-    policy = tmp_path / "same.toml"
-    policy.write_text("[matchmaker]\n")
-    assert main(["simulate", "--replay", str(folder), "--policy", str(policy), "--json"]) == 0
-    same = json.loads(capsys.readouterr().out)
-    assert same["distance"] == pytest.approx(0.0, abs=1e-9)
-    assert same["matches"] == sum(_drawn(folder).values())
-    policy.write_text(
-        "[matchmaker]\nwithin_snapshots = 'uniform'\nnear_copies = 0.0\n"
-        "mixes = {league={snapshots=1.0, based=1.0}}\n"
-    )
-    assert main(["simulate", "--replay", str(folder), "--policy", str(policy), "--json"]) == 0
-    other = json.loads(capsys.readouterr().out)
-    shares = {row["name"]: row["other_policy"] for row in other["categories"]}
-    assert shares == pytest.approx({"snapshots": 0.5, "based": 0.5, "constant": 0.0, "random": 0.0})
-    alike = [row["other_policy"] for row in other["opponents"] if "@" in row["name"]]
-    assert alike == pytest.approx([0.5 / 25] * 25)
-    assert other["distance"] > 0.3
-    assert main(["simulate", "--replay", str(folder), "--policy", str(policy)]) == 0
-    assert "draws\t" in capsys.readouterr().out
-
-
-def _drawn(folder):
-    store = SqliteStore(folder / "league.db", read_only=True)
-    with store.read() as reader:
-        counts = Counter(
-            row[0] for row in reader.select("SELECT category FROM assignments WHERE mix != ''")
-        )
-    store.close()
-    return counts
-
-
 def test_the_picture_is_drawn(tmp_path, capsys):
     picture = tmp_path / "league.png"
-    words = ["--players", "15", "--matches", "600", "--plot", str(picture)]
+    words = ["--players", "15", "--matches", "300", "--plot", str(picture)]
     assert main(["simulate", "--scenario", "disc", *words]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "categories\tchi-squared" in capsys.readouterr().out
