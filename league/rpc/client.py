@@ -7,8 +7,7 @@ A reply means: on disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
-from enum import Enum
+from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
 from league.exploiters import CandidateGate, Generation, Standing
@@ -31,7 +30,7 @@ from league.players import (
     Verdict,
 )
 from league.rpc.channel import Connection
-from league.rpc.convert import from_enum, from_message, to_enum, to_message
+from league.rpc.convert import encoded, from_enum, from_message
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
@@ -82,7 +81,7 @@ class MatchmakerClient(Connection):
         message = getattr(module, f"{method}Request")
         if "request_id" in message.DESCRIPTOR.fields_by_name:
             fields["request_id"] = fields.get("request_id") or new_id()
-        values = {name: _encoded(value) for name, value in fields.items()}
+        values = {name: encoded(value) for name, value in fields.items()}
         return self._call(method, message(**values))
 
     # What workers ask.
@@ -431,14 +430,3 @@ def _all(cls: type[V], messages: Iterable[Any]) -> list[V]:
 def _part(cls: type[V], reply: Any, name: str) -> V | None:
     """Returns a part of a reply, None where it is missing."""
     return from_message(cls, getattr(reply, name)) if reply.HasField(name) else None
-
-
-def _encoded(value: Any) -> Any:
-    """Returns a request's field: domain values as messages, an incarnation as its number."""
-    if isinstance(value, Incarnation):
-        return value.number
-    if isinstance(value, Enum):
-        return to_enum(value)
-    if isinstance(value, list):
-        return [_encoded(one) for one in value]
-    return to_message(value) if is_dataclass(value) else value

@@ -79,9 +79,15 @@ def from_message(cls: type[V], message: Any) -> V:
     return cls(**values)
 
 
-def to_enum(value: Enum) -> Any:
-    """The number of an enum's member."""
-    return _numbers(type(value))[value]
+def encoded(value: Any) -> Any:
+    """A message's field: domain values as messages, an incarnation as its number."""
+    if isinstance(value, list):
+        return [encoded(one) for one in value]
+    if isinstance(value, players.Incarnation):
+        return value.number
+    if isinstance(value, Enum):
+        return _numbers(type(value))[value]
+    return to_message(value) if is_dataclass(value) else value
 
 
 def from_enum(cls: type[E], number: int, unspecified: E | None = None) -> E:

@@ -1,4 +1,5 @@
-"""Measures the league periodically: near-copies, the support of its Nash mixture, epochs.
+"""Measures the league periodically: near-copies, the support of its Nash mixture, epochs; and
+retires snapshots above `max_saved` by that.
 
 The first two come from the clean matches (`league.stats.structure`): near-copies while
 `near_copies` is above 0, the support while some lineage has `max_saved` snapshots.
@@ -7,7 +8,8 @@ The first two come from the clean matches (`league.stats.structure`): near-copie
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState
@@ -87,13 +89,37 @@ def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
     return [name for name, mass in masses if mass > _MASS and is_active_snapshot(rated[name])]
 
 
-def first_to_retire(snapshots: Sequence[Player], analysis: Analysis) -> list[Player]:
+def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:
     """Returns a lineage's snapshots in the order in which they retire, from order of registration.
 
     Milestones and the newest never retire; those in the Nash support do after all others.
     """
     old = [player for player in snapshots[:-1] if not player.milestone]
-    return sorted(old, key=lambda player: player.name in analysis.support)
+    return sorted(old, key=lambda player: player.name in support)
+
+
+def retire_surplus(
+    league: League, tx: Transaction, known: dict[str, Player], lineages: set[str]
+) -> list[str]:
+    """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow.
+
+    Those that retire are changed in `known`, all players in order of registration, and returned.
+    """
+    retired: list[str] = []
+    most, support = league.settings.max_saved, league.view.analysis.support
+    for lineage in sorted(lineages):
+        active = [
+            player
+            for player in known.values()
+            if is_active_snapshot(player) and SnapshotName.parse(player.name).lineage == lineage
+        ]
+        for player in first_to_retire(active, support)[: max(len(active) - most, 0)]:
+            known[player.name] = replace(player, state=PlayerState.RETIRED)
+            tx.update_player(known[player.name])
+            words = f"{player.name} retires: {lineage} keeps {most} snapshots"
+            league.log(tx, "player_retired", words, player=player.name)
+            retired.append(player.name)
+    return retired
 
 
 def is_active_snapshot(player: Player) -> bool:

@@ -6,9 +6,9 @@
      └── undecided   the limit, failed matches, a newer snapshot, or it could not be played: it
                      retires
 
-Exploiters' candidates (`register.register_candidate`) are tested on shares of the points, in
+Exploiters' candidates (`players.register_candidate`) are tested on shares of the points, in
 matches on a seed each, against their generation's victims one after the other. Mains' snapshots
-(`register.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on one
+(`players.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on one
 seed, against the newest member of their learner. From the opening on both are played and decided
 alike. The gate's state follows from the log alone: a match that failed, or whose lease ended
 without a result, is left out and stays so when its result comes late, so what was counted once
@@ -38,8 +38,8 @@ from league.stats.gates import (
     settled,
 )
 from matchmaker.acts import checks
+from matchmaker.acts.analyse import retire_surplus
 from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
-from matchmaker.acts.retiring import retire_surplus
 from matchmaker.sampling.draw import derived_seed
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.exploiters import GateRules, opened_gate, to_data

@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 
 from league.errors import InvalidInput
-from league.players import Incarnation, PlayerKind
+from league.players import Assignment, PlayerKind
 from league.stages import StageRequest
 from matchmaker import limits
 from matchmaker.acts import checks
-from matchmaker.acts.assign import carry_matches
-from matchmaker.acts.lease import close
+from matchmaker.acts.assign import carry_matches, close
 from matchmaker.acts.stage import unobeyed
 from matchmaker.state.league import League
 from matchmaker.store.rows import BeatRow, IncarnationRow
@@ -28,9 +27,10 @@ def open_incarnation(
     checkpoint_step: int,
     checkpoint_log_position: int,
     carried: Sequence[str],
-) -> Incarnation:
+) -> tuple[int, list[Assignment], int]:
     """Opens a worker's incarnation: fences its earlier ones, abandons their open leases, marks the
-    results after a learner's checkpoint as lost, and leases the carried matches again.
+    results after a learner's checkpoint as lost, and leases the carried matches again. Returns
+    its number, these leases, and how many results are lost.
     """
     checks.worker_name(worker)
     checks.text(player, "player", checks.MAX_PLAYER_NAME)
@@ -60,8 +60,7 @@ def open_incarnation(
     mine = [lease for number in fenced for lease in tx.open_assignments(number)]
     close(league, tx, mine, "abandoned", f"incarnation {row.number} took over")
     lost = _lose(league, tx, row) if player else 0
-    assignments = carry_matches(league, tx, row, carried)
-    return Incarnation(number=row.number, carried=tuple(assignments), lost_results=lost)
+    return row.number, carry_matches(league, tx, row, carried), lost
 
 
 def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:

@@ -34,7 +34,10 @@ def enter_stage(
     number: int,
     step: int,
     stages: Sequence[Stage],
-    place: Place,
+    index: int,
+    since_step: int,
+    by_hand: bool,
+    obeyed: int,
     reason: str,
 ) -> StageRequest | None:
     """Records a learner's stages and its place in them; returns the request it has to obey."""
@@ -43,6 +46,7 @@ def enter_stage(
         raise InvalidInput(f"{incarnation.worker} trains no player: it has no stages")
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(reason, "reason")
+    place = Place(index=index, since_step=since_step, by_hand=by_hand, obeyed=obeyed)
     _check(league, stages, place)
     told = CurriculumStatus(player=incarnation.player, stages=tuple(stages), place=place)
     if told != league.view.curricula.get(told.player):

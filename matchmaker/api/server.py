@@ -20,9 +20,8 @@ from league.v1 import exploiters_pb2, matchmaker_pb2
 from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
 from matchmaker import limits
-from matchmaker.acts import lease as leases
 from matchmaker.acts.analyse import analyse, open_due_epochs
-from matchmaker.api.exploiter_service import ExploiterService
+from matchmaker.acts.assign import expire
 from matchmaker.api.monitor import Monitor
 from matchmaker.api.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
@@ -125,7 +124,7 @@ class MatchmakerServer:
                 further=(EXPLOITER_SERVICE_NAME,),
             )
             add_MatchmakerServiceServicer_to_server(self.service, frame.server)
-            add_ExploiterServiceServicer_to_server(ExploiterService(self.service), frame.server)
+            add_ExploiterServiceServicer_to_server(self.service, frame.server)
             self.port = frame.listen(self.port)
             self.monitor.open(frame.health)
         except BaseException:
@@ -141,7 +140,7 @@ class MatchmakerServer:
         with self.store.read() as reader:
             due = reader.open_assignments(until=self.league.clock.now())
         with self.store.write() as tx:
-            expired = leases.sweep(self.league, tx) if due else 0
+            expired = expire(self.league, tx) if due else 0
             tx.forget_requests(self.league.clock.now() - limits.REQUEST_MEMORY_SECONDS)
         self.monitor.expired(expired)
         open_due_epochs(self.league)

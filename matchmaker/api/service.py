@@ -1,60 +1,48 @@
-"""The gRPC servicer: decode, call an act, encode. Each mutation runs once for its request id."""
+"""The gRPC services: decode, call an act, encode. Each mutation runs once for its request id."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import partial
 from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from league.errors import InvalidInput, Unavailable
-from league.players import Book, MatchResult, Pairing, Player, PlayerKind, PlayerState, Verdict
-from league.rpc.convert import from_enum, from_message, to_enum, to_message
-from league.stages import Place, Stage, StageRequest
+from league.ids import checked_learner_name
+from league.players import (
+    Book,
+    MatchResult,
+    Pairing,
+    Player,
+    PlayerKind,
+    PlayerState,
+    Role,
+    Verdict,
+)
+from league.rpc.convert import encoded, from_enum, from_message, to_message
+from league.stages import Stage
+from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
+from league.v1.exploiters_pb2_grpc import ExploiterServiceServicer
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
 from matchmaker import limits
-from matchmaker.acts import (
-    assign,
-    checks,
-    incarnate,
-    lease,
-    operate,
-    register,
-    report,
-    retiring,
-    stage,
-)
+from matchmaker.acts import assign, checks, exploit, gate, incarnate, players, report, stage
 from matchmaker.api import queries
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 
 Reply = TypeVar("Reply", bound=Message)
-Body = Callable[["MatchmakerService", Any, Transaction], Reply]
 WATCH_PAGE = 500
 WATCH_POLL_SECONDS = 1.0
 
 
-def _mutation(reply: type[Reply]) -> Callable[[Body[Reply]], Any]:
-    """Makes a servicer's method of a body that gets a transaction and runs once for its request."""
-
-    def decorate(body: Body[Reply]) -> Any:
-        @wraps(body)
-        def method(self: MatchmakerService, request: Any, context: Any) -> Reply:
-            return self.once(request, reply, lambda tx: body(self, request, tx))
-
-        return method
-
-    return decorate
-
-
-class MatchmakerService(MatchmakerServiceServicer):
-    """Serves one league. `stopping` ends the watch streams."""
+class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
+    """Serves one league; `MUTATIONS` has the calls that change it. `stopping` ends the streams."""
 
     def __init__(self, league: League, *, read_only: bool = False) -> None:
         self.league = league
@@ -67,116 +55,20 @@ class MatchmakerService(MatchmakerServiceServicer):
     ) -> Reply:
         """The reply of `effect`, which runs once however often the request is sent."""
         checks.identifier(request.request_id, "request_id")
-        stored = self.league.store.once(
+        fresh: list[Reply] = []
+
+        def stored(tx: Transaction) -> bytes:
+            fresh.append(effect(tx))
+            return fresh[0].SerializeToString()
+
+        known = self.league.store.once(
             request.request_id,
             type(request).__name__,
             fingerprint(request),
             self.league.clock.now(),
-            lambda tx: effect(tx).SerializeToString(),
+            stored,
         )
-        return reply.FromString(stored)
-
-    @_mutation(m.RegisterPlayersResponse)
-    def RegisterPlayers(self, request: Any, tx: Transaction) -> m.RegisterPlayersResponse:
-        players = [from_message(Player, player) for player in request.players]
-        registered, retired = register.register_players(
-            self.league, tx, players, request.incarnation
-        )
-        return m.RegisterPlayersResponse(players=map(to_message, registered), retired=retired)
-
-    @_mutation(m.OpenIncarnationResponse)
-    def OpenIncarnation(self, request: Any, tx: Transaction) -> m.OpenIncarnationResponse:
-        opened = incarnate.open_incarnation(
-            self.league,
-            tx,
-            request.worker,
-            request.player,
-            request.checkpoint_step,
-            request.checkpoint_log_position,
-            request.carried_matches,
-        )
-        return m.OpenIncarnationResponse(
-            incarnation=opened.number,
-            carried=map(to_message, opened.carried),
-            lost_results=opened.lost_results,
-        )
-
-    @_mutation(m.AcquireMatchesResponse)
-    def AcquireMatches(self, request: Any, tx: Transaction) -> m.AcquireMatchesResponse:
-        found = assign.acquire_matches(
-            self.league, tx, request.incarnation, request.count, request.mix
-        )
-        return m.AcquireMatchesResponse(assignments=map(to_message, found))
-
-    @_mutation(m.AcquirePairingsResponse)
-    def AcquirePairings(self, request: Any, tx: Transaction) -> m.AcquirePairingsResponse:
-        pairings = [from_message(Pairing, pairing) for pairing in request.pairings]
-        found = assign.acquire_pairings(self.league, tx, request.incarnation, pairings)
-        return m.AcquirePairingsResponse(assignments=map(to_message, found))
-
-    @_mutation(m.ReleaseMatchesResponse)
-    def ReleaseMatches(self, request: Any, tx: Transaction) -> m.ReleaseMatchesResponse:
-        given = request.incarnation, request.match_ids, request.reason
-        return m.ReleaseMatchesResponse(released=lease.release_matches(self.league, tx, *given))
-
-    @_mutation(m.ReportResultsResponse)
-    def ReportResults(self, request: Any, tx: Transaction) -> m.ReportResultsResponse:
-        results = [_decoded(result) for result in request.results]
-        verdicts, position = report.report_results(self.league, tx, request.incarnation, results)
-        return m.ReportResultsResponse(verdicts=map(to_message, verdicts), log_position=position)
-
-    def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
-        fenced, deadline, asked = self.league.store.submit(
-            lambda tx: incarnate.heartbeat(
-                self.league,
-                tx,
-                request.incarnation,
-                request.progress,
-                request.step,
-                request.mix,
-                request.activity,
-                request.metrics,
-            )
-        )
-        return m.HeartbeatResponse(fenced=fenced, lease_deadline=deadline, asked=_optional(asked))
-
-    @_mutation(m.KeepReferencesResponse)
-    def KeepReferences(self, request: Any, tx: Transaction) -> m.KeepReferencesResponse:
-        retired, returned = retiring.keep_references(
-            self.league, tx, request.incarnation, request.names
-        )
-        return m.KeepReferencesResponse(retired=retired, returned=returned)
-
-    @_mutation(m.EnterStageResponse)
-    def EnterStage(self, request: Any, tx: Transaction) -> m.EnterStageResponse:
-        asked = stage.enter_stage(
-            self.league,
-            tx,
-            request.incarnation,
-            request.step,
-            [from_message(Stage, one) for one in request.stages],
-            from_message(Place, request),
-            request.reason,
-        )
-        return m.EnterStageResponse(asked=_optional(asked))
-
-    @_mutation(m.AskStageResponse)
-    def AskStage(self, request: Any, tx: Transaction) -> m.AskStageResponse:
-        asked = stage.ask_stage(self.league, tx, request.player, request.stage, request.by)
-        return m.AskStageResponse(asked=_optional(asked))
-
-    @_mutation(m.PinRatingResponse)
-    def PinRating(self, request: Any, tx: Transaction) -> m.PinRatingResponse:
-        mu = None if request.unpin else request.mu
-        position = operate.pin(self.league, tx, request.player, mu, request.by)
-        return m.PinRatingResponse(log_position=position)
-
-    @_mutation(m.QuarantineResponse)
-    def Quarantine(self, request: Any, tx: Transaction) -> m.QuarantineResponse:
-        given = self.league, tx, request.player, request.by
-        if request.release:
-            return m.QuarantineResponse(state=to_enum(operate.release(*given)))
-        return m.QuarantineResponse(state=to_enum(operate.quarantine(*given, request.reason)))
+        return fresh[0] if fresh else reply.FromString(known)
 
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
@@ -256,8 +148,32 @@ class MatchmakerService(MatchmakerServiceServicer):
                 if view.durable_position <= position:
                     view.changed.wait(WATCH_POLL_SECONDS)
 
+    def GetGeneration(self, asked: x.GetGenerationRequest, _: Any) -> x.GetGenerationResponse:
+        learner = checked_learner_name(asked.learner)
+        view = self.league.view.checked()
+        with view.lock:
+            newest = view.exploiters.newest(learner)
+        generation = None if newest is None else to_message(newest)
+        return x.GetGenerationResponse(generation=generation)
 
-def _decoded(message: t.Result) -> MatchResult | Verdict:
+    def GetStanding(self, asked: x.GetStandingRequest, _: Any) -> x.GetStandingResponse:
+        with self.league.view.checked().lock:
+            found = exploit.standing(self.league, asked.player, asked.steps, asked.interval)
+        return to_message(found)
+
+    def GetGates(self, asked: x.GetGatesRequest, _: Any) -> x.GetGatesResponse:
+        with self.league.store.read() as reader, self.league.view.checked().lock:
+            known = self.league.view.exploiters
+            wanted = known.open_gates() if asked.open_only else list(known.gates.values())
+            gates = [gate.judged(self.league, reader, one) for one in wanted]
+        found = [to_message(one) for one in gates]
+        if not asked.with_certificates:
+            for test in (test for one in found for test in one.victims):
+                test.ClearField("certificate_json")
+        return x.GetGatesResponse(gates=found)
+
+
+def _result(message: t.Result) -> MatchResult | Verdict:
     """A malformed result is refused alone; the others of its batch are accepted."""
     try:
         return from_message(MatchResult, message)
@@ -265,8 +181,70 @@ def _decoded(message: t.Result) -> MatchResult | Verdict:
         return report.refused(message.match_id, error)
 
 
-def _optional(value: StageRequest | None) -> Any:
-    return None if value is None else to_message(value)
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "Result": _result,
+    **{cls.__name__: partial(from_message, cls) for cls in (Pairing, Player, Stage)},
+}
+"""What makes a domain value of a message, by the message's name."""
+MUTATIONS: dict[str, Callable[..., Any]] = {
+    "RegisterPlayers": players.register_players,
+    "OpenIncarnation": incarnate.open_incarnation,
+    "AcquireMatches": assign.acquire_matches,
+    "AcquirePairings": assign.acquire_pairings,
+    "ReleaseMatches": assign.release_matches,
+    "ReportResults": report.report_results,
+    "Heartbeat": incarnate.heartbeat,
+    "KeepReferences": players.keep_references,
+    "EnterStage": stage.enter_stage,
+    "AskStage": stage.ask_stage,
+    "PinRating": players.pin,
+    "Quarantine": players.quarantine,
+    "BeginGeneration": exploit.begin_generation,
+    "OpenGate": players.register_candidate,
+    "AcquireGateMatches": gate.acquire_matches,
+    "DecideGate": gate.decide,
+    "GiveUpGate": gate.give_up,
+    "ReviewExploiters": exploit.review,
+}
+"""The act of each call that changes the league. It takes the fields of the request in their order,
+and returns those of the reply in theirs.
+"""
+
+
+def _decoder(field: Any) -> Callable[[Any], Any]:
+    """What makes the argument of an act of a request's field."""
+    if field.enum_type is not None:
+        return partial(from_enum, Role)
+    decode = _DECODERS.get(field.message_type.name) if field.message_type is not None else None
+    if decode is None:
+        return lambda value: value
+    return (lambda values: list(map(decode, values))) if field.is_repeated else decode
+
+
+def _mutation(name: str) -> Callable[..., Any]:
+    """The method that decodes a request, calls its act in a transaction, and encodes the reply."""
+    module: Any = m if hasattr(m, f"{name}Request") else x
+    request_class, reply_class = (getattr(module, name + word) for word in ("Request", "Response"))
+    asked = {field.name: _decoder(field) for field in request_class.DESCRIPTOR.fields}
+    is_repeatable = asked.pop("request_id", None) is not None
+    wanted = [field.name for field in reply_class.DESCRIPTOR.fields]
+
+    def method(self: MatchmakerService, request: Any, _: Any) -> Any:
+        def effect(tx: Transaction) -> Any:
+            given = (decode(getattr(request, field)) for field, decode in asked.items())
+            found = MUTATIONS[name](self.league, tx, *given)
+            values = found if len(wanted) > 1 else (found,)
+            return reply_class(**dict(zip(wanted, map(encoded, values), strict=True)))
+
+        if is_repeatable:
+            return self.once(request, reply_class, effect)
+        return self.league.store.submit(effect)
+
+    return method
+
+
+for _name in MUTATIONS:
+    setattr(MatchmakerService, _name, _mutation(_name))
 
 
 def fingerprint(request: Message) -> str:

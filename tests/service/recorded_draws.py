@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from league.players import Assignment, Incarnation
+from league.players import Assignment
 from league.v1 import matchmaker_pb2 as m
 from matchmaker.acts import assign as assigning
-from matchmaker.acts import incarnate as incarnations
 from matchmaker.api.server import MatchmakerServer
+from matchmaker.api.service import MUTATIONS
 from matchmaker.sampling import draw as sampling
 from matchmaker.sampling.draw import Draw
 
@@ -43,13 +43,13 @@ class RecordedDraws:
         self.places: dict[str, Place] = {}
         self._next: Counter[str] = Counter()
         self._mix, self._given = "", list[Draw]()
-        self._acquire, self._open = assigning.acquire_matches, incarnations.open_incarnation
+        self._acquire, self._open = MUTATIONS["AcquireMatches"], MUTATIONS["OpenIncarnation"]
 
     def of(self, server: MatchmakerServer, patch: pytest.MonkeyPatch) -> RecordedDraws:
         """Makes them `server`'s, which must not serve yet."""
-        patch.setattr(assigning, "acquire_matches", self.acquire_matches)
+        patch.setitem(MUTATIONS, "AcquireMatches", self.acquire_matches)
         patch.setattr(assigning, "draws", self.draws)
-        patch.setattr(incarnations, "open_incarnation", self.open_incarnation)
+        patch.setitem(MUTATIONS, "OpenIncarnation", self.open_incarnation)
         answer = server.service.AcquireMatches
 
         def wait(request: m.AcquireMatchesRequest, context: Any) -> m.AcquireMatchesResponse:
@@ -83,10 +83,10 @@ class RecordedDraws:
         self.record[self._mix] += drawn
         return iter(drawn)
 
-    def open_incarnation(self, *asked: Any) -> Incarnation:
-        opened = self._open(*asked)
+    def open_incarnation(self, *asked: Any) -> tuple[int, list[Assignment], int]:
+        opened: tuple[int, list[Assignment], int] = self._open(*asked)
         self._next.clear()
-        for match in opened.carried:
+        for match in opened[1]:
             mix, index = self.places[match.match_id] = self.places[match.replaces]
             self._next[mix] = max(self._next[mix], index + 1)
         return opened

@@ -17,7 +17,7 @@ from league.clock import ManualClock
 from league.players import Book
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
-from matchmaker.acts import register as registration
+from matchmaker.acts import players as registration
 from matchmaker.acts import report as reporting
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -36,9 +36,7 @@ class Run:
         self.path, self.clock = Path(folder) / "league.db", ManualClock()
         self.start()
         self.write(registration.register_players, [bot("random"), live(), snapshot(1000)])
-        self.number = self.write(
-            incarnations.open_incarnation, "learner-main", "main", 0, 0, []
-        ).number
+        self.goes_back(0.0)
         self.step = 1000
 
     def start(self) -> None:
@@ -60,8 +58,9 @@ class Run:
 
     def goes_back(self, share: float) -> None:
         position = int(share * self.league.view.log_position)
-        opened = self.write(incarnations.open_incarnation, "learner-main", "main", 0, position, [])
-        self.number = opened.number
+        self.number, *_ = self.write(
+            incarnations.open_incarnation, "learner-main", "main", 0, position, []
+        )
 
     def saves_a_snapshot(self) -> None:
         self.step += 1000

@@ -16,8 +16,7 @@ from league.errors import Fenced
 from matchmaker import limits
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
-from matchmaker.acts import lease as leases
-from matchmaker.acts import register as registration
+from matchmaker.acts import players as registration
 from matchmaker.acts import report as reporting
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.books import Books
@@ -68,14 +67,14 @@ class Leases(RuleBasedStateMachine):
             data.draw(st.lists(st.sampled_from(going), unique=True, max_size=2)) if going else []
         )
         position = self.league.view.log_position
-        opened = self.write(
+        number, again, _ = self.write(
             incarnations.open_incarnation, worker, WORKERS[worker], 0, position, carried
         )
         for match_id in mine:
             if self.state[match_id] == "open":
                 self.state[match_id] = "abandoned"
-        self.newest[worker] = opened.number
-        self.keep(opened.number, opened.carried)
+        self.newest[worker] = number
+        self.keep(number, again)
 
     def worker_of(self, match_id):
         return self.worker_by_number[self.owner[match_id]]
@@ -124,7 +123,7 @@ class Leases(RuleBasedStateMachine):
     def releases(self, data):
         number = data.draw(st.sampled_from(sorted(self.newest.values())))
         held = [m for m, owner in self.owner.items() if owner == number and self.state[m] == "open"]
-        assert self.write(leases.release_matches, number, [], "") == len(held)
+        assert self.write(assigning.release_matches, number, [], "") == len(held)
         self.state.update(dict.fromkeys(held, "released"))
 
     @precondition(lambda self: self.newest)
@@ -147,7 +146,7 @@ class Leases(RuleBasedStateMachine):
                 for r in reader.open_assignments()
                 if r.lease_deadline <= self.clock.now()
             ]
-        assert self.write(leases.sweep) == len(due)
+        assert self.write(assigning.expire) == len(due)
         self.state.update(dict.fromkeys(due, "expired"))
 
     @rule()

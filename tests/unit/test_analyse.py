@@ -97,10 +97,10 @@ def test_bots_that_are_not_held_out_count_but_are_not_named():
 
 def test_the_support_retires_last_and_milestones_and_the_newest_never():
     steps = [snapshot(f"main@{step}", milestone=step == 2) for step in range(1, 7)]
-    found = Analysis(support=frozenset({"main@1", "main@4", "main@6"}))
-    order = [player.name for player in first_to_retire(steps, found)]
+    support = {"main@1", "main@4", "main@6"}
+    order = [player.name for player in first_to_retire(steps, support)]
     assert order == ["main@3", "main@5", "main@1", "main@4"]
-    plain = [player.name for player in first_to_retire(steps, NO_ANALYSIS)]
+    plain = [player.name for player in first_to_retire(steps, ())]
     assert plain == ["main@1", "main@3", "main@4", "main@5"]
 
 

@@ -1,0 +1,217 @@
+"""What becomes of players: registered, retired and back, pinned, and in or out of quarantine."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
+from league.exploiters import CandidateGate
+from league.ids import SnapshotName
+from league.players import Book, Player, PlayerKind, PlayerState
+from matchmaker.acts import checks
+from matchmaker.acts.analyse import retire_surplus
+from matchmaker.acts.gate import open_gate, opponent_of, pass_over
+from matchmaker.state.league import League
+from matchmaker.store.transaction import Transaction
+
+IDENTITY = ("game", "kind", "role", "digest")
+"""Fields that a second registration of the same player must repeat."""
+FARTHEST = 1000.0
+"""Points an anchor may lie from 0: a newcomer has 25, learners stay within a few dozen of it."""
+
+
+def register_players(
+    league: League, tx: Transaction, players: Sequence[Player], number: int = 0
+) -> tuple[list[Player], list[str]]:
+    """Registers players in order, parents first, for incarnation `number` if there is one; returns
+    them, and the names retired because of `max_saved`.
+
+    The same again is fine and may raise a player to a milestone. A main's snapshot that must pass a
+    gate is a candidate, and its gate is open.
+    """
+    checks.number(len(players), "players in one call", 1, checks.MAX_BATCH)
+    if number:
+        league.current_incarnation(tx, number)
+    known = dict(league.view.players)
+    for player in players:
+        checks.player(player, league.settings.game)
+        opponent = opponent_of(league.settings, player, known)
+        state = PlayerState.CANDIDATE if opponent else PlayerState.ACTIVE
+        known[player.name] = _register(league, tx, known, player, state)
+        if opponent:
+            known |= {one.name: one for one in pass_over(league, tx, player, known)}
+            open_gate(league, tx, player, [opponent])
+    snapshots = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
+    lineages = {SnapshotName.parse(player.name).lineage for player in snapshots}
+    retired = retire_surplus(league, tx, known, lineages)
+    tx.after_commit(lambda: league.view.set_players(known.values()))
+    return [known[player.name] for player in players], retired
+
+
+def register_candidate(
+    league: League, tx: Transaction, number: int, player: Player
+) -> CandidateGate:
+    """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once."""
+    incarnation = league.current_incarnation(tx, number)
+    generation = league.view.exploiters.by_player.get(incarnation.player)
+    if generation is None:
+        raise InvalidInput(f"{incarnation.worker} trains no exploiter's generation")
+    if player.kind is not PlayerKind.SNAPSHOT or player.role is not generation.role:
+        raise InvalidInput(
+            f"{player.name[: checks.MAX_NAME]} is no snapshot of a {generation.role.value}: "
+            f"{generation.learner} freezes those"
+        )
+    checks.player(player, league.settings.game)
+    entered = _register(league, tx, dict(league.view.players), player, PlayerState.CANDIDATE)
+    tx.after_commit(lambda: league.view.set_players([entered]))
+    known = league.view.exploiters.gates.get(player.name)
+    return known or open_gate(league, tx, player, generation.victims, generation)
+
+
+def _register(
+    league: League, tx: Transaction, known: dict[str, Player], player: Player, state: PlayerState
+) -> Player:
+    existing = known.get(player.name)
+    if existing is not None:
+        return _register_again(league, tx, existing, player)
+    if player.parent and player.parent not in known:
+        raise NotFound(f"the parent {player.parent!r} of {player.name} is not registered")
+    if player.state is not PlayerState.ACTIVE:
+        raise InvalidInput(f"{player.name} is {player.state.value}: register players as active")
+    created = replace(player, state=state, created_at=player.created_at or league.clock.now())
+    tx.add_player(created)
+    league.log(
+        tx,
+        "player_registered",
+        f"{player.name} enters the league ({player.kind.value})",
+        player=player.name,
+        kind=player.kind.value,
+        step=player.step,
+        parent=player.parent,
+        milestone=player.milestone,
+    )
+    return created
+
+
+def _register_again(league: League, tx: Transaction, existing: Player, player: Player) -> Player:
+    for name in IDENTITY:
+        known, now = getattr(existing, name), getattr(player, name)
+        if known != now:
+            raise AlreadyExists(
+                f"{player.name} is registered with another {name} ({known!s:.80}, "
+                f"not {now!s:.80}): choose another name"
+            )
+    if not player.milestone or existing.milestone:
+        return existing
+    promoted = replace(existing, milestone=True)
+    tx.update_player(promoted)
+    league.log(
+        tx, "milestone", f"{player.name} is a milestone now and never retires", player=player.name
+    )
+    return promoted
+
+
+def change_state(
+    league: League,
+    tx: Transaction,
+    player: Player,
+    state: PlayerState,
+    kind: str,
+    words: str,
+    /,
+    **more: str,
+) -> None:
+    """Puts `player` into `state`, with an event of `kind` that says so in `words`, with `more`."""
+    changed = replace(player, state=state)
+    tx.update_player(changed)
+    league.log(tx, kind, words, player=player.name, **more)
+    tx.after_commit(lambda: league.view.set_players([changed]))
+
+
+def keep_references(
+    league: League, tx: Transaction, number: int, names: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Retires the references that incarnation `number`'s worker made and does not name; one that it
+    names again is active again. Returns the names of both, in order of registration.
+    """
+    checks.number(len(names), "references", 0, checks.MAX_BATCH)
+    worker = league.current_incarnation(tx, number).worker
+    mine = {
+        player.name: player
+        for player in league.view.players.values()
+        if player.kind is PlayerKind.REFERENCE and player.creator == worker
+    }
+    for name in names:
+        if name not in mine:
+            raise InvalidInput(f"{name[:80]!r} is no reference of {worker}: register it first")
+    leaves = [
+        one for name, one in mine.items() if one.state is PlayerState.ACTIVE and name not in names
+    ]
+    returns = [
+        one for name, one in mine.items() if one.state is PlayerState.RETIRED and name in names
+    ]
+    for player in leaves:
+        words = f"{player.name} retires: {worker} holds no learner near it any more"
+        change_state(league, tx, player, PlayerState.RETIRED, "player_retired", words)
+    for player in returns:
+        words = f"{player.name} is back: {worker} returned to a checkpoint that has it"
+        change_state(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
+    return [player.name for player in leaves], [player.name for player in returns]
+
+
+def pin(league: League, tx: Transaction, name: str, mu: float, unpin: bool, by: str) -> int:
+    """Pins a player at `mu` points in every book, or unpins it; returns the log position then."""
+    player, who = _known(league, name, by)
+    position = tx.positions()[0]
+    if unpin:
+        if name not in league.view.tables[Book.EVAL].anchors():
+            raise InvalidInput(f"{name} is not pinned: `bin/league pin` lists those that are")
+        words = f"{who}unpins {name} from log position {position + 1} on: its results rate it again"
+        league.log(tx, "rating_unpinned", words, player=name, by=by)
+        return position
+    if player.kind is PlayerKind.LIVE:
+        raise InvalidInput(f"{name} learns, so its rating moves: pin one of its snapshots")
+    if not (math.isfinite(mu) and abs(mu) <= FARTHEST):
+        raise InvalidInput(f"mu = {mu} is no rating: give {-FARTHEST:g} to {FARTHEST:g} points")
+    words = f"{who}pins {name} at {mu:.2f} points from log position {position + 1} on"
+    league.log(tx, "rating_pinned", words, player=name, mu=mu, by=by)
+    return position
+
+
+def quarantine(
+    league: League, tx: Transaction, name: str, release: bool, reason: str, by: str
+) -> PlayerState:
+    """Stops drawing this player, or ends that; returns its state. Matches that were assigned are
+    played, and results stay.
+    """
+    player, who = _known(league, name, by)
+    if release:
+        if player.state is not PlayerState.QUARANTINED:
+            raise InvalidInput(f"{name} is in no quarantine, but {player.state.value}")
+        quarantines = [json.loads(event.data_json) for event in tx.events_of("player_quarantined")]
+        state = PlayerState([data["was"] for data in quarantines if data["player"] == name][-1])
+        words = f"{who}releases {name} from quarantine: it is {state.value}"
+        change_state(league, tx, player, state, "player_released", words, by=by, state=state.value)
+        return state
+    checks.text(reason, "reason")
+    if not reason.strip():
+        raise InvalidInput(f"{name} is put into quarantine without a reason: say why")
+    if player.kind is PlayerKind.LIVE:
+        raise InvalidInput(f"{name} learns and is no opponent: stop it, or name its snapshots")
+    if player.state is PlayerState.QUARANTINED:
+        raise InvalidInput(f"{name} is in quarantine already")
+    if player.state is PlayerState.CANDIDATE:
+        raise Refused(f"{name} is not drawn while its gate is open: wait until that is decided")
+    words = f"{who}puts {name} into quarantine: {reason}"
+    state, was = PlayerState.QUARANTINED, player.state.value
+    change_state(league, tx, player, state, "player_quarantined", words, by=by, was=was)
+    return state
+
+
+def _known(league: League, name: str, by: str) -> tuple[Player, str]:
+    """The player, and who acts as the beginning of a sentence."""
+    checks.text(by, "by", checks.MAX_NAME)
+    return league.player(name), f"{by} " if by else ""
