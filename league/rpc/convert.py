@@ -186,6 +186,8 @@ def _decoder(hint: Any, is_text: bool, default: Any) -> Convert | None:
         return dict
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _enum_decoder(hint, is_text, default)
+    if hint is players.Player:
+        return lambda message: _seated(message.SerializeToString())
     if is_dataclass(hint):
         return lambda message: from_message(cast(type[Any], hint), message)
     return None
@@ -212,6 +214,11 @@ def _pair(values: Any, inner: Convert) -> tuple[Any, ...]:
     if len(values) != 2:
         raise InvalidInput(f"{len(values)} seats were given: two are wanted")
     return tuple(map(inner, values))
+
+
+@lru_cache(maxsize=4096)
+def _seated(message: bytes) -> players.Player:
+    return from_message(players.Player, types_pb2.Player.FromString(message))
 
 
 @lru_cache(maxsize=4096)

@@ -123,8 +123,7 @@ def _show(report: dict[str, Any]) -> None:
             errors += f", by the fit of all games {ratings['fit_error']:.2%}"
         lines.append(("ratings", f"{errors}, {ratings['players']:,} players in clean matches"))
     if report["snapshots_taken"]:
-        resets = f"which started again {report['generations_begun']:,} times"
-        lines.append(("snapshots", f"{report['snapshots_taken']:,} taken by learners, {resets}"))
+        lines.append(("snapshots", f"{report['snapshots_taken']:,} taken by learners"))
     for name in ("leases", "faults"):
         counts = (f"{count:,} {kind}" for kind, count in report[name].items())
         lines.append((name, ", ".join(counts) or "none"))

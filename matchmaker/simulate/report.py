@@ -52,7 +52,6 @@ def report_of(simulation: Simulation) -> Report:
         "leases": states | {kind: simulation.verdicts[kind] for kind in ("duplicate", "refused")},
         "faults": dict(sorted(simulation.faults.items())),
         "snapshots_taken": simulation.snapshots,
-        "generations_begun": simulation.resets,
         "speed": simulation.assigned / simulation.seconds,
     }
 

@@ -147,11 +147,6 @@ class Drift(Scenario):
         gained = self.CLIMB * folds + self.WANDERING * math.sqrt(folds) * self._rng.normal()
         self.strength_N[learner] += gained * LOGITS_PER_ELO
 
-    def reset(self, learner: int) -> None:
-        """Lets a learner start from nothing again."""
-        self._played[learner] = 0.0
-        self.strength_N[learner] = self.START * LOGITS_PER_ELO
-
 
 _FIXED = {"elo": _elo, "rps": _rock_paper_scissors, "disc": _disc, "blotto": _blotto}
 SCENARIOS = (*_FIXED, "drift")

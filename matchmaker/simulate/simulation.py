@@ -10,7 +10,7 @@ import heapq
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from matchmaker import limits
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.api.service import MatchmakerService
 from matchmaker.sampling import roles
-from matchmaker.sampling.candidates import Pool, beliefs_of, situation_of
+from matchmaker.sampling.candidates import Pool
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.scenarios import BOTS, Array, Drift, scenario_of
 
@@ -116,17 +116,15 @@ class Simulation:
         )
         self.league = self.server.league
         self.client = DirectClient(self.server.service)
-        self.assigned = self.snapshots = self.resets = 0
+        self.assigned = self.snapshots = 0
         self.seconds = 0.0
         self.verdicts: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.predicted: dict[Book, list[Array]] = defaultdict(list)
         self.scored: dict[Book, list[Array]] = defaultdict(list)
         self._rng = np.random.default_rng([plan.seed, 1])
-        self._reset_rng = np.random.default_rng([plan.seed, 2])
         self._matches: Counter[str] = Counter()
-        self._since_snapshot: Counter[str] = Counter()
-        self._generation: dict[int, int] = defaultdict(lambda: 1)
+        self._since_snapshot: Counter[int] = Counter()
         self._queue: list[tuple[float, int, Worker | None]] = []
         self._queued = 0
 
@@ -193,7 +191,7 @@ class Simulation:
         heapq.heappush(self._queue, (self.clock.now() + seconds, self._queued, worker))
 
     def _open(self, worker: Worker) -> None:
-        """Opens an incarnation for a worker, or for its new player."""
+        """Opens an incarnation for a worker."""
         player = "" if worker.learner is None else self.names[worker.learner]
         opened = self.client.open_incarnation(worker.name, player, 0, worker.position)
         worker.incarnation, worker.results, worker.progress = opened.number, [], 0
@@ -313,68 +311,37 @@ class Simulation:
             return
         book, view = matches[0].book, self.league.view
         seats = [max(0, match.learner_seat) for match in matches]  # -1 in a clean match
-        players = [match.seats[seat] for match, seat in zip(matches, seats, strict=True)]
-        opponents = [match.seats[1 - seat] for match, seat in zip(matches, seats, strict=True)]
+        players = [match.seats[seat].name for match, seat in zip(matches, seats, strict=True)]
+        opponents = [match.seats[1 - seat].name for match, seat in zip(matches, seats, strict=True)]
         with view.lock:
             table = view.tables[book]
-            own = table.columns([player.name for player in players])
-            if book is Book.TRAIN:  # as the sampler sees them
-                mu_G, variance_G = beliefs_of(opponents, self.pool(players[0]))
-            else:
-                mu_G, variance_G, *_ = table.columns([player.name for player in opponents])
+            own, other = table.columns(players), table.columns(opponents)
             epoch = table.epoch
-        c_G = np.sqrt(2 * BETA**2 + own.variance_N + variance_G)
-        t_G, e_G = (own.mu_N - mu_G) / c_G, draw_margin(epoch.draw_probability) / c_G
+        c_G = np.sqrt(2 * BETA**2 + own.variance_N + other.variance_N)
+        t_G, e_G = (own.mu_N - other.mu_N) / c_G, draw_margin(epoch.draw_probability) / c_G
         self.predicted[book].append(epoch.link.score(t_G, e_G))
         self.scored[book].append(score_G[is_rated_G])
 
     def _learn(self, worker: Worker, number: int, matches: int) -> None:
-        """Lets a learner that drifts climb, and snapshots it when that is due."""
-        if not isinstance(self.scenario, Drift):
+        """Lets a learner that drifts climb, and saves a snapshot of it now and then."""
+        scenario, learner = self.scenario, self.learners[number - len(BOTS)]
+        if not isinstance(scenario, Drift):
             return
-        name, settings = self.names[number], self.league.settings
-        self.scenario.advance(number, matches)
-        self._matches[name] += matches
-        self._since_snapshot[name] += matches
-        if len(self.names) == self.scenario.players:
-            return
+        scenario.advance(number, matches)
+        self._matches[learner.name] += matches
+        self._since_snapshot[number] += matches
         # matches between two snapshots, such that the scenario's players suffice
-        spare = self.scenario.players - len(BOTS) - len(self.learners)
-        trained = self.plan.matches * (1.0 - self.plan.clean_share)
-        interval, since = max(1, int(trained / spare)), self._since_snapshot[name]
-        if settings.roles == "mix":
-            is_due = since >= interval
-        else:
-            situation = situation_of(self.pool(self.league.view.players[name]))
-            is_due = roles.snapshot_due(settings.roles, situation, since, interval)
-        if is_due:
-            self._snapshot(worker, number, self.scenario)
-
-    def _snapshot(self, worker: Worker, number: int, scenario: Drift) -> None:
-        """Saves a snapshot; then the learner starts again if its role says so."""
-        name, settings = self.names[number], self.league.settings
-        place = next(i for i, player in enumerate(self.learners) if player.name == name)
-        learner, base = self.learners[place], name.partition("-g")[0]
-        snapshot = str(SnapshotName(name, STEPS_A_MATCH * self._matches[name]))
-        player = self._frozen(snapshot, name, learner.role)
-        scenario.strength_N[self.number[snapshot]] = scenario.strength_N[number]
-        scenario.group_N[self.number[snapshot]] = base
-        self.client.register_players([player], worker.incarnation)
-        self._since_snapshot[name] = 0
-        self.snapshots += 1
-        if settings.roles == "mix" or learner.role is Role.MAIN:
+        spare = scenario.players - len(BOTS) - len(self.learners)
+        interval = max(1, int(self.plan.matches * (1.0 - self.plan.clean_share) / spare))
+        if self._since_snapshot[number] < interval or len(self.names) == scenario.players:
             return
-        if roles.resets_after_snapshot(settings.roles, learner.role, self._reset_rng.random()):
-            scenario.reset(number)
-            self.resets += 1
-            self._generation[number] += 1
-            # a new player starts with empty payoff rows and a new rating
-            following = replace(learner, name=f"{base}-g{self._generation[number]}")
-            self.learners[place] = following
-            self.names[number] = following.name
-            self.number[following.name] = number
-            self.client.register_players([following])
-            self._open(worker)
+        name = str(SnapshotName(learner.name, STEPS_A_MATCH * self._matches[learner.name]))
+        player = self._frozen(name, learner.name, learner.role)
+        scenario.strength_N[self.number[name]] = scenario.strength_N[number]
+        scenario.group_N[self.number[name]] = learner.name
+        self.client.register_players([player], worker.incarnation)
+        self._since_snapshot[number] = 0
+        self.snapshots += 1
 
 
 def _learners(count: int, settings: MatchmakerSettings) -> list[Player]:

@@ -133,24 +133,15 @@ def test_a_broken_sampler_is_noticed(monkeypatch, capsys):
     assert "the shares are NOT those of the rule" in capsys.readouterr().err
 
 
-def test_learners_that_drift_take_snapshots_and_exploiters_begin_again(tmp_path):
+def test_learners_that_drift_take_snapshots(tmp_path):
     report = simulate(
-        tmp_path, "drift", players=24, matches=3000, learners=3, roles="alphastar-paper", faults=0.0
+        tmp_path, "drift", players=24, matches=2000, learners=3, roles="alphastar-paper", faults=0.0
     )
     assert report["players"] == 3 + 3 + report["snapshots_taken"] <= 24
     assert report["snapshots_taken"] >= 8
-    assert report["generations_begun"] > 0
     assert report["ratings"]["fit_error"] < 0.15
     assert follows(report)
     whole(tmp_path)
-    store = SqliteStore(tmp_path / "league.db", read_only=True)
-    with store.read() as reader:
-        names = [player.name for player in reader.players()]
-    store.close()
-    begun = [name for name in names if name.endswith("-g2") and "@" not in name]
-    assert begun
-    for name in begun:  # saved first: the generation before is in the league
-        assert any(one.startswith(f"{name[:-3]}@") for one in names)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -180,8 +171,6 @@ def test_scenarios_are_what_they_are_called():
     before = drift.strength_N[3]
     drift.advance(3, 5000)
     assert drift.strength_N[3] > before + 1.0
-    drift.reset(3)
-    assert drift.strength_N[3] == before
 
 
 @pytest.mark.parametrize(
