@@ -134,4 +134,4 @@ def _audit(call: Call) -> None:
     assert caller is not None
     asked = str(call.request).strip()[:200]
     words = f"{caller.who} ({caller.role.word}) calls {call.method} from {call.peer}: {asked}"
-    _log.info("%s", words, extra={"facts": {"audit": True}})
+    _log.info("%s", words, extra={"audit": True})

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
 from league.service.interceptor import Call
@@ -38,27 +36,31 @@ def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> N
     if stream is None and len(ours) < len(root.handlers):
         return
     handler = _Lines(stream or sys.stderr)
-    handler.setFormatter(_JsonLines() if form == "json" else logging.Formatter(HUMAN))
+    handler.setFormatter(_json() if form == "json" else logging.Formatter(HUMAN))
     for old in ours:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.INFO)
 
 
-class _JsonLines(logging.Formatter):
-    """A record as one JSON object, with the `facts` that its writer gave as `extra`."""
+def _json() -> logging.Formatter:
+    import structlog  # it loads a terminal's colours, which lines for people do without
 
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **getattr(record, "facts", {}),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+    stdlib, processors = structlog.stdlib, structlog.processors
+    return stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            stdlib.add_log_level,
+            stdlib.add_logger_name,
+            processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            stdlib.ExtraAdder(),
+        ],
+        processors=[
+            stdlib.ProcessorFormatter.remove_processors_meta,
+            processors.format_exc_info,
+            processors.EventRenamer("message"),
+            processors.JSONRenderer(),
+        ],
+    )
 
 
 class CallLog:
@@ -96,7 +98,7 @@ class CallLog:
         if call.error is not None:
             facts["error"] = str(call.error)[:500]
         level = logging.WARNING if is_warning else logging.INFO
-        _log.log(level, "%s", _sentence(facts), extra={"facts": facts})
+        _log.log(level, "%s", _sentence(facts), extra=facts)
 
     def _is_due(self, host: str) -> bool:
         """Whether no line was written for this machine lately: strangers must not fill the disk."""

@@ -3,8 +3,8 @@
 Each package registers its settings class under the entry point group ``kumite.settings``; the
 entry point's name is the section. From the weakest to the strongest source: class defaults, preset,
 file, environment (``KUMITE_LEARNER__LEARNING_RATE=5e-4``), flags
-(``--set learner.learning_rate=5e-4``). `league.settings.presets` merges presets and
-files.
+(``--set learner.learning_rate=5e-4``). Presets and files are merged by `league.settings.presets`;
+pydantic-settings lays the environment and the flags over them and validates the result.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, NoneType
-from typing import Any, TypeVar, get_args
+from types import NoneType
+from typing import Any, NamedTuple, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, InitSettingsSource
 
 from league.errors import ConfigError
 from league.settings.presets import (
@@ -109,6 +111,14 @@ def base_preset(file: Path | None) -> str | None:
     return read_tables(file).extends if file is not None else None
 
 
+class _Given(NamedTuple):
+    """A value that a source gives: the source for messages, ["section", "key", ...], the value."""
+
+    source: str
+    path: Sequence[str]
+    value: Any = None
+
+
 def lay_over(
     below: Tables,
     file: Path | None = None,
@@ -122,32 +132,64 @@ def lay_over(
     """
     classes = section_classes()
     in_file = read_tables(file).sections if file is not None else {}
-    named = [
-        (f"{name}: ", name.removeprefix(PREFIX).lower().split("__"), text)
+    by_file = [_Given(f"{file}: ", [name]) for name in in_file]
+    by_file += [_Given(f"{file}: ", [name, key]) for name in in_file for key in in_file[name]]
+    by_variable = [
+        _Given(f"{name}: ", name.removeprefix(PREFIX).lower().split("__"), text)
         for name, text in (environment or {}).items()
         if name.startswith(PREFIX) and "__" in name
     ]
-    for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        keys = path.strip().split(".")
-        if not equals or len(keys) < 2 or not all(keys):
-            raise ConfigError(f"--set {assignment!r} can't be read: write --set section.key=value")
-        named.append((f"--set {path.strip()}={text.strip()}: ", keys, text.strip()))
-    sources = {(section, key): f"{file}: " for section in in_file for key in in_file[section]}
-    sources |= {(path[0], path[1]): source for source, path, _ in named}
-    known = [(f"{file}: ", name) for name in in_file]
-    known += [(source, path[0]) for source, path, _ in named]
-    for source, section in known:
+    by_flag = [_assigned(assignment) for assignment in assignments]
+    given = [*by_file, *by_variable, *by_flag]
+    for source, (section, *_), _ in given:
         if section not in classes:
             near = known_near(section, classes)
             raise ConfigError(f"{source}there is no section [{section}]: {near}")
     tables = {name: dict(values) for name, values in below.items()}
     merge(tables, in_file)
-    for _, keys_of, text in named:
-        _put(tables, keys_of, _typed(text))
-    return Sections(
-        {name: build(cls, name, tables.get(name, {}), sources) for name, cls in classes.items()}
-    )
+    flags: Tables = {}
+    for _, path, _ in [*by_variable, *by_flag]:
+        _put(tables, path)  # what a flag or a variable gives as a whole is not merged
+    for _, path, value in by_flag:
+        _put(flags, path, value)
+
+    class Resolved(BaseSettings):
+        model_config = {"env_prefix": PREFIX, "env_nested_delimiter": "__", "extra": "forbid"}
+
+        @classmethod
+        def settings_customise_sources(cls, settings_cls: Any, *_: Any, **__: Any) -> Any:
+            variables = _Environment(settings_cls)
+            variables.env_vars = {
+                name.lower(): text for name, text in (environment or {}).items() if "__" in name
+            }
+            flagged = InitSettingsSource(settings_cls, flags)
+            return flagged, variables, InitSettingsSource(settings_cls, tables)
+
+    fields: Any = {name: (owner, Field(default_factory=owner)) for name, owner in classes.items()}
+    try:
+        resolved = create_model("Resolved", __base__=Resolved, **fields)()
+    except ValidationError as error:
+        first = error.errors()[0]
+        section, *place = (str(part) for part in first["loc"])
+        at = [section, *place][:2]
+        source = next((one.source for one in reversed(given) if list(one.path[:2]) == at), "")
+        raise ConfigError(source + _fault(first, place, classes[section], section)) from None
+    return Sections({name: getattr(resolved, name) for name in classes})
+
+
+class _Environment(EnvSettingsSource):
+    """Variables; lists and tables in them are TOML, as in files."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        return _typed(value)
+
+
+def _assigned(assignment: str) -> _Given:
+    path, equals, text = assignment.partition("=")
+    keys = path.strip().split(".")
+    if not equals or len(keys) < 2 or not all(keys):
+        raise ConfigError(f"--set {assignment!r} can't be read: write --set section.key=value")
+    return _Given(f"--set {path.strip()}={text.strip()}: ", keys, _typed(text.strip()))
 
 
 def _typed(text: str) -> Any:
@@ -158,23 +200,22 @@ def _typed(text: str) -> Any:
         return text
 
 
-def _put(tables: Tables, path: Sequence[str], value: Any) -> None:
-    """Sets the value at `path` without changing tables of the caller."""
+def _put(tables: Tables, path: Sequence[str], value: Any = None) -> None:
+    """Sets the value at `path`, or removes it (None), without changing tables of the caller."""
     table: dict[str, Any] = tables
     for key in path[:-1]:
         inner = table.get(key)
+        if value is None and not isinstance(inner, Mapping):
+            return
         table[key] = dict(inner) if isinstance(inner, Mapping) else {}
         table = table[key]
-    table[path[-1]] = value
+    table.pop(path[-1], None)
+    if value is not None:
+        table[path[-1]] = value
 
 
-def build(
-    cls: type[S],
-    section: str,
-    values: Mapping[str, Any],
-    sources: Mapping[tuple[str, str], str] = MappingProxyType({}),
-) -> S:
-    """Returns one section from plain values; `sources` say for messages where a setting is from.
+def build(cls: type[S], section: str, values: Mapping[str, Any]) -> S:
+    """Returns one section from plain values.
 
     Raises:
         ConfigError: in one sentence.
@@ -183,13 +224,12 @@ def build(
         return cls.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        place = [str(part) for part in first["loc"]]
-        source = sources.get((section, place[0]), "") if place else ""
-        raise ConfigError(source + _fault(first, place, cls, section)) from None
+        raise ConfigError(_fault(first, map(str, first["loc"]), cls, section)) from None
 
 
-def _fault(first: Any, path: Sequence[str], cls: type[Settings], section: str) -> str:
+def _fault(first: Any, place: Iterable[str], cls: type[Settings], section: str) -> str:
     """Returns the first error of a validation in one sentence."""
+    path = list(place)
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
         for part in path[:-1]:  # the class inside, as of ("stages", "0", "winz")

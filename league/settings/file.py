@@ -11,6 +11,8 @@ import annotated_types
 import tomlkit
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
+from tomlkit.container import Container
+from tomlkit.items import AoT, Item, Table
 
 from league.runs.files import write_whole
 from league.settings.base import NONE, Settings, nested_settings, section_classes
@@ -37,56 +39,70 @@ def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
 def dump_toml(sections: Tables, heading: str = HEADING) -> str:
     """Resolved sections (`league.settings.base.resolve`) as TOML text with comments."""
     classes = section_classes()
-    lines = _comment(*heading.splitlines())
+    document = tomlkit.document()
+    _comment(document, *heading.splitlines())
     for name, values in sections.items():
         cls = classes.get(name)
         about = (cls.__doc__ or "").split("\n\n") if cls is not None else []
-        lines += _table("[{}]", name, values, cls, about)
-    return "\n".join(lines).lstrip() + "\n"
+        document.add(name, _table(values, cls, about))
+    return tomlkit.dumps(document)
 
 
 def _table(
-    header: str,
-    path: str,
-    values: Mapping[str, Any],
-    cls: type[Settings] | None,
-    about: Sequence[str],
-) -> list[str]:
-    """The lines of a table: what it is `about`, its values, then the tables inside."""
+    values: Mapping[str, Any], cls: type[Settings] | None, about: Sequence[str] = ()
+) -> Table:
+    """A table: what it is `about`, plain values as TOML wants them first, the tables inside."""
     fields = cls.model_fields if cls is not None else {}
-    lines, below = ["", header.format(path), *_comment(*about)], []
-    for key, value in values.items():
-        field, name = fields.get(key), tomlkit.key(key).as_string()
-        explained = _help(field) if field is not None else []
+    table = tomlkit.table()
+    _comment(table, *about)
+    for key, value in sorted(values.items(), key=lambda entry: _is_table(entry[1])):
+        field = fields.get(key)
+        help_lines = _help(field) if field is not None else []
         nested = nested_settings(field.annotation) if field is not None else None
-        if isinstance(value, Mapping):
-            below += _table("[{}]", f"{path}.{name}", value, nested, explained)
-        elif isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
-            below += _table("[[{}]]", f"{path}.{name}", value[0], nested, explained)
-            for entry in value[1:]:  # only the first one is explained
-                below += _table("[[{}]]", f"{path}.{name}", entry, None, [])
-        else:
-            lines += ["", *_comment(*explained)] if explained else []
-            lines.append(f"{name} = {_text(value)}")
-    return lines + below
+        if not _is_table(value):
+            if help_lines:
+                table.add(tomlkit.nl())
+            _comment(table, *help_lines)
+            table.add(key, _item(value))
+        elif isinstance(value, Mapping):
+            table.add(key, _table(value, nested, help_lines))
+        else:  # only the first entry of a list is explained
+            first, *rest = value
+            entries = [_table(first, nested, help_lines), *(_table(entry, None) for entry in rest)]
+            table.add(key, AoT(entries))
+    return table
 
 
-def _text(value: Any) -> str:
+def _is_table(value: Any) -> bool:
+    if isinstance(value, list) and value:
+        return all(isinstance(entry, Mapping) for entry in value)
+    return isinstance(value, Mapping)
+
+
+def _item(value: Any) -> Item:
     """A value on one line; None becomes the word that settings read as None."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:_}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_text, value))}]"
     if isinstance(value, Mapping):
-        pairs = [f"{tomlkit.key(key).as_string()} = {_text(one)}" for key, one in value.items()]
-        return f"{{{', '.join(pairs)}}}"
-    return tomlkit.item(NONE if value is None else value).as_string()
+        table = tomlkit.inline_table()
+        for key, entry in value.items():
+            table.append(key, _item(entry))
+        return table
+    if isinstance(value, list):
+        array = tomlkit.array()
+        for entry in value:
+            array.append(_item(entry))
+        return array
+    if isinstance(value, int) and not isinstance(value, bool):
+        return tomlkit.value(f"{value:_}")
+    return tomlkit.item(NONE if value is None else value)
 
 
-def _comment(*paragraphs: str) -> list[str]:
-    """Each paragraph, wrapped, as comment lines."""
-    wrapper = textwrap.TextWrapper(WIDTH - 2, break_long_words=False, break_on_hyphens=False)
-    return [f"# {line}" for text in paragraphs for line in wrapper.wrap(" ".join(text.split()))]
+def _comment(container: Container | Table, *paragraphs: str) -> None:
+    """Adds each paragraph, wrapped, as comment lines."""
+    for paragraph in paragraphs:
+        words = " ".join(paragraph.split())
+        wrapped = textwrap.wrap(words, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+        for line in wrapped:
+            container.add(tomlkit.comment(line))
 
 
 def _help(field: FieldInfo) -> list[str]:
@@ -104,7 +120,7 @@ def _help(field: FieldInfo) -> list[str]:
     default = "none, it must be given"
     if not field.is_required():
         value = to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
-        default = _text(value)
+        default = _item(value).as_string()
     allowed = f"Allowed: {', '.join(bounds)}. " if bounds else ""
     return [*lines, f"{allowed}Default: {default}"]
 
