@@ -49,15 +49,8 @@ class MaskedChoice:
 
     def entropy(self) -> Tensor:
         """`-Σ_a P(a) log P(a)` over the legal choices, in nats: `[...]`."""
-        return -(self.log_probs.exp() * self._finite()).sum(-1)
-
-    def kl(self, other: MaskedChoice) -> Tensor:
-        """KL(self ‖ other) in nats, over what is legal here: `[...]`."""
-        theirs = torch.where(self.legal, other.log_probs, 0.0)
-        return (self.log_probs.exp() * (self._finite() - theirs)).sum(-1)
-
-    def _finite(self) -> Tensor:
-        return torch.where(self.legal, self.log_probs, 0.0)
+        finite = torch.where(self.legal, self.log_probs, 0.0)
+        return -(self.log_probs.exp() * finite).sum(-1)
 
 
 def choose(log_probs: Tensor, uniform: Tensor) -> Tensor:
@@ -102,14 +95,6 @@ class BernoulliKeys:
     def entropy(self) -> Tensor:
         """`Σ_a softplus(l_a) - σ(l_a) l_a`, in nats: `[...]`."""
         return (functional.softplus(self.logits) - torch.sigmoid(self.logits) * self.logits).sum(-1)
-
-    def kl(self, other: BernoulliKeys) -> Tensor:
-        """KL(self ‖ other) `= Σ_a σ(l_a)(l_a - m_a) - softplus(l_a) + softplus(m_a)`, in nats:
-        `[...]`.
-        """
-        mine, theirs = self.logits, other.logits
-        cross = functional.softplus(theirs) - functional.softplus(mine)
-        return (torch.sigmoid(mine) * (mine - theirs) + cross).sum(-1)
 
 
 def action_distribution(

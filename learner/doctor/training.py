@@ -22,7 +22,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.heads import action_distribution
-from league.agent.network import AgentNetwork, UnrollOutput
+from league.agent.network import AgentNetwork
 from league.errors import LeagueError
 from league.games.base import CHOICE
 from league.runs.alarms import ENTROPY_LOW, ENTROPY_SHARE, KL_LARGEST
@@ -180,17 +180,6 @@ def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
     )
 
 
-def _unroll(model: LeaguePPO, batch: Minibatch) -> UnrollOutput:
-    return model.policy.network.unroll(
-        batch.obs_XBO,
-        batch.starts_XB,
-        batch.h_BH,
-        batch.c_BH,
-        batch.time_left_TB,
-        prefix=model.buffer.context,
-    )
-
-
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
     """15: how far another past moves outputs after an episode's start in mid-rollout."""
@@ -200,7 +189,7 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
     changed[: prefix + half] = changed[: prefix + half].flip(1) * -0.5
     noise = torch.linspace(-1, 1, batch.h_BH.numel()).view_as(batch.h_BH)
     other = replace(batch, obs_XBO=changed, h_BH=batch.h_BH + noise, c_BH=batch.c_BH + noise)
-    one, another = (_unroll(model, replace(each, starts_XB=starts)) for each in (batch, other))
+    one, another = (model.unroll(replace(each, starts_XB=starts)) for each in (batch, other))
     leak = max(
         float((a[half:] - b[half:]).abs().max())
         for a, b in [(one.logits_TBA, another.logits_TBA), (one.value_TB, another.value_TB)]
@@ -216,7 +205,7 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
 @torch.no_grad()
 def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
     """18: the entropy as a share of the largest that the legal actions allow."""
-    logits = _unroll(model, batch).logits_TBA
+    logits = model.unroll(batch).logits_TBA
     now, most = (
         weighted_mean(
             action_distribution(model.agent.action_kind, each, batch.legal_TBA).entropy(),

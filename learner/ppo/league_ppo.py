@@ -29,6 +29,7 @@ from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
+from league.agent.network import UnrollOutput
 from league.errors import NumericalFault
 from league.games.base import CHOICE
 from learner.distributed.rank_group import RankGroup
@@ -167,14 +168,12 @@ class LeaguePPO(RecurrentPPO):
         self.transform: RewardTransform | None = None
         held = self.regularisation
         if held is not None and held.alpha > 0:
+            autocast = self.gradient_step.autocast
             self.references = References(
-                held, self.agent, self.n_envs, self.device, self.gradient_step.autocast
+                held, self.agent, self.n_envs, self.device, autocast, self.group
             )
-            self.references.agree = lambda index: int(self.group.broadcast(index))
             if held.form == "reward":
-                self.transform = RewardTransform(
-                    held.alpha, self.agent, self.n_steps, self.n_envs, self.device
-                )
+                self.transform = RewardTransform(self.references, self.n_steps)
 
     @property
     def _held(self) -> References | None:
@@ -335,8 +334,8 @@ class LeaguePPO(RecurrentPPO):
         """Ends the rollout after `steps` steps; the next one continues from there."""
         if self.references is not None:
             self.references.play(self.buffer, steps)
-        if self.transform is not None and self.references is not None:
-            self.transform.play(self.references, steps)
+        if self.transform is not None:
+            self.transform.play(steps)
             self.transform.cut_short(steps)
         self.buffer.cut_short(steps)
 
@@ -357,8 +356,8 @@ class LeaguePPO(RecurrentPPO):
         )
         self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
         reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
-        if self.transform is not None and self.references is not None:
-            reward_TN = reward_TN + self.transform.addition(self.references, buffer)
+        if self.transform is not None:
+            reward_TN = reward_TN + self.transform.addition(buffer)
         advantage_TN, target_TN = generalised_advantage(
             reward_TN,
             buffer.value_TN.cpu().numpy(),
@@ -453,17 +452,21 @@ class LeaguePPO(RecurrentPPO):
             for name, value in self.references.metrics(terms.kl).items():
                 means.add(name, value, decided if name == "reference/kl" else here)
 
+    def unroll(self, batch: Minibatch) -> UnrollOutput:
+        """What the network, as it is now, makes of a minibatch."""
+        return self.policy.network.unroll(
+            batch.obs_XBO,
+            batch.starts_XB,
+            batch.h_BH,
+            batch.c_BH,
+            batch.time_left_TB,
+            prefix=self.buffer.context,
+        )
+
     def loss_terms(self, batch: Minibatch) -> LossTerms:
         """The terms of a minibatch's loss, each with its own gradient and not yet weighted."""
         with self.gradient_step.autocast():
-            out = self.policy.network.unroll(
-                batch.obs_XBO,
-                batch.starts_XB,
-                batch.h_BH,
-                batch.c_BH,
-                batch.time_left_TB,
-                prefix=self.buffer.context,
-            )
+            out = self.unroll(batch)
             forecast = None
             if self.policy.forecast is not None:
                 logits_TBA = self.policy.forecast(out.latent_TBD).float()
@@ -506,7 +509,7 @@ class LeaguePPO(RecurrentPPO):
         if references is None:
             return
         if self.transform is not None:  # the loss has no divergence to log
-            distance = self.transform.divergence(references, self.buffer)
+            distance = self.transform.divergence(self.buffer)
             means = WeightedMeans(references.metric_names())
             for name, value in references.metrics(distance).items():
                 means.add(name, value, float(distance.here))

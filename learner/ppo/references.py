@@ -16,7 +16,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
+from learner.distributed.rank_group import RankGroup
 from learner.ppo.divergence import Divergence, closest_divergence, kl_to_fixed, pairwise_kl
 from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.settings import RegularisationSettings
@@ -69,10 +70,10 @@ class References:
         register: makes a frozen copy a member of the league and returns its name.
         ratings: scores by name, for pruning `best`.
         keep: receives the names of all members whenever one has left.
-        agree: turns the index that this rank would drop into the one that all ranks drop.
 
     Args:
         autocast: precision in which the references play, the same as the learner's update.
+        group: the ranks, which all drop the reference that the leader would.
     """
 
     def __init__(
@@ -81,9 +82,11 @@ class References:
         config: AgentConfig,
         matches: int,
         device: torch.device,
-        autocast: Callable[[], AbstractContextManager[None]] = nullcontext,
+        autocast: Callable[[], AbstractContextManager[None]],
+        group: RankGroup,
     ) -> None:
         self.settings, self.config, self.device, self.autocast = settings, config, device, autocast
+        self.group = group
         share = 1.0 if settings.form == "reward" else MATCH_SHARE
         self.matches, self.covered = matches, max(1, math.ceil(share * matches))
         self.members: list[Reference] = []
@@ -92,8 +95,7 @@ class References:
         self.register: Callable[[AgentNetwork, int], str] = lambda _, step: f"reference-{step}"
         self.ratings: Callable[[], Mapping[str, float]] = dict
         self.keep: Callable[[Sequence[str]], None] = lambda _: None
-        self.agree: Callable[[int], int] = int
-        self.logits_MTCA: Tensor | None = None
+        self.logits_MTCA = torch.empty(0)  # of the newest rollout
         self.seconds = 0.0
 
     # -- renewal --------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ class References:
         if stays:
             self.kept_at = updates
         while len(candidates) > self.settings.portfolio_size - 1:
-            dropped = candidates.pop(self.agree(self._surplus(candidates, buffer)))
+            dropped = candidates.pop(self.group.broadcast(self._surplus(candidates, buffer)))
             log.info("%s leaves the portfolio", dropped.name)
         self.members = [self._freeze(network, own, other, step), *candidates]
         self.renewed_at = updates
@@ -168,7 +170,6 @@ class References:
         if self.settings.pruning == "best":
             scores = self.ratings()
             return lowest_rated([scores.get(reference.name) for reference in candidates])
-        assert self.logits_MTCA is not None, "references are renewed after a rollout"
         places = [self.members.index(reference) for reference in candidates]
         legal_TNA, weight_TN = buffer.legal_TNA, buffer.decided_TN()
         kl_MM = pairwise_kl(
@@ -201,7 +202,6 @@ class References:
         None when no reference plays in a match of the minibatch. The matches where they play
         represent all: over many minibatches the mean is that of all matches.
         """
-        assert self.logits_MTCA is not None, "a rollout comes before an update"
         covered_B = batch.rows_B < self.covered
         if not covered_B.any():
             return None

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from league.agent.config import AgentConfig
 from league.games.base import CHOICE
 from league.players import PlayerKind
 from learner.ppo.divergence import Divergence, closest_divergence, kl_to_fixed, log_prob_ratio
@@ -35,11 +34,10 @@ class RewardTransform(History):
     The history is that of the opponents' seats.
     """
 
-    def __init__(
-        self, alpha: float, config: AgentConfig, steps: int, matches: int, device: torch.device
-    ) -> None:
+    def __init__(self, references: References, steps: int) -> None:
+        config, matches, device = references.config, references.matches, references.device
         super().__init__(config, steps, matches, device)
-        self.alpha, self.config, self.device = alpha, config, device
+        self.references, self.config, self.device = references, config, device
         actions = (steps, matches, config.action_size)
         self.own_logits_TNA = torch.zeros(actions, device=device)
         self.logits_TNA = torch.zeros(actions, device=device)
@@ -70,7 +68,7 @@ class RewardTransform(History):
         self.logits_TNA[t] = env.opponent_policy.logits_SA
         self.actions_TNA[t] = torch.as_tensor(env.opponent_actions_NA, device=self.device)
 
-    def play(self, references: References, steps: int) -> Tensor | None:
+    def play(self, steps: int) -> Tensor | None:
         """Unrolls the references over the opponents' seats that the learner plays.
 
         Returns:
@@ -80,7 +78,8 @@ class RewardTransform(History):
         if not live_N.any():
             # memories that missed steps are cleared where the next such match begins
             return None
-        started, rows, logits = time.perf_counter(), self.context + steps, []
+        started, references = time.perf_counter(), self.references
+        rows, logits = self.context + steps, []
         obs_XRO, starts_XR = self.obs_XNO[:rows, live_N], self.starts_XN[:rows, live_N]
         for reference in references.members:
             assert reference.other is not None
@@ -96,14 +95,13 @@ class RewardTransform(History):
         return torch.stack(logits)
 
     @torch.no_grad()
-    def addition(self, references: References, buffer: SequenceBuffer) -> np.ndarray:
+    def addition(self, buffer: SequenceBuffer) -> np.ndarray:
         """What the transform adds to the rewards of a whole rollout: float32 `[T, N]`."""
-        kind = self.config.action_kind
-        assert references.logits_MTCA is not None
+        kind, logits_MTNA = self.config.action_kind, self.references.logits_MTCA
         added_TN = -log_prob_ratio(
-            kind, self.own_logits_TNA, references.logits_MTCA, buffer.actions_TNA, buffer.legal_TNA
+            kind, self.own_logits_TNA, logits_MTNA, buffer.actions_TNA, buffer.legal_TNA
         )
-        theirs_MTRA = self.play(references, self.steps)
+        theirs_MTRA = self.play(self.steps)
         if theirs_MTRA is not None:
             live_N = self.live_TN.any(0)
             ratio_TR = log_prob_ratio(
@@ -114,15 +112,14 @@ class RewardTransform(History):
                 None if self.legal_TNA is None else self.legal_TNA[:, live_N],
             )
             added_TN[:, live_N] += torch.where(self.live_TN[:, live_N], ratio_TR, 0.0)
-        self.added_TN = (self.alpha * added_TN).cpu().numpy()
+        self.added_TN = (self.references.settings.alpha * added_TN).cpu().numpy()
         return self.added_TN
 
     @torch.no_grad()
-    def divergence(self, references: References, buffer: SequenceBuffer) -> Divergence:
+    def divergence(self, buffer: SequenceBuffer) -> Divergence:
         """KL of the learner from its references in the rollout, for the log."""
-        assert references.logits_MTCA is not None
-        decided_TN = buffer.decided_TN()
+        decided_TN, logits_MTNA = buffer.decided_TN(), self.references.logits_MTCA
         kl_MTN = kl_to_fixed(
-            self.config.action_kind, self.own_logits_TNA, references.logits_MTCA, buffer.legal_TNA
+            self.config.action_kind, self.own_logits_TNA, logits_MTNA, buffer.legal_TNA
         )
         return closest_divergence(kl_MTN, decided_TN, float(decided_TN.sum()))

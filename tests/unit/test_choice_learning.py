@@ -118,14 +118,7 @@ def test_what_was_played_is_what_is_learnt_from():
     for _ in range(3):  # the third has the context of a whole one before it
         model.collect_rollouts(env, Silent(), None, STEPS)
     batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
-    unrolled = model.policy.network.unroll(
-        batch.obs_XBO,
-        batch.starts_XB,
-        batch.h_BH,
-        batch.c_BH,
-        batch.time_left_TB,
-        prefix=model.buffer.context,
-    )
+    unrolled = model.unroll(batch)
     actor = action_distribution(CHOICE, unrolled.logits_TBA, batch.legal_TBA)
     torch.testing.assert_close(
         actor.log_prob(batch.actions_TBA), batch.log_prob_TB, atol=2e-6, rtol=0

@@ -34,14 +34,7 @@ def test_ratio_is_one_before_the_first_update_across_match_ends(parts):
     collect(model, rollouts=4)
     assert model.buffer.ended_TN.any()
     batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
-    out = model.policy.network.unroll(
-        batch.obs_XBO,
-        batch.starts_XB,
-        batch.h_BH,
-        batch.c_BH,
-        batch.time_left_TB,
-        prefix=model.buffer.context,
-    )
+    out = model.unroll(batch)
     keys = BernoulliKeys(out.logits_TBA)
     torch.testing.assert_close(
         keys.log_prob(batch.actions_TBA), batch.log_prob_TB, atol=2e-5, rtol=0

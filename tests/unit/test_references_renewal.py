@@ -1,5 +1,7 @@
 """When references are renewed, from what, and which of them leave the portfolio."""
 
+from types import SimpleNamespace
+
 import pytest
 from referenced import regularised, steps_of, whole_batch
 from test_league_ppo import collect, updates
@@ -67,6 +69,6 @@ def test_learners_that_share_the_work_drop_what_they_agree_on():
     model = regularised(
         reference_interval=6, portfolio_interval=6, portfolio_size=2, pruning="recent"
     )
-    model.references.agree = lambda index: index + 1
+    model.references.group = SimpleNamespace(broadcast=lambda index: index + 1)
     updates(model, 3)
     assert steps_of(model) == [144, 0]
