@@ -188,7 +188,7 @@ def test_platform_comes_back_after_290_frames_and_stays_between_its_waypoints(ar
     assert np.allclose(path[:, 1], 1.0 - path[:, 0])
     assert 0.9 < path[:, 0].max() < 1.0
     assert -1.0 < path[:, 0].min() < -0.9
-    speeds = np.hypot(*stage("warehouse").path_P4[:, 2:].T)
+    speeds = np.hypot(*stage("warehouse")["path"][0, :, 2:].T)
     assert 0.13 < speeds.min() < speeds.max() == pytest.approx(1.03, abs=0.01)
 
 
@@ -223,7 +223,7 @@ def test_no_body_ever_overlaps_ground_or_platform(name: str) -> None:
     game.reset(np.arange(64, dtype=np.uint64))
     game.bots_N2[:32, 0] = game.spec.bot_index("based")
     random = np.random.default_rng(1)
-    solids = stage(name).solids_R4
+    solids = stage(name)["solids"][0]
     for _ in range(1500):
         game.step(random.integers(0, 2, (64, 2, 10), dtype=np.uint8))
         alive = game._players_N2["state"] != rules.KO

@@ -10,7 +10,6 @@ from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.moves import HAMMER, NSIG, SPEAR, UNARMED
-from league.games.brawl.observation import field_index
 from league.games.brawl.weapons import NEVER
 
 RIGHT, LEFT, DROPPED_RIGHT, DROPPED_LEFT = range(4)
@@ -180,12 +179,10 @@ def test_all_four_places_are_observed_by_both_seats() -> None:
     for where in range(4):
         place(arena, where, 1 + where % 2, 3.0 + where, -1.0 - where)
     arena.play()
-    for seat, opponent in ((0, False), (0, True), (1, False), (1, True)):
-        view = arena.game.observations_N2O[0, seat]
-        for where in range(4):
-            seen = [
-                view[field_index(f"slot{where}_{name}", opponent=opponent)]
-                for name in ("x", "y", "type")
-            ]
+    names = arena.game.spec.observation_names
+    for view in arena.game.observations_N2O[0]:
+        seen = dict(zip(names, view.tolist(), strict=True))
+        for whose, where in itertools.product(("own", "opponent"), range(4)):
+            slot = [seen[f"{whose} slot{where}_{name}"] for name in ("x", "y", "type")]
             units = np.array([3.0 + where, -1.0 - where, 1 + where % 2])
-            assert seen == pytest.approx(units / [14, 8, 3], rel=1e-6)
+            assert slot == pytest.approx(units / [14, 8, 3], rel=1e-6)

@@ -7,7 +7,6 @@ out for the evaluator (edge_guarder, mirror, drunk); docs/game.md has their numb
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from numba import njit
 
 from league.games.brawl import moves, rules, spec
 from league.games.brawl.layout import MIRROR_DELAY, PLACES, SOLIDS
+from league.games.brawl.physics import gap
 from league.games.brawl.random_stream import draw, share
 
 EDGE_MARGIN: Final = 0.6
@@ -59,12 +59,6 @@ _CLOCKWORK_KEYS = np.repeat(
     np.array([keys for _, keys in CLOCKWORK_SCRIPT], np.int32),
     [frames for frames, _ in CLOCKWORK_SCRIPT],
 )
-
-
-@njit
-def _distance(me: Any, opponent: Any) -> float:
-    dx, dy = opponent.x - me.x, opponent.y - me.y
-    return math.sqrt(dx * dx + dy * dy)
 
 
 @njit
@@ -185,7 +179,7 @@ def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     keys = _go(me, (stage.solids[home, 0] + stage.solids[home, 2]) / 2.0, frame, stage)
     if _is_off_stage(me, stage):
         return keys
-    near = _distance(me, opponent) < GUARDS_WITHIN
+    near = gap(me, opponent) < GUARDS_WITHIN
     if near and opponent.state == rules.ATTACK and me.dodge_wait == 0:
         return rules.DASH_KEY if frame % 2 == 0 else 0
     strike = _blow(me, opponent)
@@ -209,9 +203,9 @@ def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
         return strike
     if comes_in:
         return _go(me, opponent.x, frame, stage) | _leap(me, opponent, frame)
-    if _distance(me, opponent) > KITE_FROM:
+    if gap(me, opponent) > KITE_FROM:
         return 0
-    cornered = abs(me.x) > 5.5 and abs(away) > abs(me.x) and _distance(me, opponent) < 2.5
+    cornered = abs(me.x) > 5.5 and abs(away) > abs(me.x) and gap(me, opponent) < 2.5
     return _go(me, -me.x if cornered else away, frame, stage) | (
         rules.JUMP if cornered and frame % 2 == 0 else 0
     )
@@ -270,7 +264,7 @@ def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -
     """
     place = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
     if place < 0:
-        if me.weapon != moves.UNARMED or _distance(me, opponent) < 4.0 or _is_off_stage(me, stage):
+        if me.weapon != moves.UNARMED or gap(me, opponent) < 4.0 or _is_off_stage(me, stage):
             return _aggressive(me, opponent, frame, stage)
         return _go(me, 4.5 if me.x > 0.0 else -4.5, frame, stage)
     weapon = match.weapons[place]
@@ -295,7 +289,7 @@ def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
         return strike
     if keys == 0 and opponent.x * me.side < me.x * me.side and me.facing == me.side:
         return _walk(-me.side)  # looks over the pit
-    if _is_off_stage(opponent, stage) and _distance(me, opponent) < 2.5 and opponent.y < me.y - 0.9:
+    if _is_off_stage(opponent, stage) and gap(me, opponent) < 2.5 and opponent.y < me.y - 0.9:
         return rules.UP | rules.HEAVY
     return keys
 

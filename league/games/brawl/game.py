@@ -17,8 +17,13 @@ from league.games.brawl.moves import MOVE_NAMES, UNARMED, WEAPON_NAMES, move_tab
 from league.games.brawl.rules import DODGE, KEY_NAMES
 from league.games.brawl.spec import brawl_spec
 from league.games.brawl.stage import stage as stage_named
-from league.games.brawl.stage import stage_record
 from league.games.brawl.weapons import SPAWNERS
+
+_SHOWN = (
+    *("x", "y", "vx", "vy", "facing", "state", "damage", "stocks"),
+    *("move_frame", "stages_hit", "stun_left"),
+)
+"""Numbers of a player's record that a frame shows as they are."""
 
 
 class BrawlGame(BatchedGame):
@@ -41,12 +46,13 @@ class BrawlGame(BatchedGame):
             raise InvalidInput(f"{threads} threads can't play: ask for at least 1")
         super().__init__(brawl_spec(max_frames), num_matches)
         self.stage_name = stage
-        self._stage = stage_named(stage)
+        stage_1 = stage_named(stage)
+        self._stage = stage_1[0]
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
         self._weapons_N4 = self._matches_N["weapons"]
         self._arrays = (  # in the order of the kernel; the caller's arrays as records
-            *(stage_record(self._stage), move_tables(), self._players_N2, self._matches_N),
+            *(stage_1, move_tables(), self._players_N2, self._matches_N),
             *(self.observations_N2O.view(layout.HALF), self.stats_N2S.view(layout.STATS_ROW)),
             *(np.zeros(1, layout.STATS_ROW), np.zeros(1, layout.TERMS_ROW)),
             self.final_observations_N2O.view(layout.HALF),
@@ -117,13 +123,13 @@ class BrawlGame(BatchedGame):
             "stage": self.stage_name,
             "frame": int(now["frame"]),
             "max_frames": self.spec.max_frames,
-            "solids": self._stage.solids_R4.tolist(),
-            "blast": [self._stage.blast_x, self._stage.blast_y],
+            "solids": self._stage["solids"].tolist(),
+            "blast": [self._stage["blast_x"].item(), self._stage["blast_y"].item()],
             "platform": {
                 "x": float(now["platform_x"]),
                 "y": float(now["platform_y"]),
-                "half_width": self._stage.platform_half_width,
-                "half_height": self._stage.platform_half_height,
+                "half_width": float(self._stage["platform_half_width"]),
+                "half_height": float(self._stage["platform_half_height"]),
             },
             "players": [_player_frame(self._players_N2[match, seat]) for seat in range(2)],
             "weapons": _weapons_frame(self._weapons_N4[match], int(now["frame"])),
@@ -131,24 +137,13 @@ class BrawlGame(BatchedGame):
 
 
 def _player_frame(player: Any) -> dict[str, Any]:
-    move = int(player["move"])
-    return {
-        "x": float(player["x"]),
-        "y": float(player["y"]),
-        "vx": float(player["vx"]),
-        "vy": float(player["vy"]),
-        "facing": int(player["facing"]),
-        "state": int(player["state"]),
+    shown = {name: player[name].item() for name in _SHOWN}
+    return shown | {
         "grounded": bool(player["grounded"]),
-        "damage": float(player["damage"]),
-        "stocks": int(player["stocks"]),
-        "weapon": WEAPON_NAMES[int(player["weapon"])],
-        "move": MOVE_NAMES.get(move, ""),
-        "move_frame": int(player["move_frame"]),
-        "stages_hit": int(player["stages_hit"]),
-        "stun_left": int(player["stun_left"]),
-        "invulnerable": int(player["state"]) == DODGE,
-        "keys": [name for bit, name in enumerate(KEY_NAMES) if int(player["keys"]) >> bit & 1],
+        "weapon": WEAPON_NAMES[player["weapon"]],
+        "move": MOVE_NAMES.get(int(player["move"]), ""),
+        "invulnerable": shown["state"] == DODGE,
+        "keys": [name for bit, name in enumerate(KEY_NAMES) if player["keys"] >> bit & 1],
     }
 
 

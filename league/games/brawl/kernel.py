@@ -7,7 +7,6 @@ are records of layout.TERMS_ROW and layout.STATS_ROW; _0 and _1 are seats.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from league.games.brawl.control import control, place
 from league.games.brawl.hits import strike, striking_stage
 from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.observation import write_halves
-from league.games.brawl.physics import move, move_platform, ride
+from league.games.brawl.physics import gap, move, move_platform, ride
 from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score, score_end
 from league.games.brawl.weapons import begin_weapons, drop, move_weapons, pick_up
@@ -46,8 +45,13 @@ def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
 
 
 @njit
-def begin(one: Any, other: Any, match: Any, seed: Any, stage: Any) -> None:
-    """Begins a match: everything in it follows from `seed` and the keys."""
+def begin(n: int, seed: Any, arrays: Any) -> None:
+    """Begins a match in row `n`: everything in it follows from `seed` and the keys.
+
+    `arrays` is `BrawlGame._arrays`.
+    """
+    stage_1, _tables, players_N2, matches_N, halves_N22, stats_N21, no_stats_1 = arrays[:7]
+    one, other, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
     match.seed = seed
     match.frame = 0
     move_platform(match, stage)
@@ -55,12 +59,14 @@ def begin(one: Any, other: Any, match: Any, seed: Any, stage: Any) -> None:
     first_side = 1 if mixed(seed) & _ONE else -1
     _begin_player(one, first_side, seed, stage)
     _begin_player(other, -first_side, seed, stage)
-
-
-@njit
-def _distance(one: Any, other: Any) -> float:
-    dx, dy = one.x - other.x, one.y - other.y
-    return math.sqrt(dx * dx + dy * dy)
+    for seat in range(2):
+        stats_N21[n, seat, 0] = no_stats_1[0]
+        stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
+    own_0, own_1 = halves_N22[n, 0, 0], halves_N22[n, 1, 0]
+    write_halves(own_0, own_1, one, other, match)
+    halves_N22[n, 0, 1] = own_1
+    halves_N22[n, 1, 1] = own_0
+    arrays[13][n] = 0  # frames_N
 
 
 @njit
@@ -109,7 +115,7 @@ def play_frame(
     stats_1: Any,
 ) -> None:
     """One frame of one match with the key bits in `match`."""
-    last_distance = _distance(one, other)
+    last_distance = gap(one, other)
     match.frame += 1
     platform_x = match.platform_x
     move_platform(match, stage)
@@ -121,7 +127,7 @@ def play_frame(
     _exchange_hits(one, other, tables, stats_0, stats_1)
     if match.weapons_lying > 0:
         pick_up(one, other, match, stats_0, stats_1)
-    distance = _distance(one, other)
+    distance = gap(one, other)
     score(one, other, last_distance, distance, paid_0, stats_0)
     score(other, one, last_distance, distance, paid_1, stats_1)
 
@@ -163,26 +169,16 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
     @njit(nogil=True, cache=True)
     def reset(where_N: Any, seeds_N: Any, arrays: Any) -> None:
         _ = sources
-        stage_1, _tables, players_N2, matches_N, halves_N22, stats_N21, no_stats_1 = arrays[:7]
-        frames_N = arrays[13]
-        for n in range(matches_N.shape[0]):
+        for n in range(where_N.shape[0]):
             if where_N[n]:
-                one, other, match = players_N2[n, 0], players_N2[n, 1], matches_N[n]
-                begin(one, other, match, seeds_N[n], stage_1[0])
-                frames_N[n] = 0
-                for seat in range(2):
-                    stats_N21[n, seat, 0] = no_stats_1[0]
-                    stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
-                write_halves(halves_N22[n, 0, 0], halves_N22[n, 1, 0], one, other, match)
-                halves_N22[n, 0, 1] = halves_N22[n, 1, 0]
-                halves_N22[n, 1, 1] = halves_N22[n, 0, 0]
+                begin(n, seeds_N[n], arrays)
 
     @njit(nogil=True, cache=True)
     def step(
         first: Any, last: Any, actions_N2A: Any, frames: Any, max_frames: Any, arrays: Any
     ) -> None:
         _ = sources
-        stage_1, tables_1, players_N2, matches_N, halves_N22, stats_N21, no_stats_1 = arrays[:7]
+        stage_1, tables_1, players_N2, matches_N, halves_N22, stats_N21, _ = arrays[:7]
         nothing_paid_1, final_halves_N22, final_stats_N21, paid_N21 = arrays[7:11]
         ended_N, outcomes_N, frames_N, final_frames_N, bots_N2, next_seeds_N = arrays[11:]
         stage, tables = stage_1[0], tables_1[0]
@@ -217,15 +213,12 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
                 final_halves_N22[n, 1, 1] = own_0
                 final_stats_N21[n, 0, 0] = stats_0
                 final_stats_N21[n, 1, 0] = stats_1
-                begin(one, other, match, next_seeds_N[n], stage)
+                begin(n, next_seeds_N[n], arrays)
                 next_seeds_N[n] = mixed(next_seeds_N[n])
-                for seat in range(2):
-                    stats_N21[n, seat, 0] = no_stats_1[0]
-                    stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
-                write_halves(own_0, own_1, one, other, match)
-            halves_N22[n, 0, 1] = own_1
-            halves_N22[n, 1, 1] = own_0
-            frames_N[n] = match.frame
+            else:
+                halves_N22[n, 0, 1] = own_1
+                halves_N22[n, 1, 1] = own_0
+                frames_N[n] = match.frame
 
     return reset, step
 

@@ -12,11 +12,10 @@ from typing import Any, Final
 from numba import njit
 
 from league.games.brawl import rules
-from league.games.brawl.layout import FIELDS, HALF, PLACES
+from league.games.brawl.layout import PLACES
 
 VELOCITY_SCALE: Final = 12.0
 STUN_SCALE: Final = 17.0
-OWN_SIZE: Final = HALF.itemsize // 4
 
 
 @njit
@@ -54,26 +53,16 @@ def _write_player(half: Any, player: Any) -> None:
 
 
 @njit
-def _write_match(half: Any, match: Any) -> None:
-    """Weapons on the ground and the platform, scaled to [-1, 1]."""
+def _write_match(half: Any, other: Any, match: Any) -> None:
+    """Weapons on the ground and the platform, scaled to [-1, 1]; both halves show the same."""
     for p in range(PLACES):
-        half.slots[p, 0] = _clipped(match.weapons[p].x / 14.0)
-        half.slots[p, 1] = _clipped(match.weapons[p].y / 8.0)
-        half.slots[p, 2] = match.weapons[p].type / 3.0
-    half.platform_x = match.platform_x / 14.0
-    half.platform_y = match.platform_y / 8.0
-    half.platform_vx = match.platform_vx / 2.0
-    half.platform_vy = match.platform_vy / 2.0
-
-
-@njit
-def _share_match(half: Any, other: Any) -> None:
-    """Both halves show the same weapons and the same platform."""
-    for p in range(PLACES):
-        for i in range(3):
-            other.slots[p, i] = half.slots[p, i]
-    other.platform_x, other.platform_y = half.platform_x, half.platform_y
-    other.platform_vx, other.platform_vy = half.platform_vx, half.platform_vy
+        half.slots[p, 0] = other.slots[p, 0] = _clipped(match.weapons[p].x / 14.0)
+        half.slots[p, 1] = other.slots[p, 1] = _clipped(match.weapons[p].y / 8.0)
+        half.slots[p, 2] = other.slots[p, 2] = match.weapons[p].type / 3.0
+    half.platform_x = other.platform_x = match.platform_x / 14.0
+    half.platform_y = other.platform_y = match.platform_y / 8.0
+    half.platform_vx = other.platform_vx = match.platform_vx / 2.0
+    half.platform_vy = other.platform_vy = match.platform_vy / 2.0
 
 
 @njit
@@ -81,10 +70,4 @@ def write_halves(own_0: Any, own_1: Any, one: Any, other: Any, match: Any) -> No
     """Writes each seat's own half, records of layout.HALF."""
     _write_player(own_0, one)
     _write_player(own_1, other)
-    _write_match(own_0, match)
-    _share_match(own_0, own_1)
-
-
-def field_index(name: str, *, opponent: bool = False) -> int:
-    """Index of `name` in an observation; raises ValueError."""
-    return FIELDS.index(name) + (OWN_SIZE if opponent else 0)
+    _write_match(own_0, own_1, match)

@@ -6,6 +6,7 @@ layout.MATCH; player and match are changed in place.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numba import njit
@@ -18,6 +19,13 @@ _SKIN = 1e-6  # overlaps thinner than this are touches
 
 
 @njit
+def gap(one: Any, other: Any) -> float:
+    """From the middle of one player to the other's, units."""
+    dx, dy = one.x - other.x, one.y - other.y
+    return math.sqrt(dx * dx + dy * dy)
+
+
+@njit
 def toward(value: float, target: float, step: float) -> float:
     """`value` moved by at most `step` toward `target`."""
     if value < target:
@@ -26,10 +34,23 @@ def toward(value: float, target: float, step: float) -> float:
 
 
 @njit
-def _stopped_x(
-    player: Any, to_x: float, left: float, top: float, right: float, bottom: float
-) -> float:
-    """How far to the side the body gets on its way to `to_x` before it meets the rectangle."""
+def _solid(stage: Any, r: int) -> tuple[float, float, float, float]:
+    """(left, top, right, bottom) of the ground number `r`."""
+    return stage.solids[r, 0], stage.solids[r, 1], stage.solids[r, 2], stage.solids[r, 3]
+
+
+@njit
+def _platform(stage: Any, match: Any) -> tuple[float, float, float, float]:
+    """(left, top, right, bottom) of the platform."""
+    w, h = stage.platform_half_width, stage.platform_half_height
+    px, py = match.platform_x, match.platform_y
+    return px - w, py - h, px + w, py + h
+
+
+@njit
+def _stopped_x(player: Any, to_x: float, box: tuple[float, float, float, float]) -> float:
+    """How far to the side the body gets on its way to `to_x` before it meets the box."""
+    left, top, right, bottom = box
     if player.y + HALF_HEIGHT <= top + _SKIN or player.y - HALF_HEIGHT >= bottom - _SKIN:
         return to_x
     if player.x + HALF_WIDTH <= left + _SKIN and to_x + HALF_WIDTH > left:
@@ -40,10 +61,9 @@ def _stopped_x(
 
 
 @njit
-def _stopped_y(
-    player: Any, to_y: float, left: float, top: float, right: float, bottom: float
-) -> float:
-    """How far up or down the body gets on its way to `to_y` before it meets the rectangle."""
+def _stopped_y(player: Any, to_y: float, box: tuple[float, float, float, float]) -> float:
+    """How far up or down the body gets on its way to `to_y` before it meets the box."""
+    left, top, right, bottom = box
     if player.x + HALF_WIDTH <= left + _SKIN or player.x - HALF_WIDTH >= right - _SKIN:
         return to_y
     if player.y + HALF_HEIGHT <= top + _SKIN and to_y + HALF_HEIGHT > top:
@@ -57,28 +77,17 @@ def _stopped_y(
 def _slide_x(player: Any, to_x: float, stage: Any, match: Any) -> float:
     """The x at which a sideways movement to `to_x` ends."""
     for r in range(SOLIDS):
-        to_x = _stopped_x(
-            player,
-            to_x,
-            stage.solids[r, 0],
-            stage.solids[r, 1],
-            stage.solids[r, 2],
-            stage.solids[r, 3],
-        )
-    w, h = stage.platform_half_width, stage.platform_half_height
-    px, py = match.platform_x, match.platform_y
-    return _stopped_x(player, to_x, px - w, py - h, px + w, py + h)
+        to_x = _stopped_x(player, to_x, _solid(stage, r))
+    return _stopped_x(player, to_x, _platform(stage, match))
 
 
 @njit
 def _overlaps_solid(x: float, y: float, stage: Any) -> bool:
     for r in range(SOLIDS):
-        if (
-            x + HALF_WIDTH > stage.solids[r, 0] + _SKIN
-            and x - HALF_WIDTH < stage.solids[r, 2] - _SKIN
-            and y + HALF_HEIGHT > stage.solids[r, 1] + _SKIN
-            and y - HALF_HEIGHT < stage.solids[r, 3] - _SKIN
-        ):
+        left, top, right, bottom = _solid(stage, r)
+        aside = x + HALF_WIDTH <= left + _SKIN or x - HALF_WIDTH >= right - _SKIN
+        over_or_under = y + HALF_HEIGHT <= top + _SKIN or y - HALF_HEIGHT >= bottom - _SKIN
+        if not (aside or over_or_under):
             return True
     return False
 
@@ -141,9 +150,8 @@ def move(player: Any, stage: Any, match: Any) -> None:
     if player.state == rules.KO:
         return
     to_x = player.x + player.vx * DT
-    x = _slide_x(player, to_x, stage, match)
-    player.x = x
-    if x != to_x:
+    player.x = _slide_x(player, to_x, stage, match)
+    if player.x != to_x:
         player.vx = _impact(player.vx, player)
     _fall(player, stage, match)
 
@@ -153,18 +161,9 @@ def _fall(player: Any, stage: Any, match: Any) -> None:
     to_y = player.y + player.vy * DT
     y = to_y
     for r in range(SOLIDS):
-        y = _stopped_y(
-            player,
-            y,
-            stage.solids[r, 0],
-            stage.solids[r, 1],
-            stage.solids[r, 2],
-            stage.solids[r, 3],
-        )
-    w, h = stage.platform_half_width, stage.platform_half_height
-    px, py = match.platform_x, match.platform_y
+        y = _stopped_y(player, y, _solid(stage, r))
     on_solid = y
-    y = _stopped_y(player, y, px - w, py - h, px + w, py + h)
+    y = _stopped_y(player, y, _platform(stage, match))
     stands = y != to_y and player.vy > 0.0
     player.y = y
     if y != to_y:
