@@ -23,7 +23,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from small_league import small_league
-from spoilt_requests import EVALUATOR, SERVICES, lasting_requests
+from spoilt_requests import EVALUATOR, SERVICES, is_map, lasting_requests
 from test_bounds import hash_of_log, positions_of
 
 from league.v1 import evaluator_pb2 as e
@@ -59,10 +59,6 @@ def messages_of(cls: type[Message], words: st.SearchStrategy[str]) -> st.SearchS
     """Messages of a type with any values in any of their fields, texts of `words` among them."""
     fields = {one.name: values_of(one, words) for one in cls.DESCRIPTOR.fields}
     return st.fixed_dictionaries({}, optional=fields).map(lambda values: cls(**values))
-
-
-def is_map(one: Any) -> bool:
-    return one.message_type is not None and one.message_type.GetOptions().map_entry
 
 
 def values_of(one: Any, words: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:

@@ -13,7 +13,6 @@ from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
 from league.stats.ratings import NEWCOMER, Drift, Link
 from league.stats.ratings.table import FIRST_GAMES, PRIOR_GAMES
-from matchmaker.sampling.candidates import Pool, beliefs_of, candidates_of
 from matchmaker.state.books import Books
 
 
@@ -83,21 +82,6 @@ def test_results_lost_after_an_epoch_leave_its_numbers_and_the_next_one_measures
     )
 
 
-def test_predictions_for_the_sampler_go_by_the_measured_link(league):
-    incarnation = league.open()
-    many(league, incarnation, FIRST_GAMES)
-    league.server.sweep()
-    tables = league.server.league.view.tables
-    assert tables[Book.TRAIN].link != Link()
-    players = league.server.league.view.players
-    pool = Pool(league.server.league.settings, players["main"], players, tables)
-    found = candidates_of([players["based"]], pool)
-    main, based = belief(league, "main"), belief(league, "based")
-    c = (2 * (25 / 6) ** 2 + main.sigma**2 + based.sigma**2) ** 0.5
-    expected = tables[Book.TRAIN].link.curve((main.mu - based.mu) / c)
-    assert found.predicted_N[0] == pytest.approx(float(expected), abs=1e-12)
-
-
 def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
     incarnation = league.open()
     train(league, incarnation, 10, step=20_000)
@@ -122,13 +106,6 @@ def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
         "likelier keys are another player's"
     )
     assert "main@90000" not in [r.player.name for r in league.client.ratings()]
-    view = league.server.league.view
-    pool = Pool(league.server.league.settings, view.players["main"], view.players, view.tables)
-    opponents = [view.players[name] for name in ("main@90000", "main@60000")]
-    mu_N, variance_N = beliefs_of(opponents, pool)
-    wanted = [belief(league, "main@90000"), clean]  # the learner's, until it has clean matches
-    assert mu_N.tolist() == [one.mu for one in wanted]
-    assert variance_N.tolist() == pytest.approx([one.sigma**2 for one in wanted])
 
 
 def test_a_result_is_credited_to_who_played_and_a_late_one_does_not_turn_back_the_learner(league):
@@ -146,16 +123,6 @@ def test_a_result_is_credited_to_who_played_and_a_late_one_does_not_turn_back_th
     report(league, incarnation, at_step(played(old, learner_wins(old)), 5_000))
     assert belief(league, "main").sigma < before.sigma, "weights of before add no drift"
     assert belief(league, "main@90000").mu == before.mu
-
-
-def test_a_learner_that_the_log_knows_drifts_also_after_a_restart(tmp_path):
-    with small_league(tmp_path, mixes=BOTS) as league:
-        train(league, league.open(), 30, step=50_000)
-        sigma = belief(league, "main").sigma
-    with small_league(tmp_path, mixes=BOTS) as league:
-        assert belief(league, "main").sigma == sigma
-        train(league, league.open(checkpoint=30), 1, step=5_000_000)
-        assert belief(league, "main").sigma > sigma
 
 
 def test_an_anchor_stays_where_it_was_put_and_moves_the_others(league):

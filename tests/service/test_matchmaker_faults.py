@@ -8,7 +8,6 @@ import pytest
 from small_league import learner_wins, played, small_league
 
 from league.errors import (
-    StorageFull,
     Unavailable,
     VersionMismatch,
 )
@@ -29,25 +28,6 @@ def test_another_games_league_is_refused(tmp_path):
         pass
     with pytest.raises(VersionMismatch, match="plays 'brawl'"):
         MatchmakerServer(tmp_path / "league.db", settings=MatchmakerSettings(game="chess"))
-
-
-def test_a_full_disk_is_told_and_nothing_changes(league):
-    incarnation = league.open()
-    league.play(incarnation, 10)
-    before = league.client.ratings(Book.TRAIN)
-    writer = league.server.store._db
-    matches = league.client.acquire_matches(incarnation, 200, "league")
-    writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0]}")
-    with pytest.raises(StorageFull, match="no space left"):
-        league.client.report_results(incarnation, [played(match) for match in matches])
-    assert league.client.ratings(Book.TRAIN) == before
-    assert league.client.status().log_position == 10
-    writer.execute("PRAGMA max_page_count = 1000000")
-    verdicts, position = league.client.report_results(
-        incarnation, [played(match) for match in matches]
-    )
-    assert all(verdict.accepted for verdict in verdicts)
-    assert position == 210
 
 
 def test_broken_logs_are_found(tmp_path, caplog):

@@ -5,7 +5,6 @@ import sqlite3
 import pytest
 from small_league import played, report, small_league, snapshot
 
-from league.clock import ManualClock
 from league.errors import Fenced, InvalidInput, NotFound
 from league.players import Book, Pairing, Refusal
 from matchmaker import limits
@@ -152,17 +151,6 @@ def test_a_colleagues_match_can_not_be_carried(league):
         league.client.open_incarnation("evaluator-1", carried_matches=[match.match_id])
     again = league.client.open_incarnation("evaluator-0", carried_matches=[match.match_id])
     assert again.carried[0].seats == match.seats
-
-
-def test_the_matchmakers_own_absence_costs_no_lease(tmp_path):
-    clock = ManualClock()
-    with small_league(tmp_path, clock=clock) as league:
-        incarnation = league.open()
-        (match,) = league.client.acquire_matches(incarnation, 1, "league")
-    clock.advance(10_000.0)
-    with small_league(tmp_path, clock=clock) as league:
-        assert league.server.sweep() == 0
-        assert report(league, incarnation, played(match))[0].accepted
 
 
 def test_a_stage_change_is_an_event(league):

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from ratings_league import at_step
 from small_league import learner_wins, played, report, small_league
 
 from league.players import Book, Pairing
@@ -77,13 +78,6 @@ def test_the_live_player_drifts_and_the_bot_does_not(tmp_path):
             expected = {"main": main, "based": based}[rating.player.name]
             assert rating.mu == pytest.approx(expected.mu, abs=1e-12)
             assert rating.sigma == pytest.approx(expected.sigma, abs=1e-12)
-
-
-def at_step(result, step):
-    """The result with `step` as the steps of both seats."""
-    return replace(
-        result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats)
-    )
 
 
 def test_results_behind_the_checkpoint_are_lost_to_the_ratings(league):

@@ -11,10 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from small_league import bot, live, played, report, small_league, snapshot
+from small_league import bot, live, played, small_league, snapshot
 
 from league.clock import ManualClock
-from league.errors import Fenced
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from matchmaker import limits
@@ -86,34 +85,6 @@ def test_a_clock_that_is_set_between_two_starts_ends_no_lease_and_keeps_none(
         assert league.server.sweep() == 1
         assert league.client.match(silent.match_id).lease_state == "expired"
         assert league.client.heartbeat(incarnation, 10)[1] == clock.now() + seconds
-
-
-def test_of_two_learners_with_one_name_only_the_later_one_counts(league) -> None:
-    """Both are alive, both play, neither knows of the other."""
-    first = league.open()
-    mine = league.client.acquire_matches(first, 10, "league")
-    early = report(league, first, *map(played, mine[:5]))
-    second = league.open(checkpoint=early[-1].log_position)
-    theirs = league.client.acquire_matches(second, 10, "league")
-    for old, new in zip(mine[5:], theirs[5:], strict=True):
-        (refused,) = report(league, first, played(old))
-        (stolen,) = report(league, first, played(new))
-        (accepted,) = report(league, second, played(new))
-        assert "took its place" in refused.reason
-        assert f"belongs to incarnation {second}" in stolen.reason
-        assert accepted.accepted
-        assert not accepted.duplicate
-    assert league.client.heartbeat(first, 10**9)[0] is True
-    for call in (
-        lambda: league.client.acquire_matches(first, 1, "league"),
-        lambda: league.client.register_players([snapshot(9000)], first),
-        lambda: league.client.release_matches(first),
-    ):
-        with pytest.raises(Fenced, match=f"{second} took its place"):
-            call()
-    assert league.client.status().log_position == 10
-    (worker,) = league.client.status().workers
-    assert (worker.incarnation, worker.open_leases) == (second, 5)
 
 
 def test_results_count_once_in_whatever_order_they_come(league) -> None:

@@ -24,6 +24,7 @@ from drawn_league import (
     p_value,
     served,
 )
+from small_league import snapshot
 
 from league.players import Book
 
@@ -74,6 +75,7 @@ def test_shares_of_an_adaptive_mix(history, tmp_path):
         return mixed(*((weight / total, name, within[name]) for name, weight in weights.items()))
 
     with served(history, tmp_path, **settings) as (_, client):
+        client.register_players([snapshot(5, held_out=True)])  # it has no clean match
         adapted = dict(written)
         for bot in ("constant", "based", "random"):
             cells = client.payoff(Book.EVAL, rows=["main@3", "main@4"], columns=[bot])

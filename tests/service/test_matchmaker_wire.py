@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from small_league import bot, small_league, snapshot
+from small_league import small_league, snapshot
 
 from league.errors import InvalidInput, LeagueError, Unavailable
 from league.rpc.client import MatchmakerClient
@@ -19,33 +19,6 @@ from matchmaker.settings import MatchmakerSettings
 def league(tmp_path):
     with small_league(tmp_path) as made:
         yield made
-
-
-def test_the_client_waits_for_a_matchmaker_that_is_not_there_yet(tmp_path):
-    with MatchmakerServer(tmp_path / "first.db") as server:
-        port = server.port
-    waits: list[str] = []
-    came = threading.Event()
-
-    def start_late():
-        came.wait(10)
-        with MatchmakerServer(tmp_path / "league.db", port):
-            done.wait(20)
-
-    done = threading.Event()
-    thread = threading.Thread(target=start_late)
-    thread.start()
-
-    def on_wait(text):
-        waits.append(text)
-        came.set()
-
-    with MatchmakerClient(f"127.0.0.1:{port}", wait_seconds=20, on_wait=on_wait) as client:
-        client.register_players([bot("based")])
-        assert [player.name for player in client.players()] == ["based"]
-    done.set()
-    thread.join()
-    assert f"waiting for the matchmaker at 127.0.0.1:{port}" in waits[0]
 
 
 def test_the_client_gives_up_in_a_sentence(tmp_path):

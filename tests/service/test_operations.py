@@ -21,7 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from small_league import SmallLeague, played, report, small_league
 from test_cli_terminal import on_terminal, plain
-from test_matchmaker_process import matchmaker, ready_port, register
+from test_matchmaker_process import free_port, matchmaker, ready_port, register
 from test_matchmaker_results import bad_results
 
 from league.cli.main import main
@@ -37,12 +37,6 @@ SERVING, NOT_SERVING = (
     health_pb2.HealthCheckResponse.SERVING,
     health_pb2.HealthCheckResponse.NOT_SERVING,
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def metrics_at(port: int) -> dict[tuple[str, ...], float]:

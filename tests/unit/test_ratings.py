@@ -104,12 +104,6 @@ def test_extreme_matches_are_rated_as_with_fifty_digits(gap, draw_probability):
             assert mine.sigma == pytest.approx(theirs.sigma, rel=1e-5)
 
 
-def test_a_player_against_itself_is_never_rated():
-    table = table_of([game(1.0, "a", "a")])
-    assert table.beliefs() == {}
-    assert table.payoff.cells() == []
-
-
 def test_a_pinned_player_never_moves_and_counts_as_known():
     table = learning("anchor")
     table.pin("anchor", 31.0)

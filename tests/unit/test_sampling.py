@@ -1,7 +1,5 @@
 """Opponent sampling: weights against quadrature, mixes, degenerate cases, one seed one draw."""
 
-import json
-
 import numpy as np
 import pytest
 import trueskill
@@ -18,8 +16,6 @@ from matchmaker.sampling.draw import (
     Distribution,
     Stream,
     derived_seed,
-    draw_table,
-    draw_table_of,
     draws,
 )
 from matchmaker.sampling.mixes import (
@@ -125,44 +121,6 @@ def test_an_adapted_weight_grows_with_the_share_of_matches_not_won():
     assert adapted_mix(MIX, {"based": Counts(losses=1)}, 1.0)["based"] == pytest.approx(
         1.5 * (1 + 6 / 11)
     )
-
-
-def adaptive_shares(clean, train=(0, 0), **wanted):
-    """`clean`: (wins, losses) of a snapshot against a bot."""
-    players = {"main": MAIN}
-    for bot in ("constant", "based", "random"):
-        players[bot] = Player(name=bot, game="brawl", kind=PlayerKind.BOT)
-    for name in ("main@100", "main@200", "other@250", "main@300", "main@400"):
-        players[name] = snapshot(name)
-    tables = {book: RatingTable() for book in Book}
-    for (name, bot), counts in clean.items():
-        for outcome, count in zip((1.0, 0.0), counts, strict=True):
-            for _ in range(count):
-                tables[Book.EVAL].payoff.add(name, bot, outcome)
-    for outcome, count in zip((1.0, 0.0), train, strict=True):
-        for _ in range(count):
-            tables[Book.TRAIN].payoff.add("main", "constant", outcome)
-    found = MatchmakerSettings(mixes={"league": MIX}, **wanted)
-    table = draw_table(found, MAIN, "league", players, tables)
-    assert draw_table_of(table.body_json) == table
-    return json.loads(table.body_json)["shares"]
-
-
-def test_an_adaptive_mix_goes_by_the_newest_two_snapshots_with_clean_matches():
-    clean = {
-        ("main@100", "constant"): (0, 1000),  # too old
-        ("main@200", "constant"): (20, 20),
-        ("main@300", "constant"): (20, 20),
-        ("other@250", "constant"): (0, 1000),  # another lineage
-    }
-    adapted = adaptive_shares(clean, adaptive=4.0)
-    total = 7.0 + 0.5 * 3 + 1.5 + 1.0
-    assert adapted["constant"] == pytest.approx(0.5 * 3 / total)
-    assert adapted["snapshots"] == pytest.approx(7.0 / total)
-    plain = pytest.approx({name: weight / 10 for name, weight in MIX.items()})
-    assert adaptive_shares({}, train=(0, 500), adaptive=4.0) == plain
-    assert adaptive_shares({("main@300", "constant"): (0, 60)}) == plain
-    assert MatchmakerSettings().policy_hash() != MatchmakerSettings(adaptive=1.0).policy_hash()
 
 
 @example([0.0, 1.0], 0.0)
