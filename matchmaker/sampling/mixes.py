@@ -57,12 +57,14 @@ class Candidates:
 def weights_of(rule: str, candidates: Candidates) -> Array:
     """Returns the candidates' weights under a sampling rule, not normalised."""
     count = len(candidates.names)
-    if rule == "uniform":
-        return np.ones(count)
     if rule == "latest":
         return (np.arange(count) == count - 1).astype(np.float64)
-    if rule == "recent":
-        return _recent_weights(count)
+    if rule == "recent" and count > RECENT_COUNT:
+        older = count - RECENT_COUNT
+        shares = [(1.0 - RECENT_SHARE) / older, RECENT_SHARE / RECENT_COUNT]
+        return np.repeat(shares, [older, RECENT_COUNT])
+    if rule in ("uniform", "recent"):
+        return np.ones(count)
     if rule == "quality":
         return candidates.quality_N
     a_N, b_N = candidates.posteriors()
@@ -77,14 +79,6 @@ def weights_of(rule: str, candidates: Candidates) -> Array:
         below_N = b_N / n_N * betainc(b_N + 1.0, a_N, 0.5)
         return np.asarray(below_N + 0.5 * betainc(a_N, b_N, 0.5))
     raise ValueError(f"{rule!r} is not a sampling rule")
-
-
-def _recent_weights(count: int) -> Array:
-    newest = min(RECENT_COUNT, count)
-    older = count - newest
-    if older == 0:
-        return np.ones(count)
-    return np.repeat([(1.0 - RECENT_SHARE) / older, RECENT_SHARE / newest], [older, newest])
 
 
 def normalised(weights_N: Array) -> Array:

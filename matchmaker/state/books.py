@@ -83,12 +83,10 @@ class Books:
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
         """Folds results that follow each other in the log."""
-        games: dict[Book, list[tuple[str, str, float, int, int]]] = {book: [] for book in Book}
         for row in rows:
             if row.rated:
-                games[row.book].append((row.seat0, row.seat1, row.outcome, row.step0, row.step1))
-        for book, part in games.items():
-            self.tables[book].fold_all(part)
+                table = self.tables[row.book]
+                table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1)
         if rows:
             self.log_position = rows[-1].position
             self.event_position = max(self.event_position, rows[-1].event_position)

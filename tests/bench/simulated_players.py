@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.stats.ratings import BETA, NORMAL_LINK, RatedGame, RatingTable
+from league.stats.ratings import BETA, NORMAL_LINK, RatingTable
 from league.stats.ratings.belief import draw_margin
 from league.stats.ratings.fit import PairCounts, log_probabilities
 
@@ -62,7 +62,7 @@ class Online:
         self.scored.append(outcome_G)
         columns = (x.tolist() for x in (first_G, second_G, outcome_G))
         for first, second, outcome in zip(*columns, strict=True):
-            self.table.fold(RatedGame(self.names[first], self.names[second], outcome))
+            self.table.fold(self.names[first], self.names[second], outcome)
         opened = self.table.next_epoch(self.table.games)
         if opened is not None:
             self.table.begin_epoch(self.table.games, opened.draw_probability, opened.link)

@@ -19,7 +19,6 @@ from league.errors import NotFound, Refused
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.settings.base import resolve
-from league.stats.ratings import RatedGame
 from league.stats.ratings.table import FIRST_GAMES
 from matchmaker.main import main
 from matchmaker.tools.fsck import fsck
@@ -259,7 +258,7 @@ def test_fsck_finds_what_is_broken_and_what_is_shown_wrongly(tmp_path):
         league.play(league.open(), 5)
         address = league.server.address
         assert fsck(db, address)[0] == []
-        league.server.league.view.tables[Book.TRAIN].fold(RatedGame("main", "based", 1.0))
+        league.server.league.view.tables[Book.TRAIN].fold("main", "based", 1.0)
         assert any("train" in finding for finding in fsck(db, address)[0])
         with league.server.store.read() as reader:
             league.server.league.view.load_fold(reader)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from league.players import Event, Player, PlayerKind, PlayerState
-from league.stats.ratings import RatedGame, RatingTable
+from league.stats.ratings import RatingTable
 from matchmaker.acts.analyse import (
     FIRST_MATCHES,
     GROWTH,
@@ -41,7 +41,7 @@ def played(rates, games=60):
         for column, rate in row.items():
             for game in range(games):
                 won = int((game + 1) * rate) > int(game * rate)
-                table.fold(RatedGame(name, column, float(won)))
+                table.fold(name, column, float(won))
     return table
 
 

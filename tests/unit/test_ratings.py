@@ -18,7 +18,6 @@ from league.stats.ratings import (
     Drift,
     Link,
     PredictionRecord,
-    RatedGame,
     RatingTable,
     rate,
 )
@@ -33,7 +32,12 @@ from league.stats.ratings.table import (
 
 
 def game(outcome=1.0, seat0="a", seat1="b", step0=0, step1=0):
-    return RatedGame(seat0, seat1, outcome, step0, step1)
+    return seat0, seat1, outcome, step0, step1
+
+
+def fold(table, *games):
+    for one in games:
+        table.fold(*one)
 
 
 def learning(*names, drift=10.0):
@@ -45,7 +49,7 @@ def learning(*names, drift=10.0):
 
 def table_of(games):
     table = RatingTable()
-    table.fold_all(games)
+    fold(table, *games)
     return table
 
 
@@ -77,11 +81,6 @@ def test_a_link_bends_predictions():
     assert 0.5 < Link(sharpness=0.5).score(t, e) < plain
     logistic = 1.0 / (1.0 + math.exp(-1.702 * t))
     assert Link(logistic_share=1.0).curve(t) == pytest.approx(logistic, abs=1e-12)
-    for wrong in ({"sharpness": 0.0}, {"logistic_share": 1.1}, {"sharpness": math.nan}):
-        with pytest.raises(InvalidInput, match=str(*wrong.values())):
-            Link(**wrong)
-    with pytest.raises(InvalidInput, match=r"1\.0"):
-        draw_margin(1.0)
 
 
 def with_fifty_digits(first, second, outcome, draw_probability):
@@ -109,7 +108,7 @@ def test_a_pinned_player_never_moves_and_counts_as_known():
     table.pin("anchor", 31.0)
     expected = NEWCOMER
     for step, outcome in enumerate((1.0, 0.5, 0.0, 0.0)):
-        table.fold(game(outcome, "anchor", "new", step0=1_000_000 * step))
+        fold(table, game(outcome, "anchor", "new", step0=1_000_000 * step))
         expected = with_fifty_digits(Belief(31.0, 1e-9), expected, outcome, 0.1)[1]
     assert table.belief("anchor") == Belief(31.0, 0.0)
     assert table.belief("new").mu == pytest.approx(expected.mu, abs=1e-9)
@@ -121,7 +120,7 @@ def test_a_pinned_player_never_moves_and_counts_as_known():
 def test_an_unpinned_anchor_has_its_belief_from_before_the_pin():
     table, plain = RatingTable(), RatingTable()
     for one in (table, plain):
-        one.fold(game(1.0))
+        fold(one, game(1.0))
     table.pin("a", 40.0)
     table.pin("a", 41.0)
     assert table.anchors() == {"a": 41.0}
@@ -140,17 +139,13 @@ def test_drift_is_of_steps_and_not_of_matches():
     assert halves == pytest.approx(drift.variance(0, 900_000), abs=1e-12)
     assert drift.variance(0, 1_000) > drift.variance(1_000_000, 1_001_000) > 0.0
     assert drift.variance(5_000, 4_000) == 0.0
-    with pytest.raises(InvalidInput, match="-1"):
-        Drift(-1.0)
-    with pytest.raises(InvalidInput, match="0"):
-        Drift(1.0, 0)
 
 
 def test_a_live_player_is_less_known_the_more_it_learnt():
     def sigma_after(*steps):
         table = learning("main")
         for step in steps:
-            table.fold(game(0.5, "main", "bot", step0=step))
+            fold(table, game(0.5, "main", "bot", step0=step))
         return table.belief("main").sigma
 
     assert sigma_after(1_000, 1_000) < sigma_after(1_000, 50_000) < sigma_after(1_000, 500_000)
@@ -159,7 +154,7 @@ def test_a_live_player_is_less_known_the_more_it_learnt():
 
 def test_a_snapshot_inherits_its_parents_belief():
     table = learning("main")
-    table.fold_all([game(1.0, "main", "bot", step0=step) for step in (0, 1_000, 2_000)])
+    fold(table, *(game(1.0, "main", "bot", step0=step) for step in (0, 1_000, 2_000)))
     parent = table.belief("main")
     table.inherit("main@52000", "main", 52_000)
     child = table.belief("main@52000")
@@ -183,10 +178,9 @@ def test_inheritance_changes_no_known_player():
     table.inherit("new", "unknown", 5)
     assert table.belief("old") == before
     assert table.belief("anchor").mu == 30.0
-    assert not table.knows("new")
     table.inherit("young", "anchor", 5)
     assert table.belief("young") == Belief(30.0, NEWCOMER.sigma), "an anchor's σ is its own"
-    assert table.knows("young")
+    assert table.columns(["new", "young"]).knows_N.tolist() == [False, True]
 
 
 games = st.lists(
@@ -210,10 +204,10 @@ def test_folding_again_gives_the_same_bits(log, split):
     for table in (at_once, first_part):
         table.pin("d", 28.0)
         table.begin_epoch(0, 0.3, Link(0.9, 0.4))
-    at_once.fold_all(log)
-    first_part.fold_all(log[:split])
+    fold(at_once, *log)
+    fold(first_part, *log[:split])
     second_part = RatingTable.restored(json.loads(json.dumps(first_part.state())))
-    second_part.fold_all(log[split:])
+    fold(second_part, *log[split:])
     states = [json.loads(json.dumps(table.state())) for table in (at_once, second_part)]
     assert states[0] == states[1]
     assert at_once.beliefs() == second_part.beliefs()
@@ -257,15 +251,15 @@ def test_payoff_of_chosen_rows_and_columns():
 
 def test_an_epoch_measures_the_games_since_the_last_one():
     table = RatingTable(draw_probability=0.2)
-    table.fold_all([("a", "b", 0.5, 0, 0)] * 500 + [("a", "b", 1.0, 0, 0)] * 499)
+    fold(table, *[game(0.5)] * 500, *[game(1.0)] * 499)
     assert table.next_epoch(999) is None
-    table.fold(RatedGame("b", "a", 1.0))
+    table.fold("b", "a", 1.0)
     first = table.next_epoch(1_234)
     assert (first.after_position, first.games) == (1_234, FIRST_GAMES)
     expected = (500 + PRIOR_GAMES * 0.2) / (FIRST_GAMES + PRIOR_GAMES)
     assert first.draw_probability == pytest.approx(expected)
     table.begin_epoch(1_234, first.draw_probability, first.link)
-    table.fold_all([("a", "b", 1.0, 0, 0)] * 500)
+    fold(table, *[game(1.0)] * 500)
     second = table.next_epoch(2_000)
     expected = PRIOR_GAMES * first.draw_probability / (500 + PRIOR_GAMES)
     assert second.draw_probability == pytest.approx(expected), "no draw among the 500 games since"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from league.players import Book, Player, PlayerKind, PlayerState, Role
-from league.stats.ratings import RatedGame, RatingTable
+from league.stats.ratings import RatingTable
 from matchmaker.sampling.candidates import (
     Pool,
     configured_shares,
@@ -49,7 +49,8 @@ LEAGUE = {
 
 def tables(*games):
     found = {book: RatingTable() for book in Book}
-    found[Book.TRAIN].fold_all(games)
+    for game in games:
+        found[Book.TRAIN].fold(*game)
     return found
 
 
@@ -76,7 +77,7 @@ def test_the_past_is_everybodys_active_snapshots_in_order():
 
 
 def test_chances_are_posterior_means_of_the_learners_own_matches():
-    games = [RatedGame("main", "other@1", 1.0)] * 30 + [RatedGame("hunter", "other@1", 0.0)] * 50
+    games = [("main", "other@1", 1.0)] * 30 + [("hunter", "other@1", 0.0)] * 50
     chances = {one.name: one.chance for one in situation("main", *games).past}
     assert (5 + 30) / 40 < chances["other@1"] < 1.0
     assert situation("main", *games).mains[0].chance == 0.5

@@ -90,10 +90,11 @@ def test_vanishing_weights_mean_uniform():
 
 def test_candidates_hold_counts_and_what_the_ratings_predict():
     train, clean = RatingTable(), RatingTable()
-    train.fold_all([("main", "main@1", 1.0, 0, 0)] * 3 + [("main@1", "main", 0.5, 0, 0)])
+    for game in [*[("main", "main@1", 1.0)] * 3, ("main@1", "main", 0.5)]:
+        train.fold(*game)
     train.begin_epoch(0, 0.1, Link(0.8, 0.5))
     train.inherit("main@2", "main", 5)
-    clean.fold_all([("main@1", "based", 1.0, 0, 0)])
+    clean.fold("main@1", "based", 1.0)
     names = ["main@1", "main@2", "main@3"]
     found = candidates_of([snapshot(name) for name in names], pool(train, clean))
     mine = train.belief("main")

@@ -16,4 +16,4 @@ from league.stats.ratings.belief import (
     Link,
     rate,
 )
-from league.stats.ratings.table import Epoch, PredictionRecord, RatedGame, RatingTable
+from league.stats.ratings.table import Epoch, PredictionRecord, RatingTable

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -130,18 +130,6 @@ class Epoch:
 # --- one book
 
 
-class RatedGame(NamedTuple):
-    """One result as a rating sees it: `outcome` is seat 0's, in {1, ½, 0}, and the steps are those
-    of the weights that played, ignored for a frozen player.
-    """
-
-    seat0: str
-    seat1: str
-    outcome: float
-    step0: int = 0
-    step1: int = 0
-
-
 class BeliefColumns(NamedTuple):
     """Beliefs of N players: points, points², has it played here, is anything known."""
 
@@ -215,28 +203,28 @@ class RatingTable:
         """The link that the last epoch measured."""
         return self.epoch.link
 
-    def fold_all(self, games: Iterable[tuple[str, str, float, int, int]]) -> None:
-        """Takes in results in order, as `RatedGame`s or plain tuples of the same fields."""
-        for game in games:
-            self.fold(RatedGame(*game))
+    def fold(self, seat0: str, seat1: str, outcome: float, step0: int = 0, step1: int = 0) -> None:
+        """Takes in one result. A player against itself is not rated.
 
-    def fold(self, game: RatedGame) -> None:
-        """Takes in one result. A player against itself is not rated."""
-        if game.seat0 == game.seat1:
+        Args:
+            outcome: of seat 0: 1, ½ or 0.
+            step0, step1: learner steps of the weights that played, ignored for a frozen player.
+        """
+        if seat0 == seat1:
             return
-        first, second = self._standing(game.seat0), self._standing(game.seat1)
-        tau0, tau1 = self._tau(first, game.step0), self._tau(second, game.step1)
+        first, second = self._standing(seat0), self._standing(seat1)
+        tau0, tau1 = self._tau(first, step0), self._tau(second, step1)
         grown = (
             Belief(first.mu, math.hypot(first.sigma, tau0)),
             Belief(second.mu, math.hypot(second.sigma, tau1)),
         )
         c = spread(*grown)
-        self.record.add((first.mu - second.mu) / c, c, game.outcome)
+        self.record.add((first.mu - second.mu) / c, c, outcome)
         self.games += 1
-        self.payoff.add(game.seat0, game.seat1, game.outcome)
-        rated = rate(*grown, game.outcome, self.epoch.draw_probability)
-        first.take(game.outcome, rated[0])
-        second.take(1.0 - game.outcome, rated[1])
+        self.payoff.add(seat0, seat1, outcome)
+        rated = rate(*grown, outcome, self.epoch.draw_probability)
+        first.take(outcome, rated[0])
+        second.take(1.0 - outcome, rated[1])
 
     def _tau(self, standing: _Standing, step: int) -> float:
         """Returns by how many points a learner's σ grows before this match, in quadrature."""
@@ -340,12 +328,8 @@ class RatingTable:
         """Returns whether the player has a match in this book."""
         return self._standings.get(name, _UNKNOWN).games > 0
 
-    def knows(self, name: str) -> bool:
-        """Returns whether the player has played here, inherited a belief or is pinned."""
-        return self._standings.get(name, _UNKNOWN).is_known
-
     def columns(self, names: Sequence[str]) -> BeliefColumns:
-        """Returns `belief`, `has` and `knows` of N players as arrays."""
+        """Returns what is believed of N players, as arrays."""
         standings = [self._standings.get(name, _UNKNOWN) for name in names]
         mu_N = np.array([standing.mu for standing in standings], np.float64)
         sigma_N = np.array([standing.sigma for standing in standings], np.float64)
