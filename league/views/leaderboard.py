@@ -133,9 +133,9 @@ def render_json(board: Leaderboard) -> str:
 def texts_of(row: Row) -> dict[str, str]:
     """A row's numbers as people read them."""
     has_fit, games = row["fit"] is not None, row["games"]
-    texts = {name: f"{row[name]:.2f}" for name in ("score", "mu", "sigma")}
-    return texts | {
+    return {
         "step": f"{row['step']:,}" if row["step"] else "",
+        **{name: f"{row[name]:.2f}" for name in ("score", "mu", "sigma")},
         "fit": f"{row['fit_low']:.2f}–{row['fit_high']:.2f}" if has_fit else "",
         "disagrees": "" if row["disagrees"] is None else f"mu {row['disagrees']:+.1f}",
         "games": f"{games:,}",
