@@ -80,13 +80,22 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 @contextmanager
+def announced(run_dir: Path, address: str) -> Iterator[None]:
+    """Says in the run's folder that this process serves the run at `address`."""
+    file = run_dir / "matchmaker.json"
+    file.write_text(json.dumps({"address": address, "pid": os.getpid()}))
+    yield
+    file.unlink()
+
+
+@contextmanager
 def served(run_dir: Path, *, read_only: bool = True) -> Iterator[Path]:
     """The run folder while a matchmaker serves it, so that commands need not start one."""
-    announced = run_dir / "matchmaker.json"
-    with MatchmakerServer(db=run_dir / "league.db", port=0, read_only=read_only) as server:
-        announced.write_text(json.dumps({"address": server.address, "pid": os.getpid()}))
+    with (
+        MatchmakerServer(db=run_dir / "league.db", port=0, read_only=read_only) as server,
+        announced(run_dir, server.address),
+    ):
         yield run_dir
-        announced.unlink()
 
 
 def make_run(run_dir: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""``bin/league`` itself: its commands and their help, settings files, errors in one sentence."""
+"""``bin/league`` itself: its commands and their help, settings files."""
 
 from __future__ import annotations
 
@@ -11,40 +11,6 @@ import pytest
 from league.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "offending"),
-    [
-        (["rating"], 2, "'ratings'"),
-        (["ratings", "--book", "best"], 2, "'best'"),
-        (["ratings", "--fot"], 2, "--fot"),
-        (["ratings", "--address", "nowhere"], 2, "'nowhere'"),
-        (["ratings", "--address", "a:1", "--run-dir", "x"], 2, "--run-dir"),
-        (["ratings", "--run-dir", "absent"], 1, "absent"),
-        (["ratings", "--run-dir", "."], 1, "run.json"),
-        (["ratings"], 1, "runs/"),
-        (["config", "write", "--preset", "labtop", "x.toml"], 2, "'laptop'"),
-        (["demo", "based", "bosed"], 1, "runs/"),
-        (["demo", "based", "gone.safetensors"], 1, "gone.safetensors"),
-        (["demo", "based", "random", "--speed", "0"], 2, "'--speed'"),
-    ],
-)
-def test_errors_are_one_sentence_and_an_exit_code(
-    words: list[str],
-    code: int,
-    offending: str,
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(words) == code
-    said = capsys.readouterr()
-    assert offending in said.err
-    assert said.err.startswith("league: ")
-    assert said.err.count("\n") == 1
-    assert said.out == ""
 
 
 def test_config_write_keeps_what_exists(tmp_path: Path, capsys: Capture) -> None:

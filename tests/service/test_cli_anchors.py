@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_league import rows, served
+from cli_league import served
 from evaluator_league import register_bots_and_live, register_snapshot
 
 from evaluator.queue import Queue
@@ -17,7 +17,7 @@ from evaluator.settings import EvaluatorSettings
 from league.cli.main import main
 from league.errors import InvalidName
 from league.ids import SnapshotName, checked_player_name
-from league.players import Book, Player, PlayerKind
+from league.players import Book, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs import finding
 from league.runs.blobs import BlobFolder
@@ -56,100 +56,42 @@ def league_of(run_dir: Path) -> MatchmakerClient:
     return MatchmakerClient(address)
 
 
-def snapshots(players: set[Player]) -> set[str]:
-    return {player.name for player in players if player.kind is PlayerKind.SNAPSHOT}
-
-
 def said(capsys: Capture, *words: str, status: int = 0) -> tuple[str, str]:
     assert main(list(words)) == status
     return capsys.readouterr()
 
 
-def test_an_anchor_is_pinned_shown_and_let_go(first: Path, tmp_path: Path, capsys: Capture) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(first, run)
-    where = ("--run-dir", str(run))
-    with served(run, read_only=False):
-        _, told = said(capsys, "pin", "based", "--mu", "27", *where)
-        assert "based stays at 27.00 points from log position" in told
-        out, _ = said(capsys, "pin", *where)
-        assert rows(out) == [{"player": "based", "mu": "27.00"}]
-        out, _ = said(capsys, "ratings", "--fit", *where)
-        by_name = {row["player"]: row for row in rows(out)}
-        based = by_name["based"]
-        assert (based["mu"], based["sigma"], based["anchor"]) == ("27.00", "0.00", "pinned")
-        assert (based["fit"], based["low"], based["high"]) == ("27.00", "27.00", "27.00")
-        assert by_name["random"]["anchor"] == ""
-        for kind, wanted in (
-            ("md", "| based (anchor) |"),
-            ("html", "based</td>"),
-            ("csv", ",True,"),
-        ):
-            out, _ = said(capsys, "leaderboard", "export", "--format", kind, *where)
-            assert wanted in out
-        assert out.count(",True,") == 1
-        _, told = said(capsys, "pin", "based", "--unpin", *where)
-        assert "based is rated by its results from log position" in told
-        out, _ = said(capsys, "pin", *where)
-        assert rows(out) == []
-
-
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "names", "met"),
     [
-        (("based",), "--mu POINTS or --unpin"),
-        (("--mu", "3"), "--mu POINTS or --unpin"),
-        (("based", "--mu", "3", "--unpin"), "--mu POINTS or --unpin"),
-        (("based", "--mu", "3"), "is not running"),
+        ((), {"first-run:main@1000", "first-run:main@2000"}, set()),
+        (
+            ("--players", "main@2*", "--prefix", "old", "--sample"),
+            {"old:main@2000"},
+            {"old:main@2000"},
+        ),
     ],
 )
-def test_a_pin_that_can_not_be_is_one_sentence(
-    first: Path, capsys: Capture, words: tuple[str, ...], says: str
+def test_learners_meet_imported_snapshots_where_it_is_asked_for(
+    first: Path,
+    second: Path,
+    capsys: Capture,
+    words: tuple[str, ...],
+    names: set[str],
+    met: set[str],
 ) -> None:
-    assert main(["pin", *words, "--run-dir", str(first)]) != 0
-    told = capsys.readouterr().err
-    assert says in told
-    assert told.count("\n") == 1
-
-
-def test_snapshots_of_another_run_come_in_as_anchors(
-    first: Path, second: Path, capsys: Capture
-) -> None:
-    out, told = said(capsys, "import", str(first), "--run-dir", str(second))
-    best, other = rows(out)
-    assert (best["player"], best["from"]) == ("first-run:main@2000", "main@2000")
-    assert other["player"] == "first-run:main@1000"
-    assert "gauntlets only" in told
+    said(capsys, "import", str(first), "--run-dir", str(second), *words)
     with league_of(second) as client:
-        assert {name: f"{mu:.2f}" for name, mu in client.anchors().items()} == {
-            row["player"]: row["mu"] for row in (best, other)
-        }
-        players = {player.name: player for player in client.players()}
-        anchor = players["first-run:main@2000"]
-        assert (anchor.kind, anchor.held_out, anchor.parent) == (PlayerKind.SNAPSHOT, True, "")
-        for folder in (first, second):
-            assert BlobFolder(folder / "blobs").get(anchor.digest)
+        assert client.anchors().keys() == names
+        anchors = [player for player in client.players() if player.name in names]
         learner = client.open_incarnation("learner-main", "main").number
         drawn = {match.opponent for match in client.acquire_matches(learner, 60, "league")}
-    assert snapshots(drawn) == {"main@3000"}, "nobody asked to train against them"
-    # a running league can be imported from too, and repeating it changes nothing
-    with served(first):
-        again, _ = said(capsys, "import", str(first), "--run-dir", str(second))
-    assert again == out
-
-
-def test_imported_snapshots_are_drawn_where_it_is_asked_for(
-    first: Path, second: Path, capsys: Capture
-) -> None:
-    words = ("--players", "main@2*", "--prefix", "old", "--sample")
-    out, told = said(capsys, "import", str(first), "--run-dir", str(second), *words)
-    assert [row["player"] for row in rows(out)] == ["old:main@2000"]
-    assert "is an anchor in" in told
-    assert "learners and gauntlets" in told
-    with league_of(second) as client:
-        learner = client.open_incarnation("learner-main", "main").number
-        drawn = {match.opponent for match in client.acquire_matches(learner, 60, "league")}
-    assert snapshots(drawn) == {"main@3000", "old:main@2000"}
+    for folder in (first, second):
+        assert all(BlobFolder(folder / "blobs").has(anchor.digest) for anchor in anchors)
+    assert {player.name for player in drawn if player.kind is PlayerKind.SNAPSHOT} == {
+        "main@3000",
+        *met,
+    }
 
 
 def test_gauntlets_meet_the_imported_ones_which_have_none_of_their_own(
@@ -168,27 +110,6 @@ def test_gauntlets_meet_the_imported_ones_which_have_none_of_their_own(
     assert queue.request("first-run:main@1000", players) == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--players", "main@9*"), "has no rated snapshot 'main@9*'"),
-        (("--prefix", "No Name"), "'No Name' can't name a run here"),
-        (("--address", "127.0.0.1:1"), "weights go into the run's own folder"),
-    ],
-)
-def test_an_import_that_can_not_be_is_one_sentence_and_changes_nothing(
-    first: Path, second: Path, capsys: Capture, words: tuple[str, ...], says: str
-) -> None:
-    where = () if "--address" in words else ("--run-dir", str(second))
-    assert main(["import", str(first), *words, *where]) != 0
-    told = capsys.readouterr().err
-    assert says in told
-    assert told.count("\n") == 1
-    with league_of(second) as client:
-        assert client.anchors() == {}
-        assert [p.name for p in client.players([PlayerKind.SNAPSHOT])] == ["main@3000"]
-
-
 def test_another_games_snapshots_are_refused(first: Path, tmp_path: Path, capsys: Capture) -> None:
     other = tmp_path / "cards"
     other.mkdir()
@@ -202,17 +123,6 @@ def test_another_games_snapshots_are_refused(first: Path, tmp_path: Path, capsys
         with MatchmakerClient(server.address) as client:
             assert client.players() == []
     assert not (other / "blobs").exists()
-
-
-def test_a_run_is_not_imported_into_itself_nor_into_one_that_rests(
-    first: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    _, told = said(capsys, "import", str(first), "--run-dir", str(first), status=2)
-    assert "is the run itself" in told
-    resting = tmp_path / "resting"
-    shutil.copytree(first, resting)
-    _, told = said(capsys, "import", str(first), "--run-dir", str(resting), status=1)
-    assert "is not running" in told
 
 
 def test_names_of_imported_snapshots_keep_to_their_run() -> None:

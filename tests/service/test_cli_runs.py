@@ -82,20 +82,6 @@ def test_the_newest_run_is_meant_when_none_is_named(
     assert float(seconds[1]) <= 4.0, "the run's own match length"
 
 
-def test_a_run_of_another_format_is_refused(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "run.json").write_text('{"format": 99, "version": "9.0"}')
-    assert main(["ratings", "--run-dir", str(tmp_path)]) == 4
-    assert "has run format 99 (made by Kumite 9.0)" in capsys.readouterr().err
-
-
-def test_a_broken_database_is_told_by_the_matchmaker(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "league.db").write_text("this is no database, it is a text of some length" * 100)
-    assert main(["ratings", "--run-dir", str(tmp_path)]) != 0
-    said = capsys.readouterr().err
-    assert said.startswith("league: the run's database can't be served: ")
-    assert said.count("\n") == 1
-
-
 def test_queries_load_neither_torch_nor_a_compiler(run_dir: Path) -> None:
     code = (
         "import sys; from league.cli.main import main; "

@@ -90,23 +90,7 @@ def test_a_stage_is_asked_for_by_name_and_taken_up(league, at, capsys):
     assert lines(said(capsys, *at)[1])["ended by"] == "the end of the run: it is the last stage"
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (["secand"], 1, "main has no stage 'secand': did you mean 'second'?"),
-        (["first"], 2, "main is in stage 'first' already: name another one"),
-        (["next", "--player", "second"], 1, "'second' has no curriculum here: there are main"),
-    ],
-)
-def test_bad_names_are_one_sentence(league, at, capsys, words, code, sentence):
-    league.client.enter_stage(league.open(), 0, STAGES, Place())
-    assert said(capsys, *words, *at) == (code, "", f"league: {sentence}\n")
-
-
-def test_a_league_without_stages_and_a_learner_that_is_done(league, at, capsys):
-    code, _, err = said(capsys, *at)
-    assert (code, err.count("\n")) == (1, 1)
-    assert "no learner of this league" in err
+def test_a_learner_that_is_done_enters_no_stage(league, at, capsys):
     learner = league.open()
     league.client.enter_stage(learner, 0, STAGES, Place())
     league.client.heartbeat(learner, 1, 5000, "constant", "done")
@@ -116,12 +100,3 @@ def test_a_league_without_stages_and_a_learner_that_is_done(league, at, capsys):
         1,
         "league: main has done all its steps: start the run again with more (--steps) first\n",
     )
-
-
-def test_a_run_that_does_not_go_on_is_shown_and_not_changed(tmp_path, capsys):
-    with small_league(tmp_path) as league:
-        league.client.enter_stage(league.open(), 0, STAGES, Place())
-    assert said(capsys, "--run-dir", str(tmp_path))[0] == 0
-    code, _, err = said(capsys, "next", "--run-dir", str(tmp_path))
-    assert (code, err.count("\n")) == (1, 1)
-    assert f"{tmp_path} is not running" in err

@@ -9,54 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_league import STRENGTH, Live, asking, rows
+from cli_league import Live, asking, rows
 from ratings_league import pair
 from small_league import small_league
 
 from league.cli.main import main
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
-from league.stats.ratings.fit import fit_cells
 from league.views.leaderboard import gather
 
 Capture = pytest.CaptureFixture[str]
-
-
-def test_ratings_are_listed_best_first(league: Callable[..., str]) -> None:
-    listed = rows(league("ratings"))
-    assert [row["player"] for row in listed] == [
-        "main@2000",
-        "based",
-        "main@1000",
-        "clockwork",
-        "random",
-        "constant",
-    ]
-    assert [row["rank"] for row in listed] == list("123456")
-    best = listed[0]
-    assert int(best["games"]) == 30 == int(best["wins"]) + int(best["draws"]) + int(best["losses"])
-    assert best["win_rate"] == f"{100 * int(best['wins']) / 30:.1f}%"
-    assert float(best["score"]) == pytest.approx(
-        float(best["mu"]) - 3 * float(best["sigma"]), abs=0.03
-    )
-
-
-def test_the_fit_of_all_games_stands_beside_the_ratings(
-    league: Callable[..., str], live: Live
-) -> None:
-    plain, listed = rows(league("ratings")), rows(league("ratings", "--fit"))
-    assert [{key: row[key] for key in plain[0]} for row in listed] == plain
-    assert all(float(row["low"]) < float(row["fit"]) < float(row["high"]) for row in listed)
-    by_name = {row["player"]: row for row in listed}
-    strength = [float(by_name[name]["fit"]) for name in STRENGTH]
-    assert strength == sorted(strength)
-    with MatchmakerClient(live.address) as client:
-        found = fit_cells(client.payoff())
-    gap = found.difference(found.number("based"), found.number("random")).estimate
-    shown = float(by_name["based"]["fit"]) - float(by_name["random"]["fit"])
-    assert shown == pytest.approx(gap, abs=0.011)
-    median = sorted(float(row["mu"]) - float(row["fit"]) for row in listed)[2:4]
-    assert sum(median) == pytest.approx(0.0, abs=0.03), "both are on the ratings' zero point"
 
 
 def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capture) -> None:
@@ -113,30 +75,6 @@ def test_a_narrow_terminal_shows_what_matters_most(
     assert re.search(r"main@2000 │ +│", "\n".join(matrix)), "nobody meets himself"
 
 
-def test_players_are_listed_by_kind(league: Callable[..., str]) -> None:
-    snapshots = rows(league("players", "--kind", "snapshot"))
-    assert [(row["player"], row["parent"], row["step"]) for row in snapshots] == [
-        ("main@1000", "", "1000"),
-        ("main@2000", "main@1000", "2000"),
-    ]
-    everybody = {row["player"] for row in rows(league("players"))}
-    assert {"main", "based", "constant", "main@1000"} <= everybody
-
-
-def test_payoff_counts_the_pair_from_both_sides(league: Callable[..., str]) -> None:
-    cells = {(row["row"], row["column"]): row for row in rows(league("payoff"))}
-    one, other = cells["based", "random"], cells["random", "based"]
-    assert one["games"] == "6"
-    assert (one["wins"], one["draws"], one["losses"]) == (
-        other["losses"],
-        other["draws"],
-        other["wins"],
-    )
-    assert int(one["wins"]) > 3
-    only = rows(league("payoff", "--row", "based", "--column", "random"))
-    assert [(row["row"], row["column"]) for row in only] == [("based", "random")]
-
-
 def test_the_leaderboard_is_the_same_in_every_format(
     live: Live, tmp_path: Path, league: Callable[..., str]
 ) -> None:
@@ -172,31 +110,6 @@ def test_the_page_stands_alone_and_escapes_names(
     assert "&lt;b&gt;Mine&lt;/b&gt; &amp; yours" in page
     assert "<b>Mine" not in page
     assert page.index("main@2000</td>") < page.index("constant</td>")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["payoff", "--row", "main@200"],
-            "there is no player 'main@200': did you mean 'main@2000'?",
-        ),
-        (
-            ["payoff", "--row", "based", "--column", "xyz"],
-            "no player 'xyz': bin/league players lists them",
-        ),
-        (["watch", "--kind", "results"], "no kind of event 'results': did you mean 'result'?"),
-        (["watch", "--kind", "nonsense"], "no kind of event 'nonsense'"),
-    ],
-)
-def test_names_that_mean_nothing_are_told(
-    words: list[str], message: str, live: Live, capsys: Capture
-) -> None:
-    assert main([*words, "--address", live.address]) == 2
-    said = capsys.readouterr()
-    assert message in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
 
 
 def test_a_board_of_the_past_says_so_and_an_empty_one_claims_nothing(
@@ -237,8 +150,3 @@ def test_the_beginning_of_a_match_id_is_enough_when_no_other_begins_so(
 ) -> None:
     whole = live.ids["gauntlet"]
     assert league("match", whole[:12]) == league("match", whole)
-
-
-def test_a_match_that_does_not_exist_is_named(live: Live, capsys: Capture) -> None:
-    assert main(["match", "0" * 32, "--address", live.address]) == 1
-    assert "0" * 32 in capsys.readouterr().err

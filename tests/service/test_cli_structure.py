@@ -93,34 +93,6 @@ def test_the_known_structure_is_found_and_written(
     assert sum(player["cluster_weight"] for player in told["players"]) == pytest.approx(5)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["--book", "train"], 2, "0 of the book's 0 players"),
-        (
-            ["--games-at-least", "10000"],
-            2,
-            "at least 10000",
-        ),
-        (["--games-at-least", "none"], 2, "'none'"),
-        (["--top", "0"], 2, "'--top': 0"),
-        (["--plot", "a.jpg"], 2, "a.jpg can't be drawn: name a file that ends in .png"),
-        (["--versus", "rock", "well"], 2, "'well'"),
-        (["--json", "absent/a.json"], 2, "absent/a.json can't be written"),
-    ],
-)
-def test_errors_are_one_sentence(
-    words: list[str], code: int, message: str, address: str, capsys: Capture, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    assert main(["structure", "--address", address, *words]) == code
-    *waited, said = capsys.readouterr().err.splitlines()
-    assert message in said
-    assert said.startswith("league: ")
-    assert all(line.startswith("(waiting for the matchmaker") for line in waited)
-
-
 @pytest.mark.parametrize("width", ["120", "80"])
 def test_on_a_terminal_it_fits_a_line(
     width: str, structure: Callable[..., str], monkeypatch: pytest.MonkeyPatch

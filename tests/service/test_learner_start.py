@@ -8,11 +8,15 @@ import itertools
 
 import pytest
 import torch
+from game_run import make_game_run
 from learner_process import matchmaker, snapshots
 
+from league.errors import ConfigError
 from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 from league.stages import Place
 from learner import main
+from learner.train.build import initial_values
 from learner.train.checkpoint import CheckpointFolder
 from learner.train.session import Session
 
@@ -201,3 +205,13 @@ def test_without_a_start_the_weights_are_its_own(league):
     session = league.begin()
     assert not has_weights(session, league.saved["algorithm"])
     begins_anew(session)
+
+
+def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path):
+    digest = make_game_run(tmp_path / "run", ["game.name=kuhn"])
+    file = tmp_path / "run" / "blobs" / f"{digest}.safetensors"
+    with pytest.raises(ConfigError, match="it plays kuhn, this run plays brawl"):
+        initial_values(str(file), BlobFolder(tmp_path), [], "brawl")
+    values, parent = initial_values(str(file), BlobFolder(tmp_path), [], "kuhn")
+    assert values["network"]
+    assert parent == ""

@@ -1,13 +1,9 @@
 """Players in quarantine: they are not drawn, nothing is lost, and a release restores them."""
 
-from pathlib import Path
-
 import pytest
-from cli_league import make_run, rows, served
 from ratings_league import pair
 from small_league import played, report, small_league
 
-from league.cli.main import main
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Book, Pairing, Player, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
@@ -135,44 +131,3 @@ def test_what_can_not_be_put_there_is_one_sentence(league):
     with pytest.raises(InvalidInput, match="based is in quarantine already"):
         client.quarantine("based", "x", "anna")
     assert [p.name for p in client.players(states=[QUARANTINED])] == ["based"]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "run"
-    make_run(path)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("based",), "--reason"),
-        (("--reason", "x"), "--reason"),
-        (("based", "--reason", "x", "--release"), "--release"),
-        (("based", "--reason", "x"), "bin/start-league"),
-    ],
-)
-def test_a_command_that_can_not_be_is_one_sentence(
-    run: Path, capsys, words: tuple[str, ...], says: str
-):
-    assert main(["quarantine", *words, "--run-dir", str(run)]) != 0
-    message = capsys.readouterr().err
-    assert says in message
-    assert message.count("\n") == 1
-
-
-def test_a_player_is_put_there_shown_and_released_by_command(run: Path, capsys):
-    def said(*words: str) -> tuple[str, str]:
-        assert main(["quarantine", *words, "--run-dir", str(run)]) == 0
-        return capsys.readouterr()
-
-    with served(run, read_only=False):
-        _, told = said("main@1000", "--reason", "stands still")
-        assert "quarantine main@1000 --release" in told
-        out, _ = said()
-        assert rows(out) == [{"player": "main@1000", "kind": "snapshot", "step": "1000"}]
-        _, told = said("main@1000", "--release")
-        assert "main@1000 is active" in told
-        out, _ = said()
-        assert rows(out) == []
