@@ -56,17 +56,12 @@ class GameSpec:
     action_kind: str = KEYS
     # names of the numbers, for people; may be empty
     observation_names: tuple[str, ...] = ()
-    reward_presets: Mapping[str, Mapping[str, float]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
 
     def bot_index(self, name: str) -> int:
         """Index of the bot called `name`; raises KeyError."""
-        for index, bot in enumerate(self.bots):
-            if bot.name == name:
-                return index
-        raise KeyError(name)
+        return {bot.name: index for index, bot in enumerate(self.bots)}[name]
 
 
 _SAVED = (

@@ -7,7 +7,6 @@ actions, O observation width, K reward terms, S stats.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -63,12 +62,10 @@ def choice_spec(rules: ChoiceRules) -> GameSpec:
         bots=tuple(BotSpec(name=bot.name, summary=bot.summary) for bot in rules.bots),
         max_frames=rules.longest,
         action_kind=CHOICE,
-        reward_presets=MappingProxyType(
-            {
-                "dense": MappingProxyType({PAYOFF: 1.0 / (rules.largest_payoff or 1.0)}),
-                "sparse": MappingProxyType({WIN: 1.0}),
-            }
-        ),
+        reward_presets={
+            "dense": {PAYOFF: 1.0 / (rules.largest_payoff or 1.0)},
+            "sparse": {WIN: 1.0},
+        },
     )
 
 

@@ -55,7 +55,7 @@ class Matches:
             raise ConfigError(f"frame_skip is {frame_skip}: a decision lasts at least 1 frame")
         self.spec, self.frame_skip = game_spec("brawl"), frame_skip
         self.fps = self.spec.frames_per_second / frame_skip
-        self.weights_K = reward_weights(self.spec, reward, reward_overrides or {})
+        self.weights_K = reward_weights(self.spec, reward, reward_overrides)
         max_frames = round(match_seconds * self.spec.frames_per_second)
         self.game = make_batched("brawl", num_matches, stage=stage, max_frames=max_frames)
         self.observation_space: Any = spaces.Box(-1.0, 1.0, (self.spec.observation_size,))

@@ -59,22 +59,12 @@ AGGRESSIVE = ScriptedBot(
 ALPHA = 1 / 6
 """Kuhn's free parameter: how often the first player bets the jack; every value in [0, 1/3] is an
 equilibrium (H. W. Kuhn, "A simplified two-person poker", 1950), this is the middle."""
-_FOLD, _CALL, _RAISE = np.eye(3)
 
-
-def _bets(probability: float) -> NDArray[np.float64]:
-    return probability * _RAISE + (1 - probability) * _CALL
-
-
-def _calls(probability: float) -> NDArray[np.float64]:
-    return probability * _CALL + (1 - probability) * _FOLD
-
-
-# By player, whether a bet is to be answered, and rank: jack, queen, king.
+# How often each player bets, and how often it calls a bet, by rank: jack, queen, king.
 _KUHN_NASH = np.array(
     [
-        [[_bets(ALPHA), _bets(0), _bets(3 * ALPHA)], [_calls(0), _calls(ALPHA + 1 / 3), _calls(1)]],
-        [[_bets(1 / 3), _bets(0), _bets(1)], [_calls(0), _calls(1 / 3), _calls(1)]],
+        [[ALPHA, 0, 3 * ALPHA], [0, ALPHA + 1 / 3, 1]],
+        [[1 / 3, 0, 1], [0, 1 / 3, 1]],
     ]
 )
 
@@ -84,9 +74,13 @@ def kuhn_nash(
 ) -> NDArray[np.float64]:
     """Kuhn's equilibrium at `ALPHA`; worth -1/18 to the first player, a chip being the ante."""
     # one suit: a card is its rank
-    ranks_N = positions_N["cards"][np.arange(len(players_N)), players_N]
-    answers: NDArray[np.float64] = _KUHN_NASH[players_N, legal_NA[:, FOLD].astype(np.intp), ranks_N]
-    return answers
+    rows, faces_bet_N = np.arange(len(players_N)), legal_NA[:, FOLD].astype(np.intp)
+    ranks_N = positions_N["cards"][rows, players_N]
+    bold_N = _KUHN_NASH[players_N, faces_bet_N, ranks_N]
+    answers_NA = np.zeros(legal_NA.shape)
+    # it bets or checks; one action lower each, it calls or folds
+    answers_NA[rows, RAISE - faces_bet_N], answers_NA[rows, CALL - faces_bet_N] = bold_N, 1 - bold_N
+    return answers_NA
 
 
 KUHN = PokerVariant(

@@ -8,20 +8,18 @@ and returns a `BatchedGame`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import ConfigError
+from league.errors import ConfigError, nearest
 from league.games.base import BatchedGame, GameSpec
 
 GROUP = "kumite.games"
@@ -87,9 +85,10 @@ def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
     for point in entry_points(group=GROUP):
         if point.name == head:
             return point.load(), options
-    near = difflib.get_close_matches(name, game_names(), 1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(f"there is no game {name!r}: choose one of {', '.join(game_names())}{meant}")
+    near = nearest(name, game_names())
+    raise ConfigError(
+        f"there is no game {name!r}: choose one of {', '.join(game_names())}{near and '; ' + near}"
+    )
 
 
 def make_batched(
@@ -135,13 +134,14 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def reward_weights(
-    spec: GameSpec, preset: str, overrides: Mapping[str, float] = MappingProxyType({})
+    spec: GameSpec, preset: str, overrides: Mapping[str, float] | None = None
 ) -> NDArray[np.float32]:
     """Weight of each of the game's reward terms, [K]: the preset's, and `overrides` instead of
     single ones.
 
     Raises `ConfigError` for an unknown preset or term.
     """
+    overrides = overrides or {}
     if preset not in spec.reward_presets:
         known = ", ".join(spec.reward_presets) or "none"
         raise ConfigError(f"game {spec.name} has no reward preset {preset!r}: it has {known}")

@@ -51,20 +51,17 @@ class GameSettings(Settings):
         try:
             reward_weights(spec, self.reward, self.reward_weights)
         except ConfigError as error:
-            raise ValueError(f"{error}{self._hint(spec)}") from None
+            # what a name alone asks for, where a preset of the fighter's got another game
+            is_fighters = (
+                self.reward in game_spec("brawl").reward_presets.keys() - spec.reward_presets
+            )
+            hint = " (--preset board has settings for games of cards and boards)"
+            raise ValueError(f"{error}{hint if is_fighters else ''}") from None
         if spec.action_kind == CHOICE and self.frame_skip != 1:
             raise ValueError(
                 f"frame_skip is {self.frame_skip}: in {self.name} a frame is one choice, set 1"
             )
         return self
-
-    def _hint(self, spec: GameSpec) -> str:
-        """What a name alone asks for, where a preset of the fighter's got another game."""
-        is_fighters = (
-            self.reward not in spec.reward_presets
-            and self.reward in game_spec("brawl").reward_presets
-        )
-        return " (--preset board has settings for games of cards and boards)" if is_fighters else ""
 
     def spec(self) -> GameSpec:
         """What a learner must know of the game."""

@@ -78,7 +78,7 @@ def test_a_game_of_a_module_and_a_registered_one_are_called_by_the_name_they_are
     [
         ("python:nowhere.to.be:found", "no game can be made by nowhere.to.be:found"),
         ("python:league.games.base:Nothing", "no game can be made by league.games.base:Nothing"),
-        ("brawll", "did you mean brawl"),
+        ("brawll", "did you mean 'brawl'"),
     ],
 )
 def test_a_game_that_can_not_be_found_is_named(name: str, message: str) -> None:

@@ -7,7 +7,6 @@ logged come from the same numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -22,28 +21,26 @@ DANGER_Y: Final = 4.2
 MANY_KEYS: Final = 3
 """More keys than this held at once are many."""
 
-TERM_HELP: Final = MappingProxyType(
-    {
-        "damage": "(damage dealt - taken) / 140",
-        "damage_dealt": "damage dealt / 140",
-        "damage_taken": "-damage taken / 140",
-        "danger_zone": "-1 per second below y = 4.2",
-        "attack_state": "+1 per second in an attack (weigh it negatively against empty swings)",
-        "many_keys": "+1 per second with more than 3 keys held (weigh it negatively)",
-        "toward_opponent": "units by which own side steps or a respawn came nearer the opponent",
-        "closing_distance": "units by which the distance to the opponent shrank",
-        "edge_pressure": "per second, units / 7 by which the opponent is nearer to the edge (to 1)",
-        "toward_middle": "own sideways movement in units, positive toward the middle of the stage",
-        "height": "-1 per second and squared unit away from y = 0",
-        "taunt": "+1 per second of taunting",
-        "idle": "+1 per second of standing still (weigh it negatively)",
-        "win": "+1 for a win, -1 for a loss, 0 for a draw, when the match ends",
-        "knockout": "+1 when the opponent is knocked out, -1 when oneself is",
-        "combo": "+1 for hitting a stunned opponent, -1 for being hit so",
-        "equip": "+2 for picking up a hammer, +1 for a spear",
-        "drop": "-1 for dropping a weapon",
-    }
-)
+TERM_HELP: Final = {
+    "damage": "(damage dealt - taken) / 140",
+    "damage_dealt": "damage dealt / 140",
+    "damage_taken": "-damage taken / 140",
+    "danger_zone": "-1 per second below y = 4.2",
+    "attack_state": "+1 per second in an attack (weigh it negatively against empty swings)",
+    "many_keys": "+1 per second with more than 3 keys held (weigh it negatively)",
+    "toward_opponent": "units by which own side steps or a respawn came nearer the opponent",
+    "closing_distance": "units by which the distance to the opponent shrank",
+    "edge_pressure": "per second, units / 7 by which the opponent is nearer to the edge (to 1)",
+    "toward_middle": "own sideways movement in units, positive toward the middle of the stage",
+    "height": "-1 per second and squared unit away from y = 0",
+    "taunt": "+1 per second of taunting",
+    "idle": "+1 per second of standing still (weigh it negatively)",
+    "win": "+1 for a win, -1 for a loss, 0 for a draw, when the match ends",
+    "knockout": "+1 when the opponent is knocked out, -1 when oneself is",
+    "combo": "+1 for hitting a stunned opponent, -1 for being hit so",
+    "equip": "+2 for picking up a hammer, +1 for a spear",
+    "drop": "-1 for dropping a weapon",
+}
 TERMS: Final = tuple(TERM_HELP)
 
 _DENSE: Final = {
@@ -58,36 +55,30 @@ _DENSE: Final = {
     "drop": 15.0,
 }
 
-PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
-    {
-        "dense": _DENSE,
-        "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
-        # Small scale for quick learning: a dense pull toward the opponent, then hits, then
-        # knockouts.
-        "laptop": {
-            "toward_opponent": 0.6,
-            "damage": 1.0,
-            "combo": 0.5,
-            "knockout": 5.0,
-            "win": 10.0,
-        },
-        # For who can reach the opponent already: exchanges of blows, and staying on the stage.
-        "duel": {
-            "toward_opponent": 0.2,
-            "damage": 5.0,
-            "danger_zone": 4.0,
-            "knockout": 5.0,
-            "win": 5.0,
-        },
-        # As it begins: a learner changes it into `sparse` on the schedule below.
-        "curriculum": _DENSE,
-    }
-)
-
-
-ANNEALED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {"curriculum": ("dense", "sparse")}
-)
+PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
+    "dense": _DENSE,
+    "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
+    # Small scale for quick learning: a dense pull toward the opponent, then hits, then
+    # knockouts.
+    "laptop": {
+        "toward_opponent": 0.6,
+        "damage": 1.0,
+        "combo": 0.5,
+        "knockout": 5.0,
+        "win": 10.0,
+    },
+    # For who can reach the opponent already: exchanges of blows, and staying on the stage.
+    "duel": {
+        "toward_opponent": 0.2,
+        "damage": 5.0,
+        "danger_zone": 4.0,
+        "knockout": 5.0,
+        "win": 5.0,
+    },
+    # As it begins: a learner changes it into `sparse` on the schedule below.
+    "curriculum": _DENSE,
+}
+ANNEALED: Final[Mapping[str, tuple[str, str]]] = {"curriculum": ("dense", "sparse")}
 """Presets that turn from one into another in the course of a training run."""
 ANNEALS_FROM: Final = 0.2
 """Share of the run's steps up to which all weights are those of the first."""

@@ -9,10 +9,8 @@ from league.games.brawl import rules
 from league.games.brawl.layout import FIELDS, STATS
 from league.games.brawl.rewards import PRESETS, TERMS
 
-NAME: Final = "brawl"
-VERSION: Final = "3"
 OWN_SIZE: Final = 32
-
+MAX_FRAMES: Final = rules.MATCH_SECONDS * rules.FRAMES_PER_SECOND
 
 _SUMMARIES: Final = {
     "constant": "presses nothing",
@@ -41,8 +39,8 @@ AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK = range(7, 13)
 def brawl_spec(max_frames: int | None = None) -> GameSpec:
     """The spec of a match of at most `max_frames` frames (None: 90 s)."""
     return GameSpec(
-        name=NAME,
-        version=VERSION,
+        name="brawl",
+        version="3",
         frames_per_second=rules.FRAMES_PER_SECOND,
         observation_size=2 * OWN_SIZE,
         own_size=OWN_SIZE,
@@ -55,8 +53,6 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         reward_terms=TERMS,
         stats=STATS,
         bots=BOTS,
-        max_frames=max_frames
-        if max_frames is not None
-        else rules.MATCH_SECONDS * rules.FRAMES_PER_SECOND,
+        max_frames=MAX_FRAMES if max_frames is None else max_frames,
         reward_presets=PRESETS,
     )

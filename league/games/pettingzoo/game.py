@@ -11,7 +11,6 @@ import json
 import sys
 import weakref
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ from league.games.base import CHOICE, EXTERNAL, BatchedGame, BotSpec, GameSpec, 
 from league.games.choice_game import mixed
 from league.games.pettingzoo.environment import Face, build
 from league.games.pettingzoo.workers import Pool, seen_type
-
-Option = bool | int | float | str
 
 MAX_FRAMES = 1000
 STATS = ("illegal_moves", "moves", "reward")
@@ -58,7 +55,7 @@ class PettingZooGame(BatchedGame):
         max_frames: int | None = None,
         step_seconds: float = 10.0,
         workers: int = 0,
-        **options: Option,
+        **options: Any,
     ) -> None:
         if not argument:
             raise ConfigError(
@@ -90,11 +87,6 @@ class PettingZooGame(BatchedGame):
         self.observations_N2O[:, :, :2] = np.eye(2)
         self._show(np.arange(n))
         self.final_observations_N2O[:] = self.observations_N2O  # no seat acts in it
-
-    @property
-    def worker_pids(self) -> list[int]:
-        """The process ids of the running workers."""
-        return self._pool.pids
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
         """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
@@ -314,7 +306,7 @@ def _spec(argument: str, face: Face, metadata: dict[str, Any], max_frames: int |
         bots=(random,),
         max_frames=MAX_FRAMES if max_frames is None else max_frames,
         action_kind=face.kind,
-        reward_presets=MappingProxyType({"dense": {"reward": 1.0}, "sparse": {"win": 1.0}}),
+        reward_presets={"dense": {"reward": 1.0}, "sparse": {"win": 1.0}},
     )
 
 
