@@ -21,7 +21,7 @@ from league.security.credentials import of_run
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
-from league.settings.base import resolve
+from league.settings.base import resolve_run
 
 STOP_SECONDS = 2.5
 """After a signal the program ends within this time, if need be without handing its leases back."""
@@ -97,10 +97,7 @@ def _step_back(nice: int) -> None:
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop`; raises `LeagueError`."""
-    config, default = arguments.config, arguments.run_dir / "config.toml"
-    if config is None and arguments.preset is None and default.is_file():
-        config = default
-    sections = resolve(arguments.preset, config)
+    sections = resolve_run(arguments.run_dir, arguments.preset, arguments.config, default=None)
     settings, game_settings = sections.of(EvaluatorSettings), sections.of(GameSettings)
     operations = sections.of(OperationsSettings)
     configure(operations.log_format)

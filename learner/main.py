@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from league.rpc.channel import Reminders
 from league.runs.finding import RUNS, running_league
 from league.security.credentials import add_client_flags, of_run
 from league.security.settings import SecuritySettings
-from league.settings.base import Sections, resolve
+from league.settings.base import Sections, resolve_run
 from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.cloning import main as cloning
 from learner.distributed.launch import is_rank, launch, report_failure
@@ -44,50 +44,43 @@ def parser() -> argparse.ArgumentParser:
         epilog="learner clone --help: an agent that plays as recorded players did.",
         allow_abbrev=False,
     )
-    arguments.add_argument(
+    add = arguments.add_argument
+    add(
         "--matchmaker",
         metavar="HOST:PORT",
         help="address of the matchmaker (default: that of the newest running league)",
     )
-    arguments.add_argument(
-        "--run-dir", type=Path, help="folder of the run (default: that of the newest league)"
-    )
-    arguments.add_argument(
-        "--preset", help="preset when the run folder has no config.toml (default: laptop)"
-    )
-    arguments.add_argument(
-        "--config", type=Path, help="settings file (default: config.toml of the run folder)"
-    )
-    arguments.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
-    )
+    add("--run-dir", type=Path, help="folder of the run (default: that of the newest league)")
+    add("--preset", help="preset when the run folder has no config.toml (default: laptop)")
+    add("--config", type=Path, help="settings file (default: config.toml of the run folder)")
+    add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
     add_device_flags(arguments)
-    arguments.add_argument(
+    add(
         "--name",
         help="name of the player that learns (default: main; without --matchmaker a free name)",
     )
-    arguments.add_argument(
+    add(
         "--role",
         choices=[role.value for role in (Role.MAIN, *EXPLOITING)],
         help="its role (default: what [[supervisor.learners]] says of the name, or main)",
     )
-    arguments.add_argument(
+    add(
         "--from",
         dest="source",
         metavar="PLAYER|PATH",
         help="snapshot or checkpoint to start from; steps begin at 0",
     )
-    arguments.add_argument(
+    add(
         "--weights-only",
         action="store_true",
         help="with --from a checkpoint: take its weights, not its optimizer and return scale",
     )
-    arguments.add_argument(
+    add(
         "--if-new",
         action="store_true",
         help="with --from: a learner that has made steps already continues from them",
     )
-    arguments.add_argument("--steps", type=int, help="train until this many steps in all")
+    add("--steps", type=int, help="train until this many steps in all")
     add_client_flags(arguments)
     return arguments
 
@@ -198,18 +191,15 @@ def _steps_made(run_dir: Path, name: str) -> int:
 
 def _sections(options: argparse.Namespace) -> Sections:
     """The run's settings, and what they say of the learner of this name alone."""
-    file = options.config
-    if file is None and options.preset is None and (options.run_dir / "config.toml").is_file():
-        file = options.run_dir / "config.toml"
     assignments = list(options.assignments)
     if options.steps is not None:
         assignments.append(f"learner.steps={options.steps}")
-    preset = options.preset or (None if file else "laptop")
-    sections = resolve(preset, file, assignments)
+    sources = options.run_dir, options.preset, options.config
+    sections = resolve_run(*sources, assignments)
     entries = {entry["name"]: entry for entry in sections["supervisor"]["learners"]}
     entry = entries.get(options.name, {"role": Role.MAIN.value, "set": ()})
     options.role = options.role or entry["role"]
-    return resolve(preset, file, [*entry["set"], *assignments]) if entry["set"] else sections
+    return resolve_run(*sources, [*entry["set"], *assignments]) if entry["set"] else sections
 
 
 def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> MatchmakerClient:
@@ -267,7 +257,7 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
             f"--from {options.source}: {options.name} in {options.run_dir} has made steps already; "
             "leave --from out (or add --if-new) to continue, or give a new --run-dir or --name"
         )
-    stop = StopFlag()
+    stop = stop_flag()
     remind = Reminders(log.info)
 
     def on_wait(sentence: str) -> None:
@@ -303,16 +293,9 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     rank_group.leave()
 
 
-class StopFlag:
-    """A callable that returns True after SIGTERM or Ctrl-C."""
-
-    def __init__(self) -> None:
-        self._stop = False
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._set)
-
-    def _set(self, *_: object) -> None:
-        self._stop = True
-
-    def __call__(self) -> bool:
-        return self._stop
+def stop_flag() -> Callable[[], bool]:
+    """A function that returns True after SIGTERM or Ctrl-C."""
+    stops: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: stops.append(received))
+    return lambda: bool(stops)

@@ -106,6 +106,19 @@ def resolve(
     return lay_over(load_preset(base) if base else {}, file, assignments, given)
 
 
+def resolve_run(
+    run_dir: Path | None,
+    preset: str | None = None,
+    file: Path | None = None,
+    assignments: Iterable[str] = (),
+    default: str | None = "laptop",
+) -> Sections:
+    """As `resolve`: where neither preset nor file is named, the run's config.toml, or `default`."""
+    if file is None and preset is None and run_dir and (run_dir / "config.toml").is_file():
+        file = run_dir / "config.toml"
+    return resolve(preset or (None if file else default), file, assignments)
+
+
 def base_preset(file: Path | None) -> str | None:
     """Returns the preset that a settings file extends, None when it names none."""
     return read_tables(file).extends if file is not None else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from league.errors import AlreadyExists, ConfigError, InvalidInput
 from league.security.credentials import Credentials, add_client_flags, of_run
-from league.settings.base import Sections, resolve
+from league.settings.base import resolve_run
 
 if TYPE_CHECKING:
     from league.agent.snapshot import SnapshotCard
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
             "--matchmaker makes the clone a member of a run: name it with --run-dir, not --out"
         )
     name = _lineage(options)
-    sections = _sections(options)
+    sections = resolve_run(options.run_dir, options.preset, options.config, options.assignments)
     from learner.settings import LearnerSettings
 
     threads = sections.of(LearnerSettings).threads
@@ -83,14 +83,6 @@ def run(options: argparse.Namespace) -> None:
         _register(options.matchmaker, shown, name, digest, card)
     else:
         log.info("bin/learner --from %s trains on from it", blobs.path(digest))
-
-
-def _sections(options: argparse.Namespace) -> Sections:
-    file = options.config
-    if file is None and options.preset is None and options.run_dir is not None:
-        own = options.run_dir / "config.toml"
-        file = own if own.is_file() else None
-    return resolve(options.preset or (None if file else "laptop"), file, options.assignments)
 
 
 def _lineage(options: argparse.Namespace) -> str:

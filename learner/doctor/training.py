@@ -34,6 +34,7 @@ from learner.ppo.loss import weighted_mean
 from learner.profile.opponents import MixSource
 from learner.rollout.buffer import Minibatch
 from learner.settings import LearnerSettings
+from learner.train.build import SessionSettings
 
 UPDATES = 5
 TOO_NARROW, NARROW = 8, 16
@@ -79,16 +80,10 @@ def optimizer_steps(learner: LearnerSettings) -> int:
 
 def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
     """11 to 18, 20, B and V: trains for a few updates against the mix's bots, on the CPU."""
-    learner, watch, fault = set_up.settings.learner, _Watch(set_up), ""
-    with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
-        model = build_model(set_up, smaller(set_up), Path(folder))
-        try:
-            model.learn(updates * model.n_envs * model.n_steps, callback=watch)
-            watch.read_update()
-        except (LeagueError, ValueError) as error:
-            fault = str(error).splitlines()[0]
-        finally:
-            model.env.game.close()
+    learner, watch, few = set_up.settings.learner, _Watch(set_up), smaller(set_up)
+    model, fault = _trained(set_up, few, updates * few.learner.matches * few.learner.n_steps, watch)
+    if not fault:
+        watch.read_update()
     steps, noisy = optimizer_steps(learner), learner.batch_size < 32
     findings = [
         *watch.findings,
@@ -122,6 +117,22 @@ def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
     measured = {finding.key for finding in findings}
     why = fault or "a match failed"
     return findings + [unknown(key, why) for key in NEED_TRAINING if key not in measured]
+
+
+def _trained(
+    set_up: SetUp, settings: SessionSettings, steps: int, callback: BaseCallback
+) -> tuple[LeaguePPO, str]:
+    """Trains for `steps`; returns the model and what stopped it ("" when nothing did)."""
+    fault = ""
+    with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
+        model = build_model(set_up, settings, Path(folder))
+        try:
+            model.learn(steps, callback=callback)
+        except (LeagueError, ValueError) as error:
+            fault = str(error).splitlines()[0]
+        finally:
+            model.env.game.close()
+    return model, fault
 
 
 class _Watch(BaseCallback):
@@ -318,15 +329,8 @@ def train_minimal_agent(
     Returns:
         The finding M, and the mean reward of the matches that ended, update by update.
     """
-    small, curve, fault = minimal(set_up), _Curve(seconds), ""
-    with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
-        model = build_model(small, small.settings, Path(folder))
-        try:
-            model.learn(small.settings.learner.steps, callback=curve)
-        except (LeagueError, ValueError) as error:
-            fault = str(error).splitlines()[0]
-        finally:
-            model.env.game.close()
+    small, curve = minimal(set_up), _Curve(seconds)
+    model, fault = _trained(small, small.settings, small.settings.learner.steps, curve)
     subject = f"{model.num_timesteps:,} steps against {next(iter(small.mix), 'itself')}"
     return compare(curve.matches, subject, fault), tuple(curve.rewards)
 

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from league.agent.network import AgentNetwork, ages
-from league.errors import InvalidInput
 from learner.rollout.buffer import SequenceBuffer
 
 SAMPLE_SHARE = 16
@@ -149,12 +148,7 @@ def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
     latents of k kinds: Kelley's epsilon squared (PNAS 21, 1935), 0 on average for labels without
     meaning, 1 when each kind has one latent. Kinds that occur once are left out; NaN when fewer
     than two are left.
-
-    Raises:
-        InvalidInput: the numbers of latents and kinds differ.
     """
-    if len(latent_ND) != len(kinds_N):
-        raise InvalidInput(f"{len(latent_ND)} latents have {len(kinds_N)} kinds: give one for each")
     latents_ND, kinds = np.asarray(latent_ND, np.float64), np.asarray(kinds_N, str)
     names, counts = np.unique(kinds, return_counts=True)
     groups = [latents_ND[kinds == name] for name in names[counts > 1]]

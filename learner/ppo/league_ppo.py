@@ -303,7 +303,7 @@ class LeaguePPO(RecurrentPPO):
         overwrites that memory; by then the sampled actions, which depend on it, were read.
         """
         assert self.last_obs_NO is not None
-        time_left_N = env.time_left()
+        time_left_N = env.game.time_left_N()
         if self._staging_NQ is None:
             return (
                 torch.as_tensor(self.last_obs_NO),

@@ -185,10 +185,6 @@ class LeagueVecEnv(VecEnv):
             return legal_NA
         return np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
 
-    def time_left(self) -> NDArray[np.float32]:
-        """Share of each match that is left `[N]`: an input of the critic alone."""
-        return self.game.time_left_N()
-
     # -- a step, in parts -----------------------------------------------------------------------
 
     def _advance(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:

@@ -25,7 +25,7 @@ from league.players import Assignment, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.security.credentials import of_run
-from league.settings.base import resolve, sections_hash
+from league.settings.base import resolve_run, sections_hash
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import AHEAD, MatchBroker
 from learner.sb3.policy import perceptron_of
@@ -149,11 +149,7 @@ def league_env(
         ConfigError: the settings can't be used.
         Unavailable: no matchmaker answers.
     """
-    file = Path(run_dir) / "config.toml"
-    if preset is not None or not file.is_file():
-        sections = resolve(preset or "laptop", None, settings)
-    else:
-        sections = resolve(None, file, settings)
+    sections = resolve_run(Path(run_dir), preset, assignments=settings)
     rules = sections.of(GameSettings)
     spec, blobs = rules.spec(), BlobFolder(Path(run_dir) / "blobs")
     client = MatchmakerClient(address, credentials=of_run(Path(run_dir), "worker"))

@@ -55,7 +55,7 @@ class Windows(VecEnvWrapper):
         self._window[:, :-1] = self._window[:, 1:]
         self._window[:, -1] = observations[:, self.config.own_size :]
         self._age[:] = np.minimum(self._age + 1, self.config.sequence_length)
-        clocks = np.stack([self._age, self.venv.time_left()], 1)
+        clocks = np.stack([self._age, self.venv.game.time_left_N()], 1)
         return np.concatenate(
             [clocks, observations, self._window.reshape(len(observations), -1)], axis=1
         )

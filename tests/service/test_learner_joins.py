@@ -85,7 +85,7 @@ def test_it_says_when_all_its_steps_are_done_and_takes_the_next_name_then(
 ):
     """In this process: what it says is the same, and three starts cost three seconds each."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+    monkeypatch.setattr(main, "stop_flag", lambda: lambda: False)  # the signals are pytest's
     caplog.set_level("INFO")
     (tmp_path / "runs" / "ended").mkdir(parents=True)
     (tmp_path / "runs" / "ended" / "run.json").write_text("{}")

@@ -69,7 +69,7 @@ def starved_in_a_rollout(words, monkeypatch, capsys):
 def test_out_of_memory_keeps_a_snapshot_and_names_the_settings(
     where, steps, tmp_path, monkeypatch, capsys, caplog
 ):
-    monkeypatch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+    monkeypatch.setattr(main, "stop_flag", lambda: lambda: False)  # the signals are pytest's
     caplog.set_level("INFO")
     settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
     with MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server:

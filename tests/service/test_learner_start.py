@@ -76,7 +76,7 @@ class League:
 def league(tmp_path_factory):
     folder = tmp_path_factory.mktemp("league")
     with matchmaker(folder) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+        patch.setattr(main, "stop_flag", lambda: lambda: False)  # the signals are pytest's
         yield League(folder, server)
 
 

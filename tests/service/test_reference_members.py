@@ -175,7 +175,7 @@ def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(
     monkeypatch.setattr(ppo_references, "PORTFOLIO_INTERVAL", 8)
     for kind in source.AHEAD:
         monkeypatch.setitem(source.AHEAD, kind, 2)
-    monkeypatch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+    monkeypatch.setattr(main, "stop_flag", lambda: lambda: False)  # the signals are pytest's
     caplog.set_level("INFO")
     at = ["--matchmaker", server.address, "--run-dir", str(tmp_path), "--preset", "smoke", "--cpu"]
     chosen = [part for setting in SETTINGS for part in ("--set", setting)]
