@@ -6,7 +6,7 @@ import torch
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import SIZES, AgentConfig
 from league.agent.network import AgentNetwork
-from league.games.registry import make_batched, reward_weights
+from league.games.registry import game_spec, make_batched, reward_weights
 from league.players import Assignment, Book, Player, PlayerKind, Role
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
@@ -22,20 +22,15 @@ def snapshot_player(name, seed):
     return Player(name=name, game="brawl", kind=PlayerKind.SNAPSHOT, digest=f"{seed:064x}")
 
 
-def config():
-    sizes = {
-        **SIZES["tiny"],
-        "width": 16,
-        "feed_forward": 32,
-        "memory": 16,
-        "observation_hidden": 16,
-    }
+def config(game="brawl", sequence_length=17):
+    spec, narrow = game_spec(game), {"width": 16, "memory": 16, "observation_hidden": 16}
     return AgentConfig(
-        observation_size=64,
-        own_size=32,
-        action_size=10,
-        sequence_length=17,
-        **sizes,
+        observation_size=spec.observation_size,
+        own_size=spec.own_size,
+        action_size=spec.action_size,
+        action_kind=spec.action_kind,
+        sequence_length=sequence_length,
+        **{**SIZES["tiny"], **narrow, "feed_forward": 32},
     )
 
 
@@ -73,16 +68,18 @@ def assignments(count):
 
 def make_env(matches=None, *, num_matches=MATCHES, max_frames=120, reward="laptop"):
     game = make_batched("brawl", num_matches, max_frames=max_frames)
-    source = RecordedSource(assignments(200) if matches is None else matches)
-    batched_policy = BatchedPolicy(num_matches, network_of, seed=5, action_size=10)
-    batched_policy.set_live(network_of("7"))
-    return LeagueVecEnv(
-        game,
-        source,
-        batched_policy,
-        frame_skip=4,
-        reward_weights=reward_weights(game.spec, reward, {}),
-    )
+    plan = assignments(200) if matches is None else matches
+    return env_of(game, plan, network_of, frame_skip=4, reward=reward)
+
+
+def env_of(game, matches, load, *, frame_skip, reward):
+    spec = game.spec
+    sizes = {"action_size": spec.action_size, "action_kind": spec.action_kind}
+    batched_policy = BatchedPolicy(game.num_matches, load, seed=5, **sizes)
+    batched_policy.set_live(load("7"))
+    weights = reward_weights(spec, reward, {})
+    source = RecordedSource(matches)
+    return LeagueVecEnv(game, source, batched_policy, frame_skip=frame_skip, reward_weights=weights)
 
 
 def make_model(env, agent=None, **changes):

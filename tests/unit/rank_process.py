@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from learning import assignments, make_env
 from referenced import memories, regularised
+from rollouts import updates
 from test_descent import rolled_out
-from test_league_ppo import updates
 
 from learner.distributed.rank_group import RENDEZVOUS, RankGroup, join
 from learner.ppo.advantage import ReturnScale

@@ -1,10 +1,9 @@
 """Learners that are held near references, for the tests of references."""
 
-import numpy as np
 import test_choice_learning as choice_learning
 import torch
 from learning import MATCHES, STEPS, make_env, make_model
-from test_league_ppo import prepared
+from rollouts import prepared
 
 from learner.ppo import references
 from learner.settings import RegularisationSettings
@@ -26,10 +25,6 @@ def held(**settings):
     references.MATCH_SHARE = settings.pop("match_share", 1.0)
     settings = {"alpha": ALPHA, "reference_interval": 0, **settings}
     return {"regularisation": RegularisationSettings(**settings)}
-
-
-def whole_batch(model):
-    return next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
 
 
 class Alongside:

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import learning
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from learning import assignments
+from learning import MATCHES, STEPS, assignments, config, env_of
+from rollouts import collect, whole_batch
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 
 from league.agent.batched_policy import BatchedPolicy
-from league.agent.config import SIZES, AgentConfig
 from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
 from league.games.base import CHOICE
-from league.games.registry import make_batched, reward_weights
+from league.games.registry import make_batched
 from league.players import Player, PlayerKind
-from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.rollout.source import RecordedSource
-
-MATCHES, STEPS = 6, 8
 
 
-def config(spec):
-    sizes = {
-        **SIZES["tiny"],
-        "width": 16,
-        "feed_forward": 32,
-        "memory": 16,
-        "observation_hidden": 16,
-    }
-    return AgentConfig(
-        observation_size=spec.observation_size,
-        own_size=spec.own_size,
-        action_size=spec.action_size,
-        action_kind=spec.action_kind,
-        sequence_length=11,
-        **sizes,
-    )
-
-
-def network_of(spec, seed):
+def network_of(game, seed):
     torch.manual_seed(seed)
-    return AgentNetwork(config(spec))
+    return AgentNetwork(config(game, 11))
 
 
 def matches_against(*names, count=400):
@@ -60,50 +40,33 @@ def matches_against(*names, count=400):
         me = assignment.seats[assignment.learner_seat]
         other = me if name == "live" else Player(name=name, game="kuhn", kind=kind)
         seats = (me, other) if assignment.learner_seat == 0 else (other, me)
-        plan.append(assignment.__class__(**{**vars(assignment), "seats": seats}))
+        plan.append(replace(assignment, seats=seats))
     return plan
 
 
 def make_env(game="kuhn", opponents=("random", "live"), matches=MATCHES, count=400):
-    batched = make_batched(game, matches)
-    spec = batched.spec
-    batched_policy = BatchedPolicy(
-        matches,
-        lambda digest: network_of(spec, int(digest, 16)),
-        seed=5,
-        action_size=spec.action_size,
-        action_kind=spec.action_kind,
-    )
-    batched_policy.set_live(network_of(spec, 7))
-    weights = reward_weights(spec, "dense", {})
-    source = RecordedSource(matches_against(*opponents, count=count))
-    return LeagueVecEnv(batched, source, batched_policy, frame_skip=1, reward_weights=weights)
+    plan = matches_against(*opponents, count=count)
+    load = lambda digest: network_of(game, int(digest, 16))  # noqa: E731
+    return env_of(make_batched(game, matches), plan, load, frame_skip=1, reward="dense")
 
 
 def make_model(env, **changes):
     options = {"n_steps": STEPS, "batch_size": STEPS * MATCHES, "seed": 0, "learning_rate": 2.5e-4}
-    return learning.make_model(env, config(env.game.spec), **{**options, **changes})
-
-
-class Silent:
-    def on_rollout_start(self): ...
-    def on_rollout_end(self): ...
-    def update_locals(self, _): ...
-    def on_step(self):
-        return True
+    agent = config(env.game.spec.name, 11)
+    return learning.make_model(env, agent, **{**options, **changes})
 
 
 def test_a_rollout_holds_the_choices_that_were_legal_when_they_were_made():
     env = make_env("leduc")
     model = make_model(env)
-    model.collect_rollouts(env, Silent(), None, STEPS)
+    collect(model)
     buffer = model.buffer
     assert buffer.legal_TNA is not None
     made = buffer.actions_TNA > 0
     assert made.sum(-1).eq(1).all()
     assert buffer.legal_TNA[made].all()
     assert not buffer.legal_TNA.all()
-    batch = next(buffer.minibatches(MATCHES, np.random.default_rng(0)))
+    batch = whole_batch(model)
     decided_TB = batch.decided_TB()
     assert decided_TB is not None
     assert torch.equal(decided_TB > 0, batch.legal_TBA.sum(-1) > 1)
@@ -115,9 +78,8 @@ def test_a_rollout_holds_the_choices_that_were_legal_when_they_were_made():
 def test_what_was_played_is_what_is_learnt_from():
     env = make_env("leduc")
     model = make_model(env)
-    for _ in range(3):  # the third has the context of a whole one before it
-        model.collect_rollouts(env, Silent(), None, STEPS)
-    batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
+    collect(model, 3)  # the third has the context of a whole one before it
+    batch = whole_batch(model)
     unrolled = model.unroll(batch)
     actor = action_distribution(CHOICE, unrolled.logits_TBA, batch.legal_TBA)
     torch.testing.assert_close(
@@ -165,7 +127,7 @@ def test_evaluation_with_masks_and_its_callback():
 def test_batched_policys_make_legal_choices_and_greedy_ones_the_likeliest():
     game = make_batched("leduc", 8)
     spec = game.spec
-    network = network_of(spec, 3)
+    network = network_of("leduc", 3)
     batched_policy = BatchedPolicy(
         8, lambda _: network, seed=1, action_size=spec.action_size, action_kind=CHOICE
     )
@@ -186,8 +148,7 @@ def test_batched_policys_make_legal_choices_and_greedy_ones_the_likeliest():
 
 
 def test_seats_of_keys_and_of_choices_do_not_mix():
-    spec = make_batched("kuhn", 1).spec
-    batched_policy = BatchedPolicy(1, lambda _: network_of(spec, 1), seed=0, action_size=3)
+    batched_policy = BatchedPolicy(1, lambda _: network_of("kuhn", 1), seed=0, action_size=3)
     with pytest.raises(
         InvalidInput, match=r"3 actions \(choice\) can't sit where others have 3 \(keys\)"
     ):

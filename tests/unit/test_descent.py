@@ -11,7 +11,7 @@ import pytest
 import torch
 from learning import MATCHES, STEPS, make_env, make_model, same
 from referenced import held
-from stable_baselines3.common.callbacks import BaseCallback
+from rollouts import collect
 from stable_baselines3.common.logger import configure
 
 from league.errors import NumericalFault
@@ -22,24 +22,13 @@ from learner.ppo.optimizer import GradientStep
 CPU = torch.device("cpu")
 
 
-class NoCallback(BaseCallback):
-    def _on_step(self):
-        return True
-
-
 def rolled_out(**changes):
     """A model with every term of the loss, after a rollout with a match that failed: means are
     weighted.
     """
-    options = {
-        "batch_size": STEPS * MATCHES,
-        **held(match_share=0.5),
-        "forecast_coef": 0.3,
-    }
+    options = {"batch_size": STEPS * MATCHES, **held(match_share=0.5), "forecast_coef": 0.3}
     model = make_model(make_env(max_frames=40), **options, **changes)
-    callback = NoCallback()
-    callback.init_callback(model)
-    assert model.collect_rollouts(model.env, callback, None, STEPS)
+    collect(model)
     model.buffer.leave_out(3, np.full(MATCHES, 2), np.arange(MATCHES) == 1)
     with torch.no_grad():  # away from the reference, so that its divergence counts
         for parameter in model.policy.network.parameters():
@@ -47,10 +36,6 @@ def rolled_out(**changes):
                 0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
             )
     return model
-
-
-def minibatch(model):
-    return next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
 
 
 def update(model):

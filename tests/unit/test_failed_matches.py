@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from learning import MATCHES, STEPS, assignments, config, make_env, make_model, network_of
+from learning import MATCHES, assignments, config, make_env, make_model, network_of
+from rollouts import collect
 
 from evaluator.arena import Arena
 from league.errors import ConfigError
@@ -70,23 +71,14 @@ def test_a_game_whose_matches_only_fail_is_given_up():
 def test_the_steps_of_a_failed_match_are_left_out_and_those_around_it_are_not():
     env = fragile_env({3: {1}, 5: {1, 2}})
     model = make_model(env)
-    collected = model.collect_rollouts(env, Silent(), None, STEPS)
-    assert collected
+    collect(model)
     weight_TN = model.buffer.weight_TN
     assert weight_TN is not None
     assert weight_TN[:, 1].tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
     assert weight_TN[:, 2].tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
     assert weight_TN[:, [0, 3, 4, 5]].min() == 1
-    model.collect_rollouts(env, Silent(), None, STEPS)
+    collect(model)
     assert model.buffer.weight_TN is None, "the next rollout has no failure"
-
-
-class Silent:
-    def on_rollout_start(self): ...
-    def on_rollout_end(self): ...
-    def update_locals(self, _): ...
-    def on_step(self):
-        return True
 
 
 def test_steps_without_weight_change_neither_losses_nor_gradients():

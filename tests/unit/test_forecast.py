@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 import test_choice_learning as choosing
 import torch
-from learning import MATCHES, assignments, config, make_env, make_model, same, weights
-from test_league_ppo import collect, prepared, updates
+from learning import assignments, config, make_env, make_model, same, weights
+from rollouts import collect, prepared, updates, whole_batch
 
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
 from league.runs.blobs import BlobFolder
 from learner.ppo.loss import marginal_loss
-from learner.train.checkpoint import (
-    algorithm_state,
-    load_weights,
-)
+from learner.train.checkpoint import algorithm_state, load_weights
 
 COEF = 0.5
 
@@ -32,16 +29,7 @@ def choosing_model(game="leduc", **options):
     return prepared(choosing.make_model(env, forecast_coef=COEF, **options))
 
 
-def whole_batch(model):
-    return next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
-
-
-def policy_weights(model):
-    return {name: value.clone() for name, value in model.policy.state_dict().items()}
-
-
-# -- what it moves
-# -------------------------------------------------------------------------------------
+# -- what it moves -------------------------------------------------------------------------------
 
 
 def windowed(**options):
@@ -81,8 +69,7 @@ def idle(name, model):
     return own or (model.agent.pool == 1 and "latent_bias" in name)
 
 
-# -- that it learns
-# ------------------------------------------------------------------------------------
+# -- that it learns ------------------------------------------------------------------------------
 
 
 def against(name, count, first=0):
@@ -92,12 +79,7 @@ def against(name, count, first=0):
 
 def against_bot(name, first):
     env = make_env(against(name, 200, first), num_matches=24, max_frames=480)
-    options = {
-        "n_steps": 32,
-        "batch_size": 192,
-        "n_epochs": 8,
-        "learning_rate": 1e-2,
-    }
+    options = {"n_steps": 32, "batch_size": 192, "n_epochs": 8, "learning_rate": 1e-2}
     return prepared(forecasting(env, forecast_coef=10.0, **options))
 
 
@@ -109,9 +91,8 @@ def learnt(name):
     losses, blind = [], []
     for _ in range(4):
         collect(stranger)
-        batch = next(stranger.buffer.minibatches(24, np.random.default_rng(0)))
         with torch.no_grad():
-            losses.append(float(stranger.loss_terms(batch).forecast))
+            losses.append(float(stranger.loss_terms(whole_batch(stranger)).forecast))
         blind.append(marginal_loss("keys", stranger.buffer, lambda numbers: numbers))
     return np.mean(losses), np.mean(blind)
 
@@ -127,8 +108,7 @@ def test_it_can_not_foretell_what_is_drawn_at_random():
     assert 0.99 * blind < loss < 1.1 * blind
 
 
-# -- that it is nothing else's business
-# ----------------------------------------------------------------
+# -- that it is nothing else's business ----------------------------------------------------------
 
 
 def test_the_network_begins_and_plays_as_without_it():
@@ -172,12 +152,8 @@ def test_a_checkpoint_goes_on_when_it_was_switched_on_or_off(before):
     load_weights(taker, algorithm_state(giver))
     assert same(weights(giver), weights(taker))
     mine, theirs = (m.policy.optimizer.state for m in (giver, taker))
-    shared = [
-        (a, b)
-        for a, b in zip(
-            giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True
-        )
-    ]
+    networks = giver.policy.network.parameters(), taker.policy.network.parameters()
+    shared = zip(*networks, strict=True)
     assert all(torch.equal(mine[a]["exp_avg"], theirs[b]["exp_avg"]) for a, b in shared)
     assert set(taker.policy.optimizer.state) <= set(taker.policy.parameters())
     updates(taker, 1)

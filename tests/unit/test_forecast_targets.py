@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, make_env
-from test_forecast import choosing_model, forecasting, whole_batch
-from test_league_ppo import collect
+from rollouts import collect, whole_batch
+from test_forecast import choosing_model, forecasting
 
 from learner.ppo.loss import forecast_loss, marginal_loss
 from learner.rollout.league_vec_env import actions_of

@@ -2,27 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, config, make_env, make_model, same, weights
-from stable_baselines3.common.callbacks import BaseCallback
+from rollouts import NoCallback, collect, prepared, whole_batch
 
 from league.agent.heads import BernoulliKeys
 from league.errors import NumericalFault
-
-
-def collect(model, rollouts=1):
-    """Plays whole rollouts without an update."""
-    callback = NoCallback()
-    callback.init_callback(model)
-    for _ in range(rollouts):
-        assert model.collect_rollouts(model.env, callback, None, model.n_steps)
-
-
-class NoCallback(BaseCallback):
-    def _on_step(self):
-        return True
 
 
 @pytest.mark.parametrize(
@@ -33,7 +19,7 @@ def test_ratio_is_one_before_the_first_update_across_match_ends(parts):
     model = make_model(env, replace(config(), **parts))
     collect(model, rollouts=4)
     assert model.buffer.ended_TN.any()
-    batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
+    batch = whole_batch(model)
     out = model.unroll(batch)
     keys = BernoulliKeys(out.logits_TBA)
     torch.testing.assert_close(
@@ -67,9 +53,9 @@ def test_stop_leaves_the_context_of_what_was_played():
     whole, cut = make_model(make_env()), make_model(make_env())
     collect(whole, 3)
     collect(cut, 2)
-    played = []
-    cut.should_stop = lambda: len(played) >= 3
-    callback = CountingCallback(played)
+    begun = cut.num_timesteps
+    cut.should_stop = lambda: cut.num_timesteps >= begun + 3 * MATCHES
+    callback = NoCallback()
     callback.init_callback(cut)
     assert not cut.collect_rollouts(cut.env, callback, None, STEPS)
     context = cut.buffer.context
@@ -77,25 +63,3 @@ def test_stop_leaves_the_context_of_what_was_played():
         3 : 3 + context
     ]
     torch.testing.assert_close(cut.buffer.obs_XNO[STEPS:], expected)
-
-
-class CountingCallback(BaseCallback):
-    def __init__(self, played):
-        super().__init__()
-        self.played = played
-
-    def _on_step(self):
-        self.played.append(1)
-        return True
-
-
-def updates(model, count):
-    for _ in range(count):
-        collect(model)
-        model.train()
-
-
-def prepared(model):
-    """What `learn` would set up: a logger and the share of the steps to come."""
-    model._setup_learn(10**6, None, reset_num_timesteps=False)
-    return model

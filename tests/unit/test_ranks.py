@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, same
-from test_descent import minibatch, rolled_out, update
+from rollouts import whole_batch
+from test_descent import rolled_out, update
 
 from league.agent.device import choose_devices
 from league.cluster.main import parse
@@ -38,7 +39,7 @@ def alone():
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory, alone):
     folder = tmp_path_factory.mktemp("ranks")
-    torch.save(vars(minibatch(alone)), folder / "batch.pt")
+    torch.save(vars(whole_batch(alone)), folder / "batch.pt")
     torch.save(alone.references.logits_MTCA, folder / "references.pt")
     script = Path(__file__).with_name("rank_process.py")
     processes = [

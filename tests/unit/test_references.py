@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, same, weights
-from referenced import ALPHA, Alongside, regularised, whole_batch
-from test_league_ppo import collect, updates
+from referenced import ALPHA, Alongside, regularised
+from rollouts import collect, updates, whole_batch
 from torch.distributions import Bernoulli, kl_divergence
 
 from league.errors import NumericalFault

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from referenced import regularised, steps_of, whole_batch
-from test_league_ppo import collect, updates
+from referenced import regularised, steps_of
+from rollouts import collect, updates, whole_batch
 
 
 def test_a_renewed_reference_is_the_learner_memory_of_matches_in_progress_included():

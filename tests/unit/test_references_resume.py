@@ -6,7 +6,7 @@ import pytest
 import torch
 from learning import MATCHES, assignments, make_env, same, weights
 from referenced import memories, regularised, steps_of
-from test_league_ppo import prepared, updates
+from rollouts import prepared, updates
 
 from learner.train.checkpoint import (
     CheckpointFolder,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, assignments, make_env
-from referenced import ALPHA, Alongside, choosing, regularised, whole_batch
-from test_league_ppo import collect, prepared, updates
+from referenced import ALPHA, Alongside, choosing, regularised
+from rollouts import collect, prepared, updates, whole_batch
 
 from league.agent.heads import BernoulliKeys
 from league.players import PlayerKind

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from learning import assignments, make_env, make_model
-from test_league_ppo import collect, prepared
+from rollouts import collect, prepared
 
 from league.errors import NumericalFault
 
