@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from evaluating import wait_for
 from evaluator_league import write_config
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_with_masks
@@ -84,22 +84,11 @@ def process(*arguments: str) -> Iterator[int]:
         started.stdout.close()
 
 
-def wait_for(condition: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, PPO]]:
     """A matchmaker's process, in whose league the page's first example has trained."""
     run_dir = tmp_path_factory.mktemp("run")
-    write_config(
-        run_dir,
-        matches_per_opponent=2,
-        milestone_matches=2,
-    )
+    write_config(run_dir, matches_per_opponent=2, milestone_matches=2)
     before = Path.cwd()
     os.chdir(run_dir)  # where the example saves its model
     try:

@@ -4,14 +4,19 @@ does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from agents import DEEP, network
 from test_exact_values import random_table, tree_of
 
+from league.agent.batched_policy import BatchedPolicy
+from league.agent.history_policy import answers
+from league.games.base import CHOICE
 from league.games.choice_game import ChoiceGame
-from league.games.exact import expected_value, histories, strategy_table
+from league.games.exact import expected_value, histories, strategy_table, table_of, uniform_table
 from league.games.registry import make_batched
 
 GAMES: list[tuple[str, dict[str, Any]]] = [
@@ -40,8 +45,9 @@ class Watched:
         self.seen = [[(b"", b"")] * 2 for _ in range(num_matches)]
         self.random = np.random.default_rng(1)
 
-    def step(self) -> None:
-        game = self.game
+    def step(self) -> list[tuple[int, int, int]]:
+        """Plays a frame; returns (match, seat, infoset) of those that had something to decide."""
+        game, asked = self.game, []
         actions = game.idle_actions()
         for n, seats in enumerate(self.seen):
             for seat in range(2):
@@ -53,12 +59,14 @@ class Watched:
                 )
                 if legal_A.sum() > 1:
                     k = self.known[seats[seat]]
+                    asked.append((n, seat, k))
                     self.visited[k] += 1
                     actions[n, seat] = 0
                     actions[n, seat, self.random.choice(len(legal_A), p=self.table_KA[k])] = 1
         game.step(actions)
         for n in np.flatnonzero(game.ended_N):
             self.seen[n] = [(b"", b"")] * 2
+        return asked
 
 
 @pytest.mark.parametrize(("name", "options"), GAMES)
@@ -78,6 +86,49 @@ def test_matches_meet_the_infosets_and_pay_the_expected_value_of_a_table(
     assert abs(np.mean(paid) - expected_value(tree, table)) < 4 * error + 1e-9
     # what is rare may miss, what is unknown is a KeyError
     assert (watched.visited > 0).mean() > 0.6
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES)
+def test_an_agent_answers_histories_as_it_chooses_in_matches(
+    name: str, options: dict[str, Any]
+) -> None:
+    tree, matches = tree_of(name, **options), 40
+    watched = Watched(name, matches, uniform_table(tree), **options)
+    game, asked = watched.game, 0
+    config = replace(
+        DEEP,
+        observation_size=game.spec.observation_size,
+        own_size=game.spec.own_size,
+        action_size=game.spec.action_size,
+        action_kind=CHOICE,
+    )
+    played = network(config, seed=2).eval()
+    for weights in played.parameters():
+        if weights.dim() > 1:
+            weights.data *= 3  # else its biases alone decide
+    table = table_of(tree, lambda histories: answers(played, histories, greedy=True))
+    assert set(np.unique(table)) == {0.0, 1.0}
+    assert table.any(0).all()
+    policy = BatchedPolicy(
+        2 * matches,
+        lambda digest: played,
+        seed=0,
+        action_size=config.action_size,
+        action_kind=CHOICE,
+    )
+    begun = range(2 * matches)
+    for _ in range(40):
+        for seat in begun:
+            policy.seat(seat, "a" * 64, greedy=True)
+        chosen = policy.act(
+            game.observations_N2O.reshape(2 * matches, -1),
+            game.legal_N2A.reshape(2 * matches, -1),
+        )
+        for n, seat, k in watched.step():
+            assert chosen[2 * n + seat].argmax() == table[k].argmax()
+            asked += 1
+        begun = [2 * n + seat for n in np.flatnonzero(game.ended_N) for seat in range(2)]
+    assert asked > 500
 
 
 @pytest.mark.parametrize(
