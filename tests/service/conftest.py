@@ -1,4 +1,4 @@
-"""Runs that the command line's tests share: made once, never changed."""
+"""Runs that the command line's tests share, made once and never changed; learners as processes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[object]:
+    """A matchmaker for learners' processes."""
+    from learner_process import matchmaker
+
+    with matchmaker(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[object]:
+    """Starts learners as processes, in one run folder."""
+    from learner_process import learners
+
+    with learners(tmp_path) as begin:
+        yield begin
 
 
 @pytest.fixture(scope="session")

@@ -8,23 +8,11 @@ import socket
 import sqlite3
 
 import pytest
-from learner_process import learners, matchmaker, snapshots, wait_for
+from learner_process import matchmaker, snapshots, wait_for
 
 from league.players import Book, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
-
-
-@pytest.fixture
-def server(tmp_path):
-    with matchmaker(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def start(tmp_path):
-    with learners(tmp_path) as begin:
-        yield begin
 
 
 @pytest.mark.timeout(600)  # seven lives, on a machine that may be busy

@@ -6,24 +6,11 @@ import signal
 import sqlite3
 from pathlib import Path
 
-import pytest
 import torch
-from learner_process import learners, matchmaker, snapshots, wait_for
+from learner_process import snapshots, wait_for
 
 from league.rpc.client import MatchmakerClient
 from learner.train.checkpoint import CheckpointFolder, parts_of
-
-
-@pytest.fixture
-def server(tmp_path):
-    with matchmaker(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def start(tmp_path):
-    with learners(tmp_path) as begin:
-        yield begin
 
 
 def ranks(learner):
@@ -132,10 +119,3 @@ def test_one_rank_killed_ends_all_and_the_run_continues_from_its_checkpoint(
     log = (tmp_path / "learner.log").read_text()
     assert "made by 2 ranks" in log
     assert f"continues from step {stopped_at}" in log
-
-
-def test_what_does_not_divide_is_refused_in_one_sentence(start, tmp_path):
-    assert start("127.0.0.1:9", "--ranks", "3").wait(timeout=60) == 2
-    (printed,) = (tmp_path / "learner.log").read_text().splitlines()
-    assert "learner.matches is 16" in printed
-    assert "3 ranks" in printed

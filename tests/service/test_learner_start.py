@@ -45,18 +45,9 @@ class League:
         self.checkpoint, self.saved = str(folder.files()[0]), folder.read_newest()
 
     def learn(self, *flags, ends=0):
-        words = [
-            "--matchmaker",
-            self.server.address,
-            "--run-dir",
-            str(self.folder),
-            "--preset",
-            "smoke",
-            "--name",
-            "main",
-        ]
+        words = ["--matchmaker", self.server.address, "--run-dir", str(self.folder), "--cpu"]
         settings = [word for setting in SETTINGS for word in ("--set", setting)]
-        assert main.main([*words, "--cpu", *settings, *flags]) == ends
+        assert main.main([*words, "--preset", "smoke", "--name", "main", *settings, *flags]) == ends
 
     def begin(self, *flags):
         """The session of a new learner, before its first rollout."""
@@ -119,17 +110,13 @@ def has_no_more_than_weights(session, expected):
     assert not same(model.policy.forecast.state_dict(), expected["forecast"])
 
 
-def test_a_run_that_gave_something_had_something_to_give(league):
-    algorithm = league.saved["algorithm"]
+def test_a_checkpoint_gives_weights_optimizer_return_scale_and_steered_step_size(league):
+    session = league.begin("--from", league.checkpoint)
+    model, algorithm = session.model, league.saved["algorithm"]
     assert algorithm["num_timesteps"] == STEPS
     assert algorithm["updates"] > 0
     assert algorithm["references"]["members"]
     assert league.saved["curriculum"]["index"] == 1
-
-
-def test_a_checkpoint_gives_weights_optimizer_return_scale_and_steered_step_size(league):
-    session = league.begin("--from", league.checkpoint)
-    model, algorithm = session.model, league.saved["algorithm"]
     assert has_weights(session, algorithm)
     assert same(model.policy.forecast.state_dict(), algorithm["forecast"])
     state, expected = model.policy.optimizer.state_dict()["state"], algorithm["optimizer"]["state"]
@@ -143,30 +130,20 @@ def test_a_checkpoint_gives_weights_optimizer_return_scale_and_steered_step_size
     begins_anew(session)
 
 
-def test_weights_only_leaves_the_rest_of_a_checkpoint(league):
-    session = league.begin("--from", league.checkpoint, "--weights-only")
+@pytest.mark.parametrize("source", ["checkpoint", "snapshot", "file"])
+def test_weights_alone_come_from_a_checkpoint_if_asked_and_from_a_snapshot(
+    league, snapshot, source
+):
+    """A member's name is the parent of what is trained from it."""
+    flags = {
+        "checkpoint": (league.checkpoint, "--weights-only"),
+        "snapshot": (snapshot.name,),
+        "file": (str(league.folder / "blobs" / f"{snapshot.digest}.safetensors"),),
+    }
+    session = league.begin("--from", *flags[source])
     assert has_weights(session, league.saved["algorithm"])
     has_no_more_than_weights(session, league.saved["algorithm"])
-    assert session.publisher.parent == ""
-    begins_anew(session)
-
-
-@pytest.mark.parametrize("flags", [(), ("--weights-only",)])
-def test_a_snapshot_gives_its_weights_alone_and_its_name_as_the_parent(league, snapshot, flags):
-    session = league.begin("--from", snapshot.name, *flags)
-    assert has_weights(session, league.saved["algorithm"])
-    has_no_more_than_weights(session, league.saved["algorithm"])
-    assert session.publisher.parent == snapshot.name
-    begins_anew(session)
-
-
-def test_a_snapshots_file_gives_its_weights_and_no_parent(league, snapshot):
-    session = league.begin(
-        "--from", str(league.folder / "blobs" / f"{snapshot.digest}.safetensors")
-    )
-    assert has_weights(session, league.saved["algorithm"])
-    has_no_more_than_weights(session, league.saved["algorithm"])
-    assert session.publisher.parent == ""
+    assert session.publisher.parent == (snapshot.name if source == "snapshot" else "")
     begins_anew(session)
 
 
@@ -194,6 +171,7 @@ def test_a_learner_that_starts_from_a_snapshot_publishes_and_starts_so_once(
         (["--set", "learner.learning_rat=1"], "did you mean 'learning_rate'?"),
         (["--set", NOWHERE], "lacks: it has based, constant, league"),
         (["--set", NO_REWARD], "no reward preset 'y'"),
+        (["--ranks", "3"], "learner.matches is 16, which can't be divided among 3 ranks"),
     ],
 )
 def test_bad_input_is_one_sentence(league, capsys, flags, sentence):

@@ -74,16 +74,6 @@ def test_weights_of_another_size_are_refused_in_a_sentence():
         load_weights(model, values)
 
 
-def test_weights_alone_can_be_taken_over():
-    giver, taker = make_model(make_env()), make_model(make_env())
-    giver.learn(STEPS * 6)
-    load_weights(taker, {"network": algorithm_state(giver)["network"]})
-    for a, b in zip(
-        giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True
-    ):
-        assert torch.equal(a, b)
-
-
 def test_how_a_step_is_computed_is_not_restored():
     """A checkpoint of a program that made a step in many calls doesn't slow down one that makes
     it in one.

@@ -45,20 +45,8 @@ WON, LOST = counts(90, 0, 10), counts(0, 0, 100)
         (0, 0, 500, counts(0, 0, 0), None),
         (0, 300, 1299, LOST, None),
         (0, 300, 1300, LOST, "did not reach 90% wins against constant in 1,000 steps"),
-        (
-            0,
-            0,
-            1000,
-            WON,
-            "main@5 won 90",
-        ),  # success is the reason, though its time is over as well
-        (
-            1,
-            0,
-            10**9,
-            counts(1000, 0, 0),
-            None,
-        ),  # without a goal or a time-out only a request ends it
+        (0, 0, 1000, WON, "main@5 won 90"),  # success counts, though its time is over as well
+        (1, 0, 10**9, counts(1000, 0, 0), None),  # without goal and time-out only a request ends it
         (2, 0, 10**9, counts(1000, 0, 0), None),  # the last one lasts
     ],
 )

@@ -1,8 +1,9 @@
-"""When references are renewed, from what, and which of them leave the portfolio."""
+"""When references are renewed, from what, which of them leave, and what a checkpoint keeps."""
 
 from types import SimpleNamespace
 
 import pytest
+from learning import MATCHES, same
 from referenced import regularised, steps_of
 from rollouts import collect, updates, whole_batch
 
@@ -72,3 +73,16 @@ def test_learners_that_share_the_work_drop_what_they_agree_on():
     model.references.group = SimpleNamespace(broadcast=lambda index: index + 1)
     updates(model, 3)
     assert steps_of(model) == [144, 0]
+
+
+def test_a_checkpoint_of_another_number_of_matches_keeps_references_and_empties_memories():
+    model = regularised(match_share=0.5)
+    updates(model, 2)
+    state, saved = model.references.state(), model.references.memories()
+    wider = regularised(match_share=1.0)
+    wider.references.load(state, saved)
+    (reference,) = wider.references.members
+    assert same(reference.network.state_dict(), model.references.members[0].network.state_dict())
+    assert reference.own[0].shape[0] == MATCHES
+    assert not reference.own[0].any()
+    updates(wider, 1)
