@@ -1,9 +1,9 @@
-"""Runs that the command line's tests share, made once and never changed; learners as processes."""
+"""Leagues and learners of one test, and runs that the command line's tests share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,11 +37,21 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 @pytest.fixture
-def league(live: object, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Asks the league that runs."""
-    from cli_league import asking
+def league(tmp_path: Path) -> Iterator[object]:
+    """A small league, whose log is checked at the end."""
+    from small_league import small_league
 
-    return asking(live, capsys)
+    with small_league(tmp_path) as league:
+        yield league
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[object]:
+    """Of a matchmaker for an evaluator."""
+    from evaluator_league import matchmaker_of
+
+    with matchmaker_of(tmp_path) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

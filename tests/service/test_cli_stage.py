@@ -14,12 +14,6 @@ from league.stages import Place
 
 
 @pytest.fixture
-def league(tmp_path):
-    with small_league(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
 def at(league):
     return ["--address", league.server.address]
 

@@ -21,6 +21,12 @@ from league.views.leaderboard import gather
 Capture = pytest.CaptureFixture[str]
 
 
+@pytest.fixture
+def league(live: Live, capsys: Capture) -> Callable[..., str]:
+    """Asks the league that runs."""
+    return asking(live, capsys)
+
+
 def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capture) -> None:
     """Each wins sixty in a row: they are equal, and TrueSkill believes what came last."""
     with small_league(tmp_path) as small:

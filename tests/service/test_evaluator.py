@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
 import pytest
 from evaluating import BOTS, running, wait_for
-from evaluator_league import games, matchmaker_of, register_snapshot
+from evaluator_league import games, register_snapshot
 
 from evaluator.arena import Arena
 from evaluator.reports.table import Report
@@ -16,12 +16,6 @@ from league.players import Assignment, Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
 from league.v1 import evaluator_pb2 as e
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
-    with matchmaker_of(tmp_path) as connection:
-        yield connection
 
 
 def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Path) -> None:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from evaluating import BOTS, running, wait_for
-from evaluator_league import games, matchmaker_of, register_snapshot
+from evaluator_league import games, register_snapshot
 
 from evaluator.arena import Arena
 from evaluator.reports.table import KEY, Report
 from league.errors import Fenced, Refused
 from league.players import Book, Player, SeatResult
 from league.rpc.client import MatchmakerClient
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
-    with matchmaker_of(tmp_path) as connection:
-        yield connection
 
 
 def test_a_corrupt_snapshot_is_skipped_and_told(

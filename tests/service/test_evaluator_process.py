@@ -13,18 +13,12 @@ from pathlib import Path
 
 import pytest
 from evaluating import wait_for
-from evaluator_league import games, matchmaker_of, register_snapshot, write_config
+from evaluator_league import games, register_snapshot, write_config
 
 import evaluator.main
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from matchmaker.main import MatchmakerServer
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
-    with matchmaker_of(tmp_path) as connection:
-        yield connection
 
 
 @pytest.fixture

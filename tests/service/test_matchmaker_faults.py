@@ -17,12 +17,6 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.tools.fsck import full_scan
 
 
-@pytest.fixture
-def league(tmp_path):
-    with small_league(tmp_path) as made:
-        yield made
-
-
 def test_another_games_league_is_refused(tmp_path):
     with small_league(tmp_path):
         pass

@@ -108,28 +108,11 @@ def test_what_it_can_not_start_on_is_one_sentence(tmp_path, capsys):
     db, config = tmp_path / "league.db", tmp_path / "config.toml"
     with small_league(tmp_path):
         assert "another matchmaker has" in sentence(capsys, "--db", db, "--port", 0)
-    with sqlite3.connect(db) as connection:
-        connection.execute(
-            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
-            "VALUES ('kumite-matchmaker', 'm999_future', '')"
-        )
-    assert "newer version" in sentence(capsys, "--db", db, "--port", 0)
     config.write_text("[matchmaker]\nmax_savd = 3\n")
     typo = sentence(capsys, "--db", tmp_path / "new.db", "--config", config)
     assert typo.startswith(
         f"matchmaker: {config}: [matchmaker] has no setting 'max_savd': did you mean"
     )
-
-
-def test_a_file_of_something_else_stays_as_it_was(tmp_path, capsys):
-    text, foreign = tmp_path / "README.md", tmp_path / "photos.db"
-    text.write_text("# Kumite\n" * 1000)
-    with sqlite3.connect(foreign) as connection:
-        connection.execute("CREATE TABLE photos (name TEXT)")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert str(text) in sentence(capsys, "--db", text, "--port", 0)
-    assert str(foreign) in sentence(capsys, "--db", foreign, "--port", 0)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_it_takes_a_preset_as_the_learner_does(tmp_path, capsys):

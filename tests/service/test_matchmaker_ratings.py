@@ -11,12 +11,6 @@ from league.players import Book, Pairing
 from league.stats.ratings import NEWCOMER, Belief, Drift, rate
 
 
-@pytest.fixture
-def league(tmp_path):
-    with small_league(tmp_path) as made:
-        yield made
-
-
 def test_a_player_against_itself_is_never_rated(tmp_path):
     with small_league(tmp_path, mixes={"mirror": {"self": 1.0}}) as league:
         _, verdicts, _ = league.play(league.open(), 4, mix="mirror")

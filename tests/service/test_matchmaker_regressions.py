@@ -23,12 +23,6 @@ from matchmaker.settings import MatchmakerSettings
 YEAR = 365 * 86_400.0
 
 
-@pytest.fixture
-def league(tmp_path):
-    with small_league(tmp_path) as made:
-        yield made
-
-
 @pytest.mark.parametrize("jump", [YEAR, -YEAR])
 def test_a_clock_that_is_set_while_it_runs_ends_no_lease_and_keeps_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float

@@ -3,17 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from small_league import played, report, small_league
+from small_league import played, report
 
 from league.players import Refusal, SeatResult
 from league.rpc.convert import to_message
 from league.v1 import matchmaker_pb2 as m
-
-
-@pytest.fixture
-def league(tmp_path):
-    with small_league(tmp_path) as made:
-        yield made
 
 
 def test_a_result_is_accepted_once(league):

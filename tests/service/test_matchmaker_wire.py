@@ -15,12 +15,6 @@ from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 
-@pytest.fixture
-def league(tmp_path):
-    with small_league(tmp_path) as made:
-        yield made
-
-
 def test_the_client_gives_up_in_a_sentence(tmp_path):
     with MatchmakerServer(tmp_path / "league.db") as server:
         address = server.address

@@ -3,19 +3,13 @@ either.
 """
 
 import pytest
-from small_league import live, small_league
+from small_league import live
 from staged import STAGES, events
 from test_matchmaker_process import matchmaker, ready_port
 
 from league.errors import Fenced, InvalidInput, NotFound, Refused
 from league.rpc.client import MatchmakerClient
 from league.stages import Place, Stage
-
-
-@pytest.fixture
-def league(tmp_path):
-    with small_league(tmp_path) as made:
-        yield made
 
 
 def test_a_request_reaches_the_learner_until_it_says_that_it_obeyed(league):
