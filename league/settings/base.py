@@ -227,19 +227,6 @@ def _put(tables: Tables, path: Sequence[str], value: Any = None) -> None:
         table[path[-1]] = value
 
 
-def build(cls: type[S], section: str, values: Mapping[str, Any]) -> S:
-    """Returns one section from plain values.
-
-    Raises:
-        ConfigError: in one sentence.
-    """
-    try:
-        return cls.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(_fault(first, map(str, first["loc"]), cls, section)) from None
-
-
 def _fault(first: Any, place: Iterable[str], cls: type[Settings], section: str) -> str:
     """Returns the first error of a validation in one sentence."""
     path = list(place)

@@ -8,9 +8,8 @@ from typing import Any
 
 from league.cli.output import print_pairs, print_table
 from league.errors import ConfigError
-from league.settings.base import build
+from league.settings.base import lay_over
 from learner.profile.measuring import Measured
-from learner.settings import LearnerSettings
 
 Changes = Mapping[str, str | int]
 AXES = ("matches", "batch_size", "threads", "precision")
@@ -60,7 +59,7 @@ def plan(
     for combination in sorted(dict.fromkeys(product(*values)), key=lambda one: one != own):
         cell = dict(zip(AXES, combination, strict=True))
         try:
-            build(LearnerSettings, "learner", {**learner, **cell})
+            lay_over({"learner": {**learner, **cell}})
             cells.append(cell)
         except ConfigError as error:
             fault = f"{', '.join(f'{axis} {cell[axis]}' for axis in AXES)}: {error}"

@@ -13,7 +13,7 @@ from evaluator.settings import EvaluatorSettings
 from league.errors import ConfigError
 from league.exploiters import CandidateGate, GateState, Generation, Patch
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
-from league.settings.base import build
+from league.settings.base import lay_over
 
 BOTS = ("constant", "clockwork")
 SETTINGS = EvaluatorSettings(matches_per_opponent=10, milestone_matches=40)
@@ -123,10 +123,10 @@ def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
     ]
     assert {matches for _, book, matches in plan(True) if book is Book.EVAL} == {60}
     with pytest.raises(ConfigError, match="even"):
-        build(EvaluatorSettings, "evaluator", {"matches_per_opponent": 7})
+        lay_over({"evaluator": {"matches_per_opponent": 7}})
     for count in (7, 0):
         with pytest.raises(ConfigError, match=f"b = {count}"):
-            build(EvaluatorSettings, "evaluator", {"matches_by_opponent": {"b": count}})
+            lay_over({"evaluator": {"matches_by_opponent": {"b": count}}})
 
 
 def gate(

@@ -10,7 +10,7 @@ import pytest
 from league.errors import ConfigError
 from league.games.registry import game_names, game_spec, make_batched, reward_weights
 from league.games.settings import GameSettings
-from league.settings.base import build
+from league.settings.base import lay_over
 
 
 def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None:
@@ -37,7 +37,7 @@ def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None
 )
 def test_wrong_settings_are_named(values: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        build(GameSettings, "game", values)
+        lay_over({"game": values})
 
 
 def test_spec_settings_and_registration_do_not_load_the_compiler() -> None:
