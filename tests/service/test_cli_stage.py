@@ -5,7 +5,7 @@ another.
 import json
 
 import pytest
-from small_league import played, small_league
+from small_league import played
 from staged import STAGES, events
 
 from league.cli.main import main
