@@ -16,7 +16,7 @@ from league.players import Player, PlayerKind, Role
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.runs.finding import FORMAT
-from league.settings.base import build, resolve
+from league.settings.base import resolve
 from league.settings.file import write_config
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -32,7 +32,7 @@ def make_game_run(run_dir: Path, assignments: Sequence[str]) -> str:
     )
     sections = resolve("board", assignments=assignments, environment={})
     write_config(run_dir / "config.toml", sections)
-    spec = build(GameSettings, "game", sections["game"]).spec()
+    spec = sections.of(GameSettings).spec()
     torch.manual_seed(1)
     network = AgentNetwork(AgentConfig.of(AgentSettings(size="tiny", sequence_length=17), spec))
     card = SnapshotCard(agent=network.config, game=spec.name, game_version=spec.version, step=1000)

@@ -14,8 +14,7 @@ from league.games.base import BatchedGame
 from league.games.choice_game import ChoiceGame
 from league.games.matrix import MAX_ACTIONS, read_payoffs
 from league.games.registry import game_spec, make_batched
-from league.games.settings import GameSettings
-from league.settings.base import build
+from league.settings.base import lay_over
 
 BRPS = [[0, -25, 50], [25, 0, -5], [-50, 5, 0]]
 
@@ -180,4 +179,4 @@ def test_a_table_that_can_not_be_played_is_refused_by_file_and_line(
 )
 def test_wrong_settings_are_named(values: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        build(GameSettings, "game", values)
+        lay_over({"game": values})

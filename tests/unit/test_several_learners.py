@@ -12,7 +12,7 @@ from league.cluster.topology import MATCHMAKER, LearnerOptions, plan
 from league.errors import ConfigError
 from league.runs.folder import Request, open_run
 from league.runs.settings import SupervisorSettings
-from league.settings.base import build, resolve
+from league.settings.base import lay_over, resolve
 
 NAMES = ("learner-main", "learner-main-exploiter", "learner-league-exploiter")
 
@@ -31,9 +31,7 @@ def test_each_learner_is_a_process_with_its_name(tmp_path: Path) -> None:
         ]
     )
     with open_run(command.request) as folder:
-        settings = build(
-            SupervisorSettings, "supervisor", resolve("league3", environment={})["supervisor"]
-        )
+        settings = resolve("league3", environment={}).of(SupervisorSettings)
         topology = plan(folder, command.learner, settings)
     assert topology.mains == NAMES[:1]
     assert topology.exploiters == NAMES[1:]
@@ -62,7 +60,7 @@ def test_learners_that_can_not_be(
 ) -> None:
     entries = [{"name": name, "role": role} for name, role in learners]
     with pytest.raises(ConfigError, match=sentence):
-        build(SupervisorSettings, "supervisor", {"learners": entries, "evaluators": evaluators})
+        lay_over({"supervisor": {"learners": entries, "evaluators": evaluators}})
 
 
 def test_settings_of_one_learner_are_checked_before_a_folder_is_made(tmp_path: Path) -> None:
