@@ -1,4 +1,4 @@
-"""Plays assigned matches next to each other: one compiled game, one batched forward pass.
+"""Plays assigned matches next to each other: one compiled game, a few batched forward passes.
 
 Shape suffixes: N rows (matches at once), 2 seats, A action width, O observation width.
 """

@@ -1,7 +1,7 @@
 """`LeagueVecEnv`: N league matches as one Stable-Baselines3 vector environment.
 
 The learner plays one seat of every match; the opponents that the league assigns play the other
-one: frozen agents in one batched forward pass, bots inside the compiled game.
+one: frozen agents in a few batched forward passes, bots inside the compiled game.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """

@@ -114,6 +114,16 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert not anchor or anchor in anchors(there), f"{page.name} links to {target}#{anchor}"
 
 
+def test_the_architecture_names_what_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    folders = ("proto", "league", "learner", "matchmaker", "evaluator")
+    there = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    known = "".join(f"/{path.relative_to(ROOT)}{'/' * path.is_dir()}\n" for path in there)
+    named = set(re.findall(r"`([\w/.-]+(?:/|\.py))`", text)) - {f"{name}/" for name in folders}
+    assert len(named) > 50
+    assert [name for name in named if f"/{name}\n" not in known] == []
+
+
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
