@@ -44,6 +44,14 @@ class Arena:
         """A field of a seat's record."""
         return self.game._players_N2[0, seat][field].item()
 
+    def fields(self, seat: int, *names: str) -> tuple[float, ...]:
+        """Several fields of a seat's record."""
+        return tuple(self.of(seat, name) for name in names)
+
+    def terms(self, name: str) -> tuple[float, float]:
+        """A raw reward term of the last step, of both seats."""
+        return self.term(name, 0), self.term(name, 1)
+
     def term(self, name: str, seat: int = 0) -> float:
         """A raw reward term of the last step."""
         return self.game.reward_terms_N2K[0, seat, self.game.spec.reward_terms.index(name)].item()

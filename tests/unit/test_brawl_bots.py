@@ -60,13 +60,8 @@ def play_all(matches: int) -> BotTable:
 
 
 CHARACTERS = (
-    "aggressive",
-    "defensive",
-    "kiter",
-    "aerial",
-    "sig_spammer",
-    "weapon_seeker",
-    "edge_guarder",
+    *("aggressive", "defensive", "kiter", "aerial"),
+    *("sig_spammer", "weapon_seeker", "edge_guarder"),
 )
 
 

@@ -1,24 +1,148 @@
-"""The 33 moves: timing, damage, knockback, stun and reach of GAME.md's table, measured in play."""
+"""The 33 moves: timing, damage, knockback, stun and reach of GAME.md's table, measured in play; how
+moves are chosen, and what a hit does.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import pytest
-from move_table import AERIAL, KEYS, TABLE, begun, blows, far, offer, row
+from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
-from league.games.brawl import rules
-from league.games.brawl.moves import HAMMER, SPEAR, UNARMED, WEAPON_NAMES
+from league.games.brawl import moves, rules
+from league.games.brawl.hits import knockback_speed
+from league.games.brawl.moves import HAMMER, MOVES, SPEAR, UNARMED, WEAPON_NAMES
+
+
+class Figures(NamedTuple):
+    """A row of GAME.md's table.
+
+    `reach` is (from, to) forward of the attacker, over all boxes of the move; `up` and `down` where
+    given. `late` is the damage of a later blow, to a victim that the first one missed.
+    """
+
+    first_hit: int
+    whiff: int
+    damage: tuple[int, ...]
+    fixed: int
+    variable: int
+    angle: float  # of the last stage
+    stuns: tuple[int, ...]  # that the stages may have
+    reach: tuple[float, float]
+    up: float | None = None
+    down: float | None = None
+    late: int | None = None
+
+
+TABLE = {
+    (UNARMED, "NLight"): Figures(3, 15, (3, 3, 3, 5), 52, 31, 30, (11,), (-0.1, 0.8)),
+    (UNARMED, "DLight"): Figures(5, 16, (8,), 45, 5, 90, (15,), (0.0, 0.8)),
+    (UNARMED, "SLight"): Figures(7, 17, (13,), 80, 20, 0, (9,), (-0.1, 0.9)),
+    (UNARMED, "NSig"): Figures(10, 17, (20,), 40, 46, 90, (9,), (0.0, 0.45), up=0.97),
+    (UNARMED, "DSig"): Figures(7, 25, (16, 16), 40, 60, 170, (9,), (-0.8, 1.1)),
+    (UNARMED, "SSig"): Figures(11, 22, (18,), 45, 55, 0, (9,), (0.2, 1.0)),
+    (UNARMED, "NAir"): Figures(4, 19, (3, 3, 5), 71, 37, 45, (9,), (-0.1, 0.8)),
+    (UNARMED, "DAir"): Figures(6, 23, (16,), 65, 5, 0, (9,), (0.0, 0.45), down=0.6),
+    (UNARMED, "SAir"): Figures(7, 20, (13,), 45, 40, 0, (8,), (0.3, 1.0)),
+    (UNARMED, "Recovery"): Figures(6, 22, (15,), 55, 40, 80, (12,), (0.0, 0.4), up=0.9),
+    (UNARMED, "Groundpound"): Figures(10, 32, (17,), 48, 46, -90, (9,), (-0.3, 0.35), down=0.86),
+    (SPEAR, "NLight"): Figures(4, 24, (4, 5, 5), 67, 5, 0, (8,), (0.8, 1.8)),
+    (SPEAR, "DLight"): Figures(5, 23, (1, 2, 3), 48, 0, 0, (12,), (0.0, 1.6)),
+    (SPEAR, "SLight"): Figures(7, 27, (8, 7), 110, 0, 55, (9,), (-0.2, 2.0)),
+    (SPEAR, "NSig"): Figures(11, 25, (24,), 50, 56, 70, (8,), (-0.5, 1.7), up=1.4),
+    (SPEAR, "DSig"): Figures(19, 35, (27,), 65, 52, 0, (7,), (0.1, 2.1)),
+    (SPEAR, "SSig"): Figures(16, 23, (25,), 72, 54, 0, (8,), (0.5, 2.4)),
+    (SPEAR, "NAir"): Figures(8, 21, (12, 3), 100, 10, 90, (13,), (-1.2, 1.2), up=1.2, down=1.2),
+    (SPEAR, "DAir"): Figures(7, 17, (13,), 49, 28, 0, (5,), (-0.1, 0.45), up=-0.9, down=1.9),
+    (SPEAR, "SAir"): Figures(7, 20, (17,), 45, 42, 0, (11,), (1.35, 2.2)),
+    (SPEAR, "Recovery"): Figures(8, 27, (18,), 61, 44, 90, (12,), (-0.7, 1.4), up=0.7),
+    (SPEAR, "Groundpound"): Figures(10, 38, (18,), 53, 42, 0, (11,), (-1.3, 1.2), down=0.4),
+    (HAMMER, "NLight"): Figures(4, 21, (5, 5, 9), 65, 45, 0, (16,), (0.2, 1.8)),
+    (HAMMER, "DLight"): Figures(5, 21, (7,), 35, 6, 90, (13,), (0.1, 1.6)),
+    (HAMMER, "SLight"): Figures(7, 20, (17,), 56, 8, 0, (12,), (0.5, 2.0), late=15),
+    (HAMMER, "NSig"): Figures(10, 32, (9, 18), 60, 52, 0, (12,), (0.0, 2.0), up=1.9),
+    (HAMMER, "DSig"): Figures(16, 53, (18, 12), 57, 54, 0, (12, 17), (-0.2, 1.7)),
+    (HAMMER, "SSig"): Figures(17, 40, (26,), 65, 58, 15, (12,), (0.0, 2.2)),
+    (HAMMER, "NAir"): Figures(9, 22, (20,), 40, 50, 80, (14,), (-0.7, 1.0), up=1.8),
+    (HAMMER, "DAir"): Figures(6, 24, (2, 4), 45, 48, 90, (12,), (-0.8, 0.5), down=1.3),
+    (HAMMER, "SAir"): Figures(9, 23, (20,), 58, 44, 0, (12,), (0.4, 1.85), late=18),
+    (HAMMER, "Recovery"): Figures(7, 22, (2, 13), 45, 29, -80, (8,), (-0.9, 0.1), up=1.4),
+    (HAMMER, "Groundpound"): Figures(13, 36, (25,), 48, 55, 0, (11,), (-0.5, 0.3), down=1.3),
+}
+KEYS = {
+    **{"NLight": "J", "DLight": "S J", "SLight": "D J", "NSig": "K", "DSig": "S K", "SSig": "D K"},
+    **{"NAir": "J", "DAir": "S J", "SAir": "D J", "Recovery": "K", "Groundpound": "S K"},
+}
+TYPES = {name: number for number, name in moves.MOVE_NAMES.items()}
+AERIAL = ("NAir", "DAir", "SAir", "Recovery", "Groundpound")
+IN_THE_AIR = {"Recovery": -4.0}  # others -6.5: room to fall
+
+
+def row(weapon: int, name: str) -> moves.Move:
+    """The game's own row."""
+    return MOVES[weapon, TYPES[name]]
+
+
+def far(arena: Arena) -> None:
+    """Puts the opponent out of every reach."""
+    arena.put(1, -6.0, LEFT_GROUND_Y)
+
+
+def begun(weapon: int, name: str) -> Arena:
+    """A match in which seat 0 has just pressed the keys of a move; the opponent is far away."""
+    arena = Arena()
+    x, y = (0.0, IN_THE_AIR.get(name, -6.5)) if name in AERIAL else (4.0, RIGHT_GROUND_Y)
+    arena.put(0, x, y, grounded=name not in AERIAL, recoveries=1, weapon=weapon)
+    far(arena)
+    arena.play(KEYS[name])
+    assert arena.of(0, "move") == TYPES[name]
+    return arena
+
+
+def offer(arena: Arena, stage: moves.Stage, damage: float = 0.0) -> None:
+    """Puts the opponent into the middle of a stage's box, in the air and at rest when the blow
+    comes.
+    """
+    near, reach, top, bottom = stage.box
+    x = arena.of(0, "x") + arena.of(0, "facing") * (near + reach) / 2
+    y = arena.of(0, "y") + (top + bottom) / 2
+    arena.put(1, x, y, grounded=False, vy=-rules.GRAVITY_PER_FRAME, damage=damage)
+
+
+class Blow(NamedTuple):
+    frame: int
+    damage: float
+    vx: float
+    vy: float
+    stun: float
+
+
+def blows(weapon: int, name: str, damage: float = 0.0) -> list[Blow]:
+    """Each blow to an opponent who is always offered to the next stage."""
+    arena, stages = begun(weapon, name), row(weapon, name).stages
+    found, frame = [], 0
+    while arena.of(0, "state") == rules.ATTACK:
+        waiting = [stage for stage in stages if stage.end > frame + 1]
+        offer(arena, waiting[0] if waiting else stages[-1], damage)
+        arena.play()
+        frame += 1
+        dealt = arena.of(1, "damage") - damage
+        if dealt:
+            found.append(Blow(frame, dealt, *arena.fields(1, "vx", "vy", "stun_left")))
+    return found
+
 
 ROWS = [pytest.param(*key, id=f"{WEAPON_NAMES[key[0]]}-{key[1]}") for key in TABLE]
 every_move = pytest.mark.parametrize(("weapon", "name"), ROWS)
 
 
 @every_move
-def test_first_hit_damage_by_stage_and_reach(weapon: int, name: str) -> None:
+def test_first_hit_damage_and_stun_by_stage_and_reach(weapon: int, name: str) -> None:
     figures, found = TABLE[weapon, name], blows(weapon, name)
-    assert found[0][0] == figures.first_hit
-    assert tuple(damage for _, damage, _, _ in found) == figures.damage
+    assert found[0].frame == figures.first_hit
+    assert tuple(blow.damage for blow in found) == figures.damage
+    assert {blow.stun for blow in found} == set(figures.stuns)
     boxes = [stage.box for stage in row(weapon, name).stages]
     assert (min(box[0] for box in boxes), max(box[1] for box in boxes)) == figures.reach
     if figures.up is not None:
@@ -56,26 +180,12 @@ def test_knockback_is_within_3_percent_of_the_formula(
     weapon: int, name: str, damage: float
 ) -> None:
     figures = TABLE[weapon, name]
-    _, dealt, vx, vy = blows(weapon, name, damage)[-1]
-    x = damage + dealt
+    blow = blows(weapon, name, damage)[-1]
+    x = damage + blow.damage
     speed = 0.096 * (figures.fixed + figures.variable * (x / 70 + x * x / 12000))
-    assert math.hypot(vx, vy) == pytest.approx(speed, rel=0.03)
-    direction = math.degrees(math.atan2(-vy, vx))
+    assert math.hypot(blow.vx, blow.vy) == pytest.approx(speed, rel=0.03)
+    direction = math.degrees(math.atan2(-blow.vy, blow.vx))
     assert direction == pytest.approx(figures.angle, abs=1e-3)
-
-
-@every_move
-def test_stun(weapon: int, name: str) -> None:
-    arena, stages = begun(weapon, name), row(weapon, name).stages
-    stuns, frame = set(), 0
-    while arena.of(0, "state") == rules.ATTACK:
-        waiting = [stage for stage in stages if stage.end > frame + 1]
-        offer(arena, waiting[0] if waiting else stages[-1])
-        arena.game._players_N2[0, 1]["stun_left"] = 0
-        arena.play()
-        frame += 1
-        stuns |= {arena.of(1, "stun_left")} - {0}
-    assert stuns == set(TABLE[weapon, name].stuns)
 
 
 @pytest.mark.parametrize("facing", [1, -1])
@@ -158,3 +268,66 @@ def test_a_dragging_stage_takes_its_victim_along(weapon: int, name: str) -> None
         arena.play()
     assert arena.of(1, "vx") == arena.of(0, "vx")
     assert arena.of(1, "vy") == arena.of(0, "vy")
+
+
+@pytest.mark.parametrize("name", ["DLight", "SSig"])
+def test_a_stunned_player_does_nothing_for_as_many_frames_as_the_move_says(name: str) -> None:
+    arena = begun(UNARMED, name)
+    while arena.of(1, "stun_left") == 0:
+        arena.put(1, arena.of(0, "x") + 0.3, arena.of(0, "y"), grounded=False)
+        arena.play()
+    frames = 0
+    while True:
+        arena.play("", "space" if frames % 2 else "")
+        if arena.of(1, "state") != rules.STUN:
+            break
+        frames += 1
+    assert frames == TABLE[UNARMED, name].stuns[-1]
+
+
+def test_the_jab_goes_on_only_when_it_hits() -> None:
+    arena = begun(UNARMED, "NLight")
+    arena.play(frames=6)
+    arena.put(1, arena.of(0, "x") + 0.3, RIGHT_GROUND_Y)
+    arena.play(frames=8)
+    assert arena.stat("hits") == 0
+
+
+def test_a_dodge_is_not_hit() -> None:
+    arena = begun(UNARMED, "SLight")
+    while arena.of(0, "state") == rules.ATTACK:
+        arena.put(1, arena.of(0, "x") + 0.3, RIGHT_GROUND_Y, state=rules.DODGE, state_left=9)
+        arena.play()
+    assert arena.stat("hits") == 0
+
+
+def test_a_trade_hits_both() -> None:
+    arena = Arena()
+    arena.put(0, 4.0, RIGHT_GROUND_Y)
+    arena.put(1, 4.6, RIGHT_GROUND_Y, facing=-1)
+    arena.play("K", "K")
+    arena.put(0, 4.4, RIGHT_GROUND_Y, state=rules.ATTACK)
+    arena.put(1, 4.6, RIGHT_GROUND_Y, facing=-1, state=rules.ATTACK)
+    arena.play(frames=10)
+    assert (arena.stat("hits", 0), arena.stat("hits", 1)) == (1, 1)
+    assert (arena.of(0, "damage"), arena.of(1, "damage")) == (20, 20)
+
+
+def test_a_grounded_player_hit_downward_bounces() -> None:
+    arena = Arena()
+    arena.put(1, 4.0, RIGHT_GROUND_Y)
+    arena.put(0, 4.0, RIGHT_GROUND_Y - 1.6, grounded=False)
+    arena.play("S K")
+    while arena.stat("hits") == 0:
+        arena.play()
+    assert arena.of(1, "vy") == pytest.approx(-0.7 * knockback_speed(17.0, 48.0, 46.0), rel=0.15)
+
+
+def test_recovery_is_spent_and_missed() -> None:
+    arena = Arena()
+    arena.put(0, 4.0, -3.0, grounded=False, recoveries=1)
+    arena.play("K")
+    assert arena.fields(0, "move", "recoveries") == (moves.RECOVERY, 0)
+    arena.put(0, 4.0, -3.0, grounded=False, recoveries=0, move=0)
+    arena.play("K")
+    assert arena.of(0, "move") == moves.NO_MOVE

@@ -61,13 +61,13 @@ def test_leaving_the_ground_gives_jumps_and_recovery_back(arena: Arena) -> None:
     arena.game._matches_N["frame"] = 145  # the platform is on its lower end, out of the way
     while arena.of(0, "grounded"):
         arena.play("A")
-    assert (arena.of(0, "air_jumps"), arena.of(0, "recoveries")) == (2, 1)
+    assert arena.fields(0, "air_jumps", "recoveries") == (2, 1)
 
 
 def test_walk_dash_and_run(arena: Arena) -> None:
     arena.put(0, 2.5, RIGHT_GROUND_Y)
     arena.play("D")
-    assert (arena.of(0, "state"), arena.of(0, "vx")) == (rules.WALKING, 6.75)
+    assert arena.fields(0, "state", "vx") == (rules.WALKING, 6.75)
     arena.put(0, 2.5, RIGHT_GROUND_Y)
     speeds = []
     for _ in range(12):
@@ -76,18 +76,14 @@ def test_walk_dash_and_run(arena: Arena) -> None:
     assert speeds == [10.0] * 9 + [8.0] * 3
     assert arena.of(0, "state") == rules.SPRINTING
     arena.play("")
-    assert (arena.of(0, "state"), arena.of(0, "vx")) == (rules.STANDING, 0.0)
+    assert arena.fields(0, "state", "vx") == (rules.STANDING, 0.0)
 
 
 def test_turn_takes_a_frame_and_backdash_keeps_facing(arena: Arena) -> None:
     arena.play("A")
-    assert (arena.of(0, "state"), arena.of(0, "facing"), arena.of(0, "vx")) == (
-        rules.TURNAROUND,
-        -1,
-        0.0,
-    )
+    assert arena.fields(0, "state", "facing", "vx") == (rules.TURNAROUND, -1, 0.0)
     arena.play("A")
-    assert (arena.of(0, "state"), arena.of(0, "vx")) == (rules.WALKING, -6.75)
+    assert arena.fields(0, "state", "vx") == (rules.WALKING, -6.75)
     arena.put(0, 5.0, RIGHT_GROUND_Y)
     states = []
     for _ in range(8):
@@ -100,11 +96,7 @@ def test_turn_takes_a_frame_and_backdash_keeps_facing(arena: Arena) -> None:
 def test_air_turn_divides_speed_by_three(arena: Arena) -> None:
     arena.put(0, 4.0, -3.0, grounded=False, vx=6.0)
     arena.play("A")
-    assert (arena.of(0, "state"), arena.of(0, "facing"), arena.of(0, "vx")) == (
-        rules.AIR_TURNAROUND,
-        -1,
-        2.0,
-    )
+    assert arena.fields(0, "state", "facing", "vx") == (rules.AIR_TURNAROUND, -1, 2.0)
     arena.play("A")
     assert arena.of(0, "vx") == pytest.approx(2.0 - 0.358)
 
@@ -141,11 +133,7 @@ def test_dodge_lasts_ten_frames_and_comes_back_after_its_wait(
         if arena.stat("dodges") > len(begun):
             begun.append(frame)
         if frame < 10:
-            assert (arena.of(0, "state"), arena.of(0, "vx"), arena.of(0, "vy")) == (
-                rules.DODGE,
-                0.0,
-                0.0,
-            )
+            assert arena.fields(0, "state", "vx", "vy") == (rules.DODGE, 0.0, 0.0)
         assert frame != 10 or arena.of(0, "state") != rules.DODGE
     assert begun == [0, wait]
 
@@ -206,15 +194,15 @@ def test_leaving_the_blast_zone_costs_a_stock_and_ninety_frames(
 ) -> None:
     arena.put(0, x, y, grounded=False, damage=77.0)
     arena.play()
-    assert (arena.of(0, "state"), arena.of(0, "stocks")) == (rules.KO, 2)
+    assert arena.fields(0, "state", "stocks") == (rules.KO, 2)
     for _ in range(89):
         arena.play("D space")
-        assert (arena.of(0, "state"), arena.of(0, "x"), arena.of(0, "y")) == (rules.KO, x, y)
+        assert arena.fields(0, "state", "x", "y") == (rules.KO, x, y)
     arena.play()
     side = arena.of(0, "side")
-    assert (arena.of(0, "state"), arena.of(0, "damage")) == (rules.IN_AIR, 0.0)
-    assert (arena.of(0, "x"), arena.of(0, "facing")) == (5.0 * side, -side)
-    assert (arena.of(0, "air_jumps"), arena.of(0, "recoveries")) == (0, 0)
+    assert arena.fields(0, "state", "damage") == (rules.IN_AIR, 0.0)
+    assert arena.fields(0, "x", "facing") == (5.0 * side, -side)
+    assert arena.fields(0, "air_jumps", "recoveries") == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["warehouse", "flat"])
@@ -229,11 +217,7 @@ def test_no_body_ever_overlaps_ground_or_platform(name: str) -> None:
         alive = game._players_N2["state"] != rules.KO
         x, y = game._players_N2["x"], game._players_N2["y"]
         px, py = game._matches_N["platform_x"][:, None], game._matches_N["platform_y"][:, None]
-        boxes = [np.broadcast_to(np.array(box)[:, None, None], (4, 64, 2)) for box in solids]
-        boxes.append(
-            np.stack([np.broadcast_to(v, (64, 2)) for v in (px - 1, py - 0.1, px + 1, py + 0.1)])
-        )
-        for left, top, right, bottom in boxes:
+        for left, top, right, bottom in (*solids, (px - 1, py - 0.1, px + 1, py + 0.1)):
             deep_x = np.minimum(x + 0.435 - left, right - (x - 0.435))
             deep_y = np.minimum(y + 0.5 - top, bottom - (y - 0.5))
             assert (np.minimum(deep_x, deep_y)[alive] < 1e-5).all()
@@ -243,13 +227,8 @@ def test_platform_lifts_and_lowers_who_stands_on_it() -> None:
     game = BrawlGame(1, stage="flat")
     game.reset(np.array([5], np.uint64))
     player, match = game._players_N2[0, 0], game._matches_N[0]
-    player["x"], player["y"], player["grounded"], player["on_platform"] = (
-        0.2,
-        match["platform_y"] - 0.6,
-        1,
-        1,
-    )
-    player["state"] = rules.STANDING
+    player["x"], player["y"] = 0.2, match["platform_y"] - 0.6
+    player["grounded"], player["on_platform"], player["state"] = 1, 1, rules.STANDING
     heights = []
     for _ in range(290):
         game.step(np.zeros((1, 2, 10), np.uint8))

@@ -34,15 +34,9 @@ def strike(arena: Arena) -> None:
 
 def test_damage_pays_the_striker_and_costs_the_struck(arena: Arena) -> None:
     strike(arena)
-    assert arena.term("damage", 0) == pytest.approx(13 / 140) == -arena.term("damage", 1)
-    assert (arena.term("damage_dealt", 0), arena.term("damage_dealt", 1)) == (
-        pytest.approx(13 / 140),
-        0,
-    )
-    assert (arena.term("damage_taken", 0), arena.term("damage_taken", 1)) == (
-        0,
-        pytest.approx(-13 / 140),
-    )
+    assert arena.terms("damage") == pytest.approx((13 / 140, -13 / 140))
+    assert arena.terms("damage_dealt") == (pytest.approx(13 / 140), 0)
+    assert arena.terms("damage_taken") == (0, pytest.approx(-13 / 140))
 
 
 def test_only_the_lower_part_is_dangerous_and_costs(arena: Arena) -> None:
@@ -58,17 +52,14 @@ def test_only_the_lower_part_is_dangerous_and_costs(arena: Arena) -> None:
 def test_attack_taunt_idle_and_many_keys_count_seconds(arena: Arena) -> None:
     far(arena)
     arena.play("J", "G", frames=2)
-    assert (arena.term("attack_state", 0), arena.term("attack_state", 1)) == (
-        pytest.approx(2 * DT),
-        0,
-    )
-    assert (arena.term("taunt", 0), arena.term("taunt", 1)) == (0, pytest.approx(2 * DT))
+    assert arena.terms("attack_state") == (pytest.approx(2 * DT), 0)
+    assert arena.terms("taunt") == (0, pytest.approx(2 * DT))
     arena = Arena()
     arena.play("W A S D", "W A S")
-    assert (arena.term("many_keys", 0), arena.term("many_keys", 1)) == (pytest.approx(DT), 0)
+    assert arena.terms("many_keys") == (pytest.approx(DT), 0)
     arena = Arena()
     arena.play("D")
-    assert (arena.term("idle", 0), arena.term("idle", 1)) == (0, pytest.approx(DT))
+    assert arena.terms("idle") == (0, pytest.approx(DT))
 
 
 @pytest.mark.parametrize(("keys", "direction"), [("D", 1), ("A", -1)])
@@ -100,11 +91,7 @@ def test_a_fall_gives_back_what_the_way_to_the_opponent_paid(arena: Arena) -> No
 
 def test_edge_pressure_pays_who_stands_nearer_to_the_middle(arena: Arena) -> None:
     arena.play()
-    assert (
-        arena.term("edge_pressure", 0)
-        == pytest.approx(DT * 2.0 / 7.0)
-        == -arena.term("edge_pressure", 1)
-    )
+    assert arena.terms("edge_pressure") == pytest.approx((DT * 2.0 / 7.0, -DT * 2.0 / 7.0))
 
 
 def test_height_costs_squared_distance(arena: Arena) -> None:
@@ -136,7 +123,7 @@ def test_combo_pays_for_hitting_the_stunned(arena: Arena) -> None:
     while arena.stat("hits") == 0:
         arena.put(1, 4.7, RIGHT_GROUND_Y, state=rules.STUN, stun_left=5)
         arena.play()
-    assert (arena.term("combo", 0), arena.term("combo", 1)) == (1, -1)
+    assert arena.terms("combo") == (1, -1)
 
 
 def weights(preset: str, overrides: dict[str, float] | None = None) -> NDArray[np.float32]:
