@@ -176,11 +176,9 @@ def _free_name(options: argparse.Namespace) -> str:
         return options.name
     taken = running | {entry["name"] for entry in sections["supervisor"]["learners"]}
     steps = sections.of(LearnerSettings).steps
-    for number in itertools.count(1):
-        name = MAIN if number == 1 else f"{MAIN}-{number}"
-        if name not in taken and _steps_made(options.run_dir, name) < steps:
-            return name
-    raise AssertionError("names never run out")
+    names = itertools.chain([MAIN], (f"{MAIN}-{number}" for number in itertools.count(2)))
+    free = (name for name in names if name not in taken)
+    return next(name for name in free if _steps_made(options.run_dir, name) < steps)
 
 
 def _steps_made(run_dir: Path, name: str) -> int:

@@ -37,7 +37,6 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         action_space: spaces.Space,
         lr_schedule: Schedule,
         agent: AgentConfig,
-        use_sde: bool = False,
         make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
         forecasts: bool = False,
     ) -> None:
@@ -51,21 +50,6 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         if forecasts:  # made last, so that the network begins as it would without
             self.forecast = forecast_head(agent)
             self.optimizer.add_param_group({"params": list(self.forecast.parameters())})
-
-    def forward(  # type: ignore[override]
-        self,
-        obs: Tensor,
-        state: AgentState,
-        episode_starts: Tensor,
-        deterministic: bool = False,
-        legal: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor, AgentState]:
-        """One step of a batch: actions (zeros and ones), values, log-probabilities, next state."""
-        time_left = torch.ones(len(obs), device=obs.device)
-        out = self.network.step(obs, episode_starts.bool(), state, time_left)
-        actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
-        actions = actor.greedy() if deterministic else actor.sample()
-        return actions, out.value_B, actor.log_prob(actions), out.state
 
     def predict(
         self,
@@ -88,18 +72,14 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         obs, vectorised = self.obs_to_tensor(observation)
         assert isinstance(obs, Tensor)
         begun: Iterable[Any] = self.network.initial_state(len(obs)) if state is None else state
-        starts = (
-            np.zeros(len(obs)) if episode_start is None else np.reshape(episode_start, len(obs))
-        )
+        before = AgentState(*(torch.as_tensor(part, device=self.device) for part in begun))
+        given = np.zeros(len(obs)) if episode_start is None else episode_start
+        starts = torch.as_tensor(given, dtype=torch.bool, device=self.device).reshape(len(obs))
+        legal = None if action_masks is None else torch.as_tensor(action_masks, device=self.device)
         with torch.no_grad():
-            actions, _, _, after = self(
-                obs,
-                AgentState(*(torch.as_tensor(part, device=self.device) for part in begun)),
-                torch.as_tensor(starts, device=self.device),
-                deterministic,
-                None if action_masks is None else torch.as_tensor(action_masks, device=self.device),
-            )
-        arrays = tuple(part.cpu().numpy() for part in after)
-        chosen = actions.cpu().numpy()
+            out = self.network.step(obs, starts, before, None)
+        actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
+        chosen = (actor.greedy() if deterministic else actor.sample()).cpu().numpy()
+        arrays = tuple(part.cpu().numpy() for part in out.state)
         chosen = chosen.argmax(-1) if self.agent.action_kind == CHOICE else chosen.astype(np.int8)
         return (chosen if vectorised else chosen[0]), arrays

@@ -115,15 +115,9 @@ class League:
 
     def live(self, moment: str, times: int, steps: int, context: str) -> int | None:
         """One life of the learner; returns how it ended."""
-        flags = [
-            "--matchmaker",
-            self.server.address,
-            "--run-dir",
-            str(self.folder),
-            "--preset",
-            self.preset,
-        ]
-        flags += ["--config", str(self.folder / "config.toml"), "--cpu", "--steps", str(steps)]
+        flags = ["--matchmaker", self.server.address, "--run-dir", str(self.folder), "--cpu"]
+        flags += ["--preset", self.preset, "--config", str(self.folder / "config.toml")]
+        flags += ["--steps", str(steps)]
         return live(flags, moment, times, self.log, context)
 
     @property

@@ -10,6 +10,7 @@ from league.games.registry import game_spec, make_batched, reward_weights
 from league.players import Assignment, Book, Player, PlayerKind, Role
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.rollout.matches import FinishedMatch
 from learner.rollout.source import RecordedSource
 from learner.settings import LearnerSettings
 
@@ -64,6 +65,18 @@ def assignments(count):
             )
         )
     return made
+
+
+def finished(index, reward_terms, stats, *, score=1.0, frames=40):
+    """The match of that index in the list, as it ended."""
+    return FinishedMatch(
+        assignment=assignments(index + 1)[index],
+        score=score,
+        steps=10,
+        frames=frames,
+        reward_terms=np.array(reward_terms),
+        stats=stats,
+    )
 
 
 def make_env(matches=None, *, num_matches=MATCHES, max_frames=120, reward="laptop"):

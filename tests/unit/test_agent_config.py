@@ -16,12 +16,8 @@ SPEC = game_spec("brawl")
 
 def test_the_defaults_are_the_large_agent_with_35_outputs_to_pool() -> None:
     config = AgentConfig.of(AgentSettings(), SPEC)
-    assert (config.layers, config.width, config.memory, config.head_widths) == (
-        6,
-        256,
-        512,
-        (96,) * 2,
-    )
+    sizes = (config.layers, config.width, config.memory, config.head_widths)
+    assert sizes == (6, 256, 512, (96, 96))
     assert (config.span, config.pool, config.sequence_length, config.context) == (6, 35, 65, 64)
     assert (config.entry_size, config.action_size, config.key_bias) == (32, 10, -1.5)
 

@@ -1,6 +1,4 @@
-"""What the auxiliary head is asked to predict, and what its loss and its baseline
-are.
-"""
+"""What the auxiliary head is asked to predict, and what its loss and its baseline are."""
 
 from types import SimpleNamespace
 
@@ -26,13 +24,8 @@ def watched(env):
         legal = None if env.game.legal_N2A is None else env.game.legal_N2A.copy()
         step(actions_N2A, frames)
         rows, other = np.arange(len(seats)), 1 - seats
-        told.append(
-            (
-                seen,
-                env.game.played_N2A()[rows, other],
-                None if legal is None else legal[rows, other],
-            )
-        )
+        done = env.game.played_N2A()[rows, other]
+        told.append((seen, done, None if legal is None else legal[rows, other]))
 
     env.game.step = watching
     return told
@@ -87,9 +80,8 @@ def test_a_match_that_failed_is_left_out():
     ],
 )
 def test_what_is_known_of_an_opponent(played, legal, known):
-    sent = np.array(
-        [[[9, 9], [1, 0]], [[9, 9], [1, 1]]], np.uint8
-    )  # the learner in seat 0, a bot across in row 1
+    # the learner in seat 0, a bot across in row 1
+    sent = np.array([[[9, 9], [1, 0]], [[9, 9], [1, 1]]], np.uint8)
     done = None if played is None else np.array([[row, row] for row in played], np.uint8)
     game = SimpleNamespace(
         num_matches=2, bots_N2=np.array([[-1, -1], [-1, 0]]), played_N2A=lambda: done

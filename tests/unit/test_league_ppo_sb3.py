@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from learning import MATCHES, STEPS, make_env, make_model, same, weights
+from rollouts import NoCallback
 from stable_baselines3.common.callbacks import (
     BaseCallback,
     CallbackList,
+    ConvertCallback,
     EvalCallback,
     StopTrainingOnNoModelImprovement,
 )
@@ -23,6 +25,7 @@ from learner.ppo.league_ppo import LeaguePPO
 
 ROLLOUT = STEPS * MATCHES
 SHORT = {"max_frames": 40}  # a match ends every ten decisions
+EPISODES = ("ep_rew_mean", "ep_len_mean", "success_rate")
 
 
 class Reading(BaseCallback):
@@ -54,14 +57,11 @@ def test_callbacks_read_steps_and_the_matches_that_ended() -> None:
         rows.append((told["rewards"].copy(), told["dones"].copy(), told["infos"]))
         return True
 
-    class Whole(BaseCallback):
-        def _on_step(self) -> bool:
-            return True
-
+    class Whole(NoCallback):
         def _on_rollout_end(self) -> None:
-            whole.extend(self.model.env.finished)  # type: ignore[union-attr]
+            whole.extend(self.model.env.finished)
 
-    learnt = model.learn(4 * ROLLOUT, callback=[reading, ConvertedTo(in_locals), Whole()])
+    learnt = model.learn(4 * ROLLOUT, callback=[reading, ConvertCallback(in_locals), Whole()])
     assert learnt is model
     results = env.source.results
     assert len(reading.ended) == len(results) == len(whole) >= 3 * MATCHES
@@ -78,17 +78,6 @@ def test_callbacks_read_steps_and_the_matches_that_ended() -> None:
     times = [info["episode"]["t"] for info in reading.ended]
     assert times == sorted(times)
     assert 0 < times[-1] < 600
-
-
-class ConvertedTo(BaseCallback):
-    """SB3 makes such a callback of a plain function."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def _on_step(self) -> bool:
-        return bool(self.function(self.locals, self.globals))
 
 
 def test_the_last_view_is_of_the_seat_that_the_learner_had() -> None:
@@ -185,12 +174,7 @@ def test_all_loggers_get_the_means_of_episodes(tmp_path, capsys) -> None:
     assert len(rows) == len(documents) == 5
     assert [int(row["time/total_timesteps"]) for row in rows] == [ROLLOUT * n for n in range(1, 6)]
     for row, document in zip(rows[2:], documents[2:], strict=True):
-        for name in (
-            "rollout/ep_rew_mean",
-            "rollout/ep_len_mean",
-            "rollout/success_rate",
-            "loss/policy",
-        ):
+        for name in (*(f"rollout/{one}" for one in EPISODES), "loss/policy"):
             assert float(row[name]) == pytest.approx(document[name], abs=1e-6)
     assert float(rows[-1]["rollout/ep_len_mean"]) == 10
     ended = [info["r"] for info in model.ep_info_buffer]

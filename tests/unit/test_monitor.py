@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-from learning import assignments
+from learning import finished
 
 from league.games.registry import game_spec
 from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, TABLES
-from learner.rollout.matches import FinishedMatch
 from learner.train.monitor import MatchMonitor, StepTable
 
 SPEC = game_spec("brawl")
@@ -19,14 +18,7 @@ SPEC = game_spec("brawl")
 def match(index, reward):
     terms = np.zeros(len(SPEC.reward_terms))
     terms[0] = reward
-    return FinishedMatch(
-        assignment=assignments(index + 1)[index],
-        score=1.0,
-        steps=10,
-        frames=40,
-        reward_terms=terms,
-        stats=dict.fromkeys(SPEC.stats, 1.5),
-    )
+    return finished(index, terms, dict.fromkeys(SPEC.stats, 1.5))
 
 
 def rows(path):

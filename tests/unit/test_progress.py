@@ -1,28 +1,19 @@
 """What a learner reports: win rates by opponent and side, rates and shares of time."""
 
-import numpy as np
 import pytest
-from learning import assignments
+from learning import finished
 
 import learner.train.metrics as module
-from learner.rollout.matches import FinishedMatch
 from learner.train.metrics import Progress
 
 
-def finished(index, score, side):
-    return FinishedMatch(
-        assignment=assignments(6)[index],
-        score=score,
-        steps=10,
-        frames=300,
-        reward_terms=np.array([1.0, 2.0]),
-        stats={"spawn_side": side},
-    )
+def ended(index, score, side):
+    return finished(index, [1.0, 2.0], {"spawn_side": side}, score=score, frames=300)
 
 
 def test_a_draw_is_no_win_and_sides_are_told_apart():
     progress = Progress(1000, 30)
-    progress.add([finished(0, 1.0, -1), finished(0, 0.5, 1), finished(1, 0.0, 1)])
+    progress.add([ended(0, 1.0, -1), ended(0, 0.5, 1), ended(1, 0.0, 1)])
     metrics = progress.metrics()
     assert metrics["winrate/constant"] == 0.5
     assert metrics["winrate/based"] == 0.0
@@ -50,17 +41,16 @@ def test_nothing_is_claimed_before_anything_happened():
 
 def test_bots_are_told_by_name_and_of_the_snapshots_the_hardest_and_the_easiest():
     progress = Progress(1000, 30)
-    progress.add([finished(0, 1.0, 1), finished(0, 0.0, 1)])  # constant
-    progress.add([finished(3, float(n < 2), 1) for n in range(10)])  # main@1
-    progress.add([finished(4, float(n < 7), 1) for n in range(10)])  # main@2
+    progress.add([ended(0, 1.0, 1), ended(0, 0.0, 1)])  # constant
+    progress.add([ended(3, float(n < 2), 1) for n in range(10)])  # main@1
+    progress.add([ended(4, float(n < 7), 1) for n in range(10)])  # main@2
     metrics = progress.metrics()
-    assert {
-        name: value for name, value in metrics.items() if name.startswith("winrate_against/")
-    } == {
+    against = {name: rate for name, rate in metrics.items() if name.startswith("winrate_against/")}
+    assert against == {
         "winrate_against/constant": 0.5,
         "winrate_against/hardest_snapshot": 0.2,
         "winrate_against/easiest_snapshot": 0.7,
     }
     young = Progress(1000, 30)
-    young.add([finished(3, 1.0, 1)] * 9)
+    young.add([ended(3, 1.0, 1)] * 9)
     assert not any(name.startswith("winrate_against/") for name in young.metrics())

@@ -18,18 +18,8 @@ NAMES = ("learner-main", "learner-main-exploiter", "learner-league-exploiter")
 
 
 def test_each_learner_is_a_process_with_its_name(tmp_path: Path) -> None:
-    command = parse(
-        [
-            "--preset",
-            "league3",
-            "--run-dir",
-            str(tmp_path / "run"),
-            "--from",
-            "x.pt",
-            "--steps",
-            "9",
-        ]
-    )
+    words = f"--preset league3 --run-dir {tmp_path}/run --from x.pt --steps 9"
+    command = parse(words.split())
     with open_run(command.request) as folder:
         settings = resolve("league3", environment={}).of(SupervisorSettings)
         topology = plan(folder, command.learner, settings)
