@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,7 @@ MAX_POSITIONS = 1_000_000
 """In a level; beyond, a tree would take minutes and gigabytes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Level:
+class Level(NamedTuple):
     """Every position at one depth, and every choice from there.
 
     Attributes:
@@ -145,15 +144,7 @@ def game_tree(rules: ChoiceRules) -> GameTree:
         choices_E2, positions_E = np.stack(choices, -1), positions_M[nodes_E]
         paid_E, ended_E = rules.play(positions_E, choices_E2)
         next_E = np.where(ended_E, END, np.cumsum(~ended_E) - 1)
-        levels.append(
-            Level(
-                views_M2=views_M2,
-                nodes_E=nodes_E,
-                choices_E2=choices_E2,
-                paid_E=paid_E,
-                next_E=next_E,
-            )
-        )
+        levels.append(Level(views_M2, nodes_E, choices_E2, paid_E, next_E))
         positions_M, choices_M2 = positions_E[~ended_E], choices_E2[~ended_E]
         parents_M2 = views_M2[nodes_E[~ended_E]]
     players_V, parents_V, observed_VO, legal_VA, positions_V = map(

@@ -141,9 +141,7 @@ class MatrixRules(ChoiceRules):
         self.largest_payoff = rounds * float(np.abs(matrix_RC).max())
         self._legal_2A = np.arange(self._count) < np.array(matrix_RC.shape)[:, None]
         # Row A, also read at NOTHING (-1), is no choice at all.
-        self._one_hot = np.vstack(
-            [np.eye(self._count, dtype=np.float32), np.zeros(self._count, np.float32)]
-        )
+        self._one_hot = np.eye(self._count + 1, self._count, dtype=np.float32)
         fixed = (
             ScriptedBot(name=f"always-{name}", summary=f"always takes {name}", strategy=always(n))
             for n, name in enumerate(self.action_names)

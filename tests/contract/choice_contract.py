@@ -15,9 +15,10 @@ class ChoiceContract(GameContract):
 
     Attributes:
         turns: whether the players decide one after the other; False is both at once in every frame.
+        refuses: whether an illegal choice is refused; False where it is a way to lose.
     """
 
-    turns = True
+    turns = refuses = True
 
     def choosing(self, bots: bool = False) -> BatchedGame:
         """Three matches a few frames on."""
@@ -73,7 +74,7 @@ class ChoiceContract(GameContract):
             self.refused(game, idle, f"seat {seat} of match {row} chose nothing")
             idle[row, seat, :2] = 1
             self.refused(game, idle, f"seat {seat} of match {row}")
-            for illegal in np.flatnonzero(~game.legal_N2A[row, seat]):
+            for illegal in np.flatnonzero(~game.legal_N2A[row, seat] & self.refuses):
                 idle[row, seat] = 0
                 idle[row, seat, illegal] = 1
                 name = game.spec.action_names[illegal]

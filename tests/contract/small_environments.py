@@ -44,11 +44,8 @@ class Push(ParallelEnv):
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         self.agents = self.possible_agents[:]
         self._luck = np.random.default_rng(seed)
-        self._places, self._keys, self._time = (
-            self._luck.normal(size=2),
-            np.zeros((2, 3), np.int8),
-            0,
-        )
+        self._places, self._keys = self._luck.normal(size=2), np.zeros((2, 3), np.int8)
+        self._time = 0
         return self._seen(), {agent: {} for agent in self.agents}
 
     def _seen(self) -> dict:
@@ -137,11 +134,9 @@ class Buttons(ParallelEnv):
             agent: float("nan") if button == NAN else float(button == SCORE)
             for agent, button in zip(self.possible_agents, pressed, strict=True)
         }
-        ends = [
-            dict.fromkeys(self.agents, self._time >= self.length),
-            dict.fromkeys(self.agents, False),
-        ]
-        done, cut = ends[::-1] if self.cut else ends
+        over = self._time >= self.length
+        done = dict.fromkeys(self.agents, over and not self.cut)
+        cut = dict.fromkeys(self.agents, over and self.cut)
         return self._seen(), rewards, done, cut, {}
 
 

@@ -68,18 +68,7 @@ class TestNim(Made, ChoiceContract):
     """As other games of choices, but an illegal choice is a loss, as it is in PettingZoo."""
 
     name = "small_environments:Nim"
-
-    @pytest.mark.parametrize("seat", [0, 1])
-    def test_no_choice_two_choices_and_illegal_ones_are_refused_and_change_nothing(
-        self, seat: int
-    ) -> None:
-        game = self.choosing()
-        for row in range(3):
-            idle = game.idle_actions()
-            idle[row, seat] = 0
-            self.refused(game, idle, f"seat {seat} of match {row} chose nothing")
-            idle[row, seat, :2] = 1
-            self.refused(game, idle, f"seat {seat} of match {row}")
+    refuses = False
 
 
 class TestKeys(Made, KeysContract):

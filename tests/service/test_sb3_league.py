@@ -50,8 +50,8 @@ FEWER = {
     "200_000": "4096",
     "PublishEvery(50_000)": "PublishEvery(2048)",
     "n_steps=128": "n_steps=32",
+    **{"20_000": "4096", "verbose=1": "verbose=0", "matches=32": "matches=16"},
 }
-FEWER |= {"20_000": "4096", "verbose=1": "verbose=0", "matches=32": "matches=16"}
 
 
 def example(number: int, address: str, run_dir: Path) -> dict[str, Any]:

@@ -49,10 +49,16 @@ def texts(drawn: list[list[Any]]) -> list[str]:
 
 def in_units(drawn: list[list[Any]], frame: dict, x: float, y: float) -> tuple[float, float]:
     """The place of a pixel in units of the game, by the first ground."""
-    (_, _, left, top, width, _, _) = next(s for s in drawn if s[:2] == ["box", "#2c2f45"])
-    x0, y0, x1, _ = frame["solids"][0]
-    scale = width / (x1 - x0)
+    left, top, scale = ground(drawn, frame)
+    x0, y0, _, _ = frame["solids"][0]
     return x0 + (x - left) / scale, y0 + (y - top) / scale
+
+
+def ground(drawn: list[list[Any]], frame: dict) -> tuple[float, float, float]:
+    """Left and top of the first ground in pixels, and pixels a unit."""
+    (_, _, left, top, width, _, _) = next(s for s in drawn if s[:2] == ["box", "#2c2f45"])
+    x0, _, x1, _ = frame["solids"][0]
+    return left, top, width / (x1 - x0)
 
 
 # --- the fight
@@ -71,15 +77,9 @@ def test_the_camera_never_loses_a_fighter(frame: dict, width: int) -> None:
         drawn = painter.shapes()
         for seat, name in enumerate(("one", "other")):
             *_, x, y, _, _ = [s for s in drawn if s[0] == "text" and s[-1] == name][-1]
-            head = y + 0.86 * drawn_scale(drawn, frame)
+            head = y + 0.86 * ground(drawn, frame)[2]
             assert 0 <= x <= width, (seat, number)
             assert 0 <= head <= HEIGHT * 1.05, (seat, number)
-
-
-def drawn_scale(drawn: list[list[Any]], frame: dict) -> float:
-    return next(s for s in drawn if s[:2] == ["box", "#2c2f45"])[4] / (
-        frame["solids"][0][2] - frame["solids"][0][0]
-    )
 
 
 @pytest.mark.parametrize(

@@ -27,25 +27,6 @@ def test_both_checkers_pass_without_a_warning(options: dict) -> None:
         check_for_stable_baselines(env)
 
 
-def play_out(env: gymnasium.Env, seed: int) -> tuple[list[float], dict, np.ndarray]:
-    env.reset(seed=seed)
-    env.action_space.seed(seed)
-    rewards = []
-    while True:
-        view, reward, terminated, truncated, info = env.step(env.action_space.sample())
-        rewards.append(float(reward))
-        assert not truncated
-        if terminated:
-            return rewards, info, view
-
-
-def test_the_same_seed_gives_the_same_match() -> None:
-    one, two = (play_out(gymnasium.make(ID, opponent="random"), 3) for _ in range(2))
-    assert one[0] == two[0]
-    assert np.array_equal(one[2], two[2])
-    assert play_out(gymnasium.make(ID, opponent="random"), 4)[0] != one[0]
-
-
 def test_the_match_ends_with_an_outcome_and_the_reward_is_its_terms() -> None:
     env = gymnasium.make(ID, opponent="constant", match_seconds=2, reward="sparse")
     env.reset(seed=0)
