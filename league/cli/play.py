@@ -59,7 +59,7 @@ def demo(
 ) -> None:
     """Plays a match of two members and shows it."""
     from league.cli.members import Finder, numbered
-    from league.replay import Bout, Playback, save_replay
+    from league.replay import Bout, save_replay
 
     finder = Finder(league, game, blobs)
     settings = finder.settings(players)
@@ -71,7 +71,7 @@ def demo(
         raise DataCorrupt(f"the match of seed {seed} could not be finished: try another --seed")
     if save is not None:
         save_replay(save, played[0])
-    _show(Playback(played[0]), speed)
+    _show(played[0], speed)
     if save is not None:
         say(f"kept in {save}: bin/league replay shows it again, bin/league render makes a film")
 
@@ -85,11 +85,9 @@ def replay(
     speed: Speed = 1.0,
 ) -> None:
     """Shows a recorded match again, or lists the replays of a run."""
-    from league.replay import Playback
-
     league = League(run_dir=run_dir)
     if match is not None:
-        _show(Playback(find_replay(league, match)), speed)
+        _show(find_replay(league, match), speed)
         return
     oldest_first = sorted(_replays(league), key=lambda path: (path.stat().st_mtime, path.name))
     print_table("Replays", REPLAYS, map(_replay_row, oldest_first))
@@ -107,12 +105,8 @@ def _replay_row(path: Path) -> tuple[str, ...]:
         found = load_replay(path)
     except DataCorrupt as error:
         return path.stem, "", "", f"unreadable: {error}", ""
-    names = [seat.name for seat in found.seats]
-    return (path.stem, *names, _winner(found) or "a draw", str(found.frames))
-
-
-def _winner(played: Replay) -> str | None:
-    return None if played.outcome == 0.5 else played.seats[0 if played.outcome else 1].name
+    winner = "a draw" if found.winner is None else found.names[found.winner]
+    return (path.stem, *found.names, winner, str(found.frames))
 
 
 def find_replay(league: League, name: str) -> Replay:
@@ -133,36 +127,29 @@ def find_replay(league: League, name: str) -> Replay:
     return load_replay(found[0])
 
 
-def _show(playback: Playback, speed: float) -> None:
+def _show(played: Replay, speed: float) -> None:
     """Shows a match to its end, or to Ctrl-C: in real time (times `speed`) on a terminal."""
     from league.games.base import CHOICE
+    from league.replay import Playback
 
-    game, played = playback.game, playback.replay
-    is_choice = game.spec.action_kind == CHOICE
-    names = [seat.name for seat in played.seats]
+    names, events = played.names, list[str]()
+    with Playback(played) as playback:
+        game = playback.game
+        is_choice = game.spec.action_kind == CHOICE
 
-    def clock(frame: int) -> str:
-        """The time of a frame, or the number of a choice."""
-        seconds = frame / game.spec.frames_per_second
-        return str(frame) if is_choice else f"{int(seconds // 60)}:{seconds % 60:04.1f}"
+        def clock(frame: int) -> str:
+            """The time of a frame, or the number of a choice."""
+            seconds = frame / game.spec.frames_per_second
+            return str(frame) if is_choice else f"{int(seconds // 60)}:{seconds % 60:04.1f}"
 
-    events: list[str] = []
-    try:
-        if is_terminal():
-            events = _draw(playback, names, clock, speed)
-        else:
-            for frame, happened in _moments(playback, names):
-                for event in happened:
-                    print(f"{clock(frame['frame'])}\t{event}", flush=True)
-                if is_choice and not frame.get("ended"):  # a board as text
-                    for line in str(frame.get("text") or "").splitlines():
-                        print(f"\t{line}", flush=True)
-    except KeyboardInterrupt:
-        return
-    finally:
-        playback.close()
-    winner = _winner(played)
-    result = "a draw" if winner is None else f"{winner} wins"
+        try:
+            if is_terminal():
+                events = _draw(playback, names, clock, speed)
+            else:
+                _print_moments(playback, names, clock)
+        except KeyboardInterrupt:
+            return
+    result = "a draw" if played.winner is None else f"{names[played.winner]} wins"
     pair = f"{names[0]} against {names[1]}, seed {played.seed}"
     print(f"{clock(played.frames)}\t{pair}: {result}")
     for name, stats_S in zip(names, game.final_stats_N2S[0], strict=True):
@@ -171,6 +158,16 @@ def _show(playback: Playback, speed: float) -> None:
         print(f"{name}\t{', '.join(totals)}")
     for line in events if is_choice else ():  # their screen has gone
         print(line)
+
+
+def _print_moments(playback: Playback, names: Sequence[str], clock: Callable[[int], str]) -> None:
+    """Prints the events of each frame, and boards that the game writes as text."""
+    for frame, happened in _moments(playback, names):
+        for event in happened:
+            print(f"{clock(frame['frame'])}\t{event}", flush=True)
+        if not frame.get("ended"):
+            for line in str(frame.get("text") or "").splitlines():
+                print(f"\t{line}", flush=True)
 
 
 def _draw(

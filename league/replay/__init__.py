@@ -2,7 +2,7 @@
 
 from league.replay.file import SUFFIX, load_replay, save_replay
 from league.replay.match import Contender, Recipe, Replay, final_digest
-from league.replay.playback import Playback, check_end, end_frame, verify
+from league.replay.playback import Playback, end_frame, verify
 from league.replay.recorder import BatchRecorder, Bout, MatchRecorder
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Playback",
     "Recipe",
     "Replay",
-    "check_end",
     "end_frame",
     "final_digest",
     "load_replay",

@@ -79,6 +79,16 @@ class Replay:
     disturbed: tuple[tuple[int, int, int], ...] = ()
 
     @property
+    def names(self) -> tuple[str, str]:
+        """Those of the players, by seat."""
+        return self.seats[0].name, self.seats[1].name
+
+    @property
+    def winner(self) -> int | None:
+        """The seat that won, None after a draw."""
+        return None if self.outcome == 0.5 else int(self.outcome == 0.0)
+
+    @property
     def frames(self) -> int:
         """Length in frames."""
         return len(self.actions_T2A)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,74 +13,79 @@ from league.replay.match import Replay, final_digest
 
 
 class Playback:
-    """Plays a replay again: `frames` yields what the game draws, and checks the end against the
-    record.
+    """Plays a replay again in `game`, and checks its end. Use it as a context manager.
+
+    Raises `DataCorrupt` or `VersionMismatch` if the replay is not of this game.
     """
 
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
         self.game = replay.recipe.make()
         try:
-            seat(self.game, 0, replay)
+            self._seat_bots()
         except BaseException:
             self.game.close()
             raise
 
-    def frames(self) -> Iterator[dict[str, Any]]:
-        """From the first frame to the last before the end. Raises `DataCorrupt` when the end is
-        another.
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.game.close()
+
+    def _seat_bots(self) -> None:
+        """Seats the bots that the game has to play again."""
+        spec, shape = self.game.spec, self.replay.actions_T2A.shape[1:]
+        if shape != (2, spec.action_size):
+            raise DataCorrupt(
+                f"the replay has actions of shape {shape}, {spec.name} takes "
+                f"(2, {spec.action_size}): the file was not written by this game"
+            )
+        for place, contender in enumerate(self.replay.seats):
+            bot = contender.bot
+            try:
+                self.game.bots_N2[0, place] = spec.bot_index(bot) if bot else EXTERNAL
+            except KeyError:
+                raise VersionMismatch(
+                    f"{spec.name} has no bot {bot!r} any more: use the replay with the Kumite "
+                    "that recorded it"
+                ) from None
+
+    def moments(self) -> Iterator[int]:
+        """The number of each frame while the game stands at it, from 0 to the last before the end.
+
+        Raises `DataCorrupt` when the match ends otherwise than recorded.
         """
         game, replay = self.game, self.replay
         game.reset(np.array([replay.seed], np.uint64))
-        yield game.frame(0)
-        for now, actions_2A in enumerate(replay.actions_T2A, start=1):
+        for now, actions_2A in enumerate(replay.actions_T2A):
+            yield now
             game.step(actions_2A[None])
-            check_length(game, 0, replay, now)
-            if now < replay.frames:
-                yield game.frame(0)
-        check_end(game, 0, replay)
+            if bool(game.ended_N[0]) != (now + 1 == replay.frames):
+                raise _otherwise(f"ended after {now + 1} frames, {replay.frames} are recorded")
+        if (outcome := float(game.outcomes_N[0])) != replay.outcome:
+            raise _otherwise(f"ended with outcome {outcome:g}, {replay.outcome:g} is recorded")
+        if final_digest(game, 0) != replay.final:
+            raise _otherwise("ended in another state than the recorded one")
 
-    def close(self) -> None:
-        """Ends what the game runs. Twice is fine."""
-        self.game.close()
-
-
-def seat(game: BatchedGame, row: int, replay: Replay) -> None:
-    """Seats the bots that the game has to play again in `row`. Raises if the replay is not of this
-    game.
-    """
-    spec = game.spec
-    if replay.actions_T2A.shape[1:] != (2, spec.action_size):
-        raise DataCorrupt(
-            f"the replay has actions of shape {replay.actions_T2A.shape[1:]}, {spec.name} takes "
-            f"(2, {spec.action_size}): the file was not written by this game"
-        )
-    for place, contender in enumerate(replay.seats):
-        try:
-            game.bots_N2[row, place] = spec.bot_index(contender.bot) if contender.bot else EXTERNAL
-        except KeyError:
-            raise VersionMismatch(
-                f"{spec.name} has no bot {contender.bot!r} any more: use the replay with the "
-                "Kumite that recorded it"
-            ) from None
+    def frames(self) -> Iterator[dict[str, Any]]:
+        """What the game draws at each of its `moments`."""
+        return (self.game.frame(0) for _ in self.moments())
 
 
-def check_length(game: BatchedGame, row: int, replay: Replay, now: int) -> None:
-    """Raises `DataCorrupt` when the match in `row` ended in its frame `now` and should not have,
-    or lasts.
-    """
-    if bool(game.ended_N[row]) != (now == replay.frames):
-        raise _otherwise(f"ended after {now} frames, {replay.frames} are recorded")
-
-
-def check_end(game: BatchedGame, row: int, replay: Replay) -> None:
-    """Raises `DataCorrupt` when the match that just ended in `row` did so otherwise than
+def verify(replay: Replay) -> None:
+    """Plays it through; raises `DataCorrupt` or `VersionMismatch` when it does not end as
     recorded.
     """
-    if (outcome := float(game.outcomes_N[row])) != replay.outcome:
-        raise _otherwise(f"ended with outcome {outcome:g}, {replay.outcome:g} is recorded")
-    if final_digest(game, row) != replay.final:
-        raise _otherwise("ended in another state than the recorded one")
+    with Playback(replay) as playback:
+        for _ in playback.moments():
+            pass
+
+
+def _otherwise(what: str) -> DataCorrupt:
+    return DataCorrupt(
+        f"the match, played again, {what}: the rules changed unnoticed, or the file is forged"
+    )
 
 
 def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
@@ -98,21 +103,3 @@ def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
             for seat, paid in zip(last["seats"], paid_2, strict=True)
         ]
     return frame
-
-
-def _otherwise(what: str) -> DataCorrupt:
-    return DataCorrupt(
-        f"the match, played again, {what}: the rules changed unnoticed, or the file is forged"
-    )
-
-
-def verify(replay: Replay) -> None:
-    """Plays it through; raises `DataCorrupt` or `VersionMismatch` when it does not end as
-    recorded.
-    """
-    playback = Playback(replay)
-    try:
-        for _ in playback.frames():
-            pass
-    finally:
-        playback.close()

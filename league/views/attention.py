@@ -137,7 +137,7 @@ def agent_seat(replay: Replay, wanted: int | None) -> int:
     Raises `InvalidInput` when no weights played there.
     """
     played = [seat for seat, contender in enumerate(replay.seats) if contender.digest]
-    names = [contender.name for contender in replay.seats]
+    names = replay.names
     if wanted is None and played:
         return played[0]
     if wanted in played:
@@ -160,14 +160,12 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
         raise InvalidInput(f"{name} is no agent with a strategy encoder: it attends to nothing")
     if card.game != replay.recipe.name:
         raise InvalidInput(f"{name} plays {card.game}, the match is one of {replay.recipe.name}")
-    playback, frames, seen = Playback(replay), [], []
-    try:
+    frames, seen = [], []
+    with Playback(replay) as playback:
         for number, frame in enumerate(playback.frames()):
             frames.append(frame)
             if number % card.frame_skip == 0:
                 seen.append(playback.game.observations_N2O[0, seat].astype(np.float32))
-    finally:
-        playback.close()
     seen_TO, spec = np.stack(seen), playback.game.spec
     if seen_TO.shape[1] != network.config.observation_size:
         raise InvalidInput(
@@ -179,17 +177,16 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
     starts_T1[0] = True
     with torch.inference_mode():
         pooled = network.eval().encode(obs_T1O, starts_T1, 0)
-    winner = None if replay.outcome == 0.5 else int(replay.outcome == 0.0)
     return Reading(
         seat=seat,
-        names=(replay.seats[0].name, replay.seats[1].name),
+        names=replay.names,
         step=card.frame_skip / spec.frames_per_second,
         frames_per_second=spec.frames_per_second,
         frame_T=np.arange(len(seen_TO)) * card.frame_skip,
         latent_TD=pooled.latent[:, 0].numpy(),
         latent_TP=pooled.latent_weights[:, 0].mean(-1).numpy(),
         context_TP=pooled.context_weights[:, 0].mean(-1).numpy(),
-        events=events_of(frames, winner, spec.max_frames),
+        events=events_of(frames, replay.winner, spec.max_frames),
         frames=frames,
     )
 
@@ -231,17 +228,14 @@ def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> byt
         )
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 11.6), dpi=100, facecolor="white")
-        grid = figure.add_gridspec(
-            4, 1, left=0.052, right=0.855, top=0.715, bottom=0.045, hspace=0.42,
-            height_ratios=(0.8, 1.2, 1.2, 0.95),
-        )  # fmt: skip
+        figure.subplots_adjust(left=0.052, right=0.855, top=0.715, bottom=0.045, hspace=0.42)
         own, other = reading.names[reading.seat], reading.names[1 - reading.seat]
         figure.text(0.052, 0.968, f"What {own} looks at", fontsize=17, fontweight="bold",
                     color=SEATS[reading.seat])  # fmt: skip
         figure.text(0.052, 0.946, f"in a match against {other}", color=SEATS[1 - reading.seat])
         words = f"{len(reading.age_P)} outputs of the encoder, one every {reading.step:.2f} s"
         figure.text(0.985, 0.972, words, color=FAINT, ha="right")
-        panels = [figure.add_subplot(grid[row]) for row in range(4)]
+        panels = figure.subplots(4, height_ratios=(0.8, 1.2, 1.2, 0.95))
         course, latent, context, components = panels
         _course(course, reading, start, end)
         _attention(latent, reading, reading.latent_TP,

@@ -154,12 +154,9 @@ def draw(history: History) -> bytes:
     """Twelve panels over the learner's steps as PNG of 1600 x 1000 pixels."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
-        grid = figure.add_gridspec(
-            3, 4, left=0.035, right=0.93, top=0.9, bottom=0.045, hspace=0.34, wspace=0.52,
-            height_ratios=(1.35, 1, 1),
-        )  # fmt: skip
-        panels = [figure.add_subplot(grid[row, column]) for row in range(3) for column in range(4)]
-        last = _panels(panels, history)
+        figure.subplots_adjust(0.035, 0.045, 0.93, 0.9, hspace=0.34, wspace=0.52)
+        panels = figure.subplots(3, 4, height_ratios=(1.35, 1, 1))
+        last = _panels(panels.flatten().tolist(), history)
         facts = [f"{last:,} steps (to the right in every panel)"]
         if speed := history.scalars.get("rate/steps_per_second"):
             facts.append(f"{speed.values[-1]:,.0f} steps/s at the end")

@@ -39,11 +39,8 @@ def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
     """1600 x 1000 pixels as PNG. `rating_N`: the leaderboard's scores, in the table's order."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
-        grid = figure.add_gridspec(
-            1, 4, left=0.115, right=0.975, top=0.855, bottom=0.05, wspace=0.07,
-            width_ratios=(6.2, 2, 1.5, 1.5),
-        )  # fmt: skip
-        table, nash, alpha, ratings = (figure.add_subplot(grid[0, place]) for place in range(4))
+        figure.subplots_adjust(left=0.115, right=0.975, top=0.855, bottom=0.05, wspace=0.07)
+        table, nash, alpha, ratings = figure.subplots(1, 4, width_ratios=(6.2, 2, 1.5, 1.5))
         _heading(figure, structure, title)
         order = structure.order
         _table(table, structure, order)

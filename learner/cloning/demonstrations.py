@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch, nearest
 from league.games.settings import GameSettings
-from league.replay import SUFFIX, Replay, check_end, load_replay
-from league.replay.playback import check_length
-from league.replay.playback import seat as seat_bots
+from league.replay import SUFFIX, Playback, Replay, load_replay
 from league.replay.recorder import keys_for_decision
 
 NamedReplay = tuple[Path, Replay]
@@ -112,19 +110,12 @@ def _play_again(replay: Replay, name: str, frame_skip: int) -> list[Demonstratio
     """Plays a match again and checks how it ends."""
     obs: list[NDArray[np.float32]] = []  # of each decision, [2, O]
     legal: list[NDArray[np.bool_]] = []
-    game = replay.recipe.make()
-    try:
-        seat_bots(game, 0, replay)
-        game.reset(np.array([replay.seed], np.uint64))
-        for frame, actions_2A in enumerate(replay.actions_T2A):
+    with Playback(replay) as playback:
+        game = playback.game
+        for frame in playback.moments():
             if frame % frame_skip == 0:
                 obs.append(game.observations_N2O[0].copy())
                 legal += [] if game.legal_N2A is None else [game.legal_N2A[0].copy()]
-            game.step(actions_2A[None])
-            check_length(game, 0, replay, frame + 1)
-        check_end(game, 0, replay)
-    finally:
-        game.close()
     found = []
     for place, contender in enumerate(replay.seats):
         if contender.name == name:

@@ -54,8 +54,6 @@ class Clip:
         if not 1 <= fps <= 120:
             raise InvalidInput(f"a film can't have {fps:g} pictures a second: take from 1 to 120")
         self.replay, self.fps, self.cut = replay, fps, cut
-        self.names = (replay.seats[0].name, replay.seats[1].name)
-        self.winner = None if replay.outcome == 0.5 else int(replay.outcome == 0.0)
         self.seconds = 0.0
 
     def frames(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
@@ -64,49 +62,42 @@ class Clip:
         Raises `DataCorrupt` at the end of a match that ends otherwise than recorded, and
         `InvalidInput` when the match is shorter than the cut.
         """
-        playback = Playback(self.replay)
-        try:
-            yield from self._frames(playback)
-        finally:
-            playback.close()
-
-    def _frames(
-        self, playback: Playback
-    ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
-        per_second, length = playback.game.spec.frames_per_second, self.replay.frames
-        first = int(self.cut.begins * per_second + ROUNDING)
-        last = None if self.cut.stop is None else round(self.cut.stop * per_second)
-        if first > length:
-            raise InvalidInput(
-                f"the match lasts {length / per_second:.1f} s: "
-                f"it can't be shown from {self.cut.begins:g} s"
-            )
-        self.seconds = ((length if last is None else min(last, length)) - first) / per_second
-        shown, frame = 0, dict[str, Any]()
-        for now, frame in enumerate(playback.frames()):
-            if last is not None and now >= last:
-                return
-            count = 0
-            while (
-                now >= first
-                and now - first + 1 > (shown + count) * per_second / self.fps + ROUNDING
-            ):
-                count += 1
-            shown += count
-            if now >= first - WARM_UP_FRAMES:
-                yield frame, None, count
-        if is_fight(frame):
-            yield from self._ending(self._after(frame), per_second)
-        else:
-            yield from self._ending(end_frame(playback.game, frame), 0)
+        with Playback(self.replay) as playback:
+            per_second, length = playback.game.spec.frames_per_second, self.replay.frames
+            first = int(self.cut.begins * per_second + ROUNDING)
+            last = None if self.cut.stop is None else round(self.cut.stop * per_second)
+            if first > length:
+                raise InvalidInput(
+                    f"the match lasts {length / per_second:.1f} s: "
+                    f"it can't be shown from {self.cut.begins:g} s"
+                )
+            self.seconds = ((length if last is None else min(last, length)) - first) / per_second
+            shown, frame = 0, dict[str, Any]()
+            for now, frame in enumerate(playback.frames()):
+                if last is not None and now >= last:
+                    return
+                count = 0
+                while (
+                    now >= first
+                    and now - first + 1 > (shown + count) * per_second / self.fps + ROUNDING
+                ):
+                    count += 1
+                shown += count
+                if now >= first - WARM_UP_FRAMES:
+                    yield frame, None, count
+            if is_fight(frame):
+                yield from self._ending(self._after(frame), per_second)
+            else:
+                yield from self._ending(end_frame(playback.game, frame), 0)
 
     def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
         """The fight's final frame. The game doesn't keep it, but what it was is known."""
         end = {**last, "frame": last["frame"] + 1}
-        if self.winner is None or self.replay.frames >= last["max_frames"]:
+        winner = self.replay.winner
+        if winner is None or self.replay.frames >= last["max_frames"]:
             return end
         players = [dict(player) for player in last["players"]]
-        players[1 - self.winner] |= {"state": KO, "stocks": 0, "vx": 0.0, "vy": 0.0, "keys": []}
+        players[1 - winner] |= {"state": KO, "stocks": 0, "vx": 0.0, "vy": 0.0, "keys": []}
         return {**end, "players": players}
 
     def _ending(
@@ -118,4 +109,4 @@ class Clip:
             waited = number / self.fps
             frame = {**end, "frame": end.get("frame", 0) + round(waited * per_second)}
             is_over = waited >= VERDICT_AFTER_SECONDS or not self.seconds or number == count - 1
-            yield frame, verdict(self.names, self.winner) if is_over else None, 1
+            yield frame, verdict(self.replay.names, self.replay.winner) if is_over else None, 1

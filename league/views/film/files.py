@@ -60,7 +60,7 @@ def _pixels(
     replay: Replay, cut: Cut, fps: float, width: int, height: int
 ) -> Iterator[NDArray[np.uint8]]:
     clip = Clip(replay, fps, cut)
-    painter = Painter(width, height, clip.names)
+    painter = Painter(width, height, replay.names)
     for frame, ending, count in clip.frames():
         painter.see(frame, ending)
         if count:
@@ -153,13 +153,13 @@ def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, A
     shown: list[int] = []
     for frame, ending, count in clip.frames():
         still = still_part(frame) if still is None else still
-        frames.append(drawable(frame, clip.names) | ({"verdict": ending} if ending else {}))
+        frames.append(drawable(frame, replay.names) | ({"verdict": ending} if ending else {}))
         shown.append(count)
     return {
         "size": [round(width), HEIGHT],
         "fps": fps,
         "seconds": clip.seconds,
-        "names": clip.names,
+        "names": replay.names,
         "still": still,
         "frames": frames,
         "shown": shown,
@@ -170,7 +170,7 @@ def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
     """One page that needs nothing else: the film, the drawing, and the player."""
     here = Path(__file__).parent
     film = json.dumps(film_json(replay, cut, fps, HEIGHT * width / height), separators=(",", ":"))
-    first, second = (html.escape(seat.name) for seat in replay.seats)
+    first, second = map(html.escape, replay.names)
     blanks: Mapping[str, str] = {
         "title": f"{first} against {second}",
         "heading": f"<b>{first}</b> against <b>{second}</b>",
@@ -187,14 +187,11 @@ def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
 
 def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
     """The game's frames themselves, for other viewers and tables: {still, moving: [...]}."""
-    playback = Playback(replay)
-    try:
+    with Playback(replay) as playback:
         per_second = playback.game.spec.frames_per_second
         frames = list(playback.frames())
         if (end := playback.game.final_frame(0)) is not None:
             frames.append(end)
-    finally:
-        playback.close()
     last = None if cut.stop is None else round(cut.stop * per_second)
     moving = [
         moving_part(frame) for frame in frames[int(cut.begins * per_second + ROUNDING) : last]
