@@ -38,14 +38,14 @@ def print_table(
     rows: Iterable[Sequence[str]],
     *,
     caption: str = "",
-    spared: Sequence[str] = (),
+    spared: str | Sequence[str] = (),
 ) -> None:
     """Prints one line per row; without a terminal, headings and tab-separated values.
 
     ``#`` after a heading marks numbers, which a terminal aligns to the right. A terminal also shows
     the title and the caption; a narrow one leaves out `spared` columns, the first one first.
     """
-    heads = columns.split() if isinstance(columns, str) else columns
+    heads, spared = (one.split() if isinstance(one, str) else one for one in (columns, spared))
     names = [head.rstrip("#") for head in heads]
     lines = [list(map(plain, row)) for row in rows]
     if not is_terminal():

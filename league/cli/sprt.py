@@ -118,11 +118,7 @@ def _test(given: dict[str, Any], *, by_match: bool) -> Test:
             "a test compares two hypotheses: give --p0 and --p1, or --elo0 and --elo1 "
             f"(given: {flags})"
         )
-    return MultinomialTest(
-        elo0=given["elo0"],
-        elo1=given["elo1"],
-        cells=3 if by_match else 5,
-    )
+    return MultinomialTest(elo0=given["elo0"], elo1=given["elo1"], cells=3 if by_match else 5)
 
 
 def _numbers(text: str, test: Test) -> list[int]:

@@ -24,7 +24,7 @@ SHARES = "player category configured# realised# matches#"
 CANDIDATES = "candidate weight# chance# drawn"
 RATES = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches/s"}
 """Metrics of a worker that are its speed, with their units; the first that it reports counts."""
-SPARED = ("rate", "leases", "player", "step")
+SPARED = "rate leases player step"
 """Columns of workers that a narrow terminal leaves out."""
 MOST_CANDIDATES = 15
 

@@ -221,21 +221,8 @@ def _ratings(board: Leaderboard) -> str:
         "sigma. A draw is not a win. Greedy: the same with each key's likelier value. The fit of "
         f"all games has the 95 % interval of mu. {escape(board.agreement)}"
     )
-    headings = [
-        "rank",
-        "player",
-        "kind",
-        "step#",
-        "score#",
-        "mu#",
-        "sigma#",
-        "fit#",
-        "games#",
-        "wins#",
-        "interval",
-        "greedy#",
-    ]
-    return _section("Ratings", words, headings, [_rating_row(row) for row in board.rows])
+    headings = "rank player kind step# score# mu# sigma# fit# games# wins# interval greedy#"
+    return _section("Ratings", words, headings.split(), [_rating_row(row) for row in board.rows])
 
 
 def _rating_row(row: Row) -> str:
