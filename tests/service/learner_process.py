@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import sys
-import time
 from contextlib import contextmanager
 
 from league.players import PlayerKind
@@ -84,16 +83,6 @@ def learners(folder, checkpoint_seconds=120.0):
             if process.poll() is None:
                 process.kill()
                 process.wait()
-
-
-def wait_for(condition, seconds=120):
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError("waited too long")
 
 
 def snapshots(client):

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import grpc
 import pytest
-from evaluating import BOTS, running, wait_for
+from evaluating import BOTS, running
 from evaluator_league import games, register_snapshot
+from waiting import wait_for
 
 from evaluator.arena import Arena
 from evaluator.reports.table import Report

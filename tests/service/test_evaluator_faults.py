@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from evaluating import BOTS, running, wait_for
+from evaluating import BOTS, running
 from evaluator_league import games, register_snapshot
+from waiting import wait_for
 
 from evaluator.arena import Arena
 from evaluator.reports.table import KEY, Report

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from evaluating import SETTINGS, wait_for
+from evaluating import SETTINGS
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
+from waiting import wait_for
 
 from evaluator.runner import Evaluator
 from evaluator.settings import EvaluatorSettings

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from evaluating import wait_for
 from evaluator_league import games, register_snapshot, write_config
+from waiting import wait_for
 
 import evaluator.main
 from league.players import Book

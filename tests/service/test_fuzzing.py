@@ -16,7 +16,7 @@ from typing import Any
 
 import grpc
 import pytest
-from evaluating import running, wait_for
+from evaluating import running
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from small_league import small_league
 from spoilt_requests import EVALUATOR, SERVICES, is_map, lasting_requests
 from test_bounds import hash_of_log, positions_of
+from waiting import wait_for
 
 from league.v1 import evaluator_pb2 as e
 

@@ -8,7 +8,8 @@ import socket
 import sqlite3
 
 import pytest
-from learner_process import matchmaker, snapshots, wait_for
+from learner_process import matchmaker, snapshots
+from waiting import wait_for
 
 from league.players import Book, Player, PlayerKind
 from league.rpc.client import MatchmakerClient

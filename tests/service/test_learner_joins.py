@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from learner_process import wait_for
+from waiting import wait_for
 
 from league.errors import NotFound
 from league.rpc.client import MatchmakerClient

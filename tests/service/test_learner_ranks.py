@@ -7,7 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import torch
-from learner_process import snapshots, wait_for
+from learner_process import snapshots
+from waiting import wait_for
 
 from league.rpc.client import MatchmakerClient
 from learner.train.checkpoint import CheckpointFolder, parts_of

@@ -3,9 +3,10 @@
 import signal
 
 import pytest
-from learner_process import learners, wait_for
+from learner_process import learners
 from small_league import small_league
 from staged import events
+from waiting import wait_for
 
 SETTINGS = (
     "curriculum.stages=[{name='wait', mix='constant'}, "

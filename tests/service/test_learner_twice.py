@@ -7,7 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from learner_process import learners, matchmaker, wait_for
+from learner_process import learners, matchmaker
+from waiting import wait_for
 
 from league.errors import Fenced
 from league.rpc.client import MatchmakerClient

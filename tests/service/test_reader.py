@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from admission_league import admission_league
 from evaluator_league import register_bots_and_live
 from exploiter_league import exploiter_league, loses_always, wins_always
 from small_league import snapshot
+from waiting import wait_for
 
 from league.rpc.client import MatchmakerClient
 from league.runs.alarms import Alarm
@@ -35,13 +35,6 @@ def reading(address: str, said: list[str]) -> Iterator[LeagueReader]:
         reader.stop()
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
-
-
 def test_new_members_and_alarms_are_told_once_as_they_come(tmp_path: Path) -> None:
     """A continued run has snapshots, which joined before."""
     said: list[str] = []
@@ -55,11 +48,11 @@ def test_new_members_and_alarms_are_told_once_as_they_come(tmp_path: Path) -> No
         with reading(server.address, said) as reader:
             assert reader.facts.newest == "main@2000"
             client.register_players([snapshot(3000)])
-            until(lambda: reader.facts.newest == "main@3000")
+            wait_for(lambda: reader.facts.newest == "main@3000")
             for step, alarm in enumerate([{}, {"alarm/term_silent/combo": 500.0}, {}], 1):
                 metrics = {"progress/steps": float(step), **alarm}
                 client.heartbeat(learner, 1, step, "league", "rollout", metrics)
-                until(lambda wanted=metrics: reader.facts.metrics == wanted)  # type: ignore[misc]
+                wait_for(lambda wanted=metrics: reader.facts.metrics == wanted)  # type: ignore[misc]
     assert said == [
         "main@3000 joined the league (3 active snapshots).",
         "Opponents now: league.",
@@ -92,5 +85,5 @@ def test_mains_snapshots_are_told_when_their_gates_decide(tmp_path: Path) -> Non
         league.register(3000)  # before the other's gate has begun
         reader.look_again(60)
         won = league.decide("main@3000", wins_always)
-        until(lambda: reader.facts.newest == "main@3000")
+        wait_for(lambda: reader.facts.newest == "main@3000")
     assert said == [f"{lost.outcome}.", f"{won.outcome}."]

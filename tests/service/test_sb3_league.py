@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from evaluating import wait_for
 from evaluator_league import write_config
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_with_masks
@@ -29,6 +28,7 @@ from stable_baselines3.common.callbacks import (
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+from waiting import wait_for
 
 from league.agent.perceptron import PerceptronNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot

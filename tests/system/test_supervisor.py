@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from league.cluster import main as cluster
 from league.runs.folder import Request, open_run
@@ -37,8 +39,12 @@ class Run:
         log = self.folder / "logs" / f"{worker}.log"
         return log.read_text() if log.exists() else ""
 
+    def announced(self) -> dict[str, Any]:
+        """Where the matchmaker runs."""
+        return json.loads((self.folder / "matchmaker.json").read_text())
+
     def await_workers(self) -> None:
-        until(lambda: all("\nhere" in self.log(worker) for worker in WORKERS))
+        wait_for(lambda: all("\nhere" in self.log(worker) for worker in WORKERS))
 
     def end(self, seconds: float = 90) -> str:
         """What it printed, once it has ended."""
@@ -63,13 +69,6 @@ class Run:
         return found
 
 
-def until(condition: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
@@ -89,12 +88,12 @@ def test_a_killed_worker_is_replaced_and_ctrl_c_stops_the_matchmaker_last(
 ) -> None:
     run = start("obeys")
     run.await_workers()
-    before = json.loads((run.folder / "matchmaker.json").read_text())
+    before = run.announced()
     assert before["pid"] in run.pids()
     os.kill(before["pid"], signal.SIGKILL)
-    until(lambda: json.loads((run.folder / "matchmaker.json").read_text())["pid"] != before["pid"])
-    assert json.loads((run.folder / "matchmaker.json").read_text())["address"] == before["address"]
-    until(lambda: run.log("matchmaker").count("\nhere") == 2)
+    wait_for(lambda: run.announced()["pid"] != before["pid"])
+    assert run.announced()["address"] == before["address"]
+    wait_for(lambda: run.log("matchmaker").count("\nhere") == 2)
     run.process.send_signal(signal.SIGINT)
     words = run.end()
     assert run.process.returncode == 0
@@ -122,7 +121,7 @@ def test_a_closed_terminal_stops_a_run_and_ctrl_c_hurries(start: Callable[[str],
     run = start("ignores")
     run.await_workers()
     run.process.send_signal(signal.SIGHUP)
-    until(lambda: run.stopped == ["evaluator-0"])  # the supervisor waits for the learner now
+    wait_for(lambda: run.stopped == ["evaluator-0"])  # the supervisor waits for the learner now
     run.process.send_signal(signal.SIGINT)
     words = run.end()
     assert "learner-main had not stopped when hurried and was killed." in words
@@ -156,7 +155,7 @@ def test_a_killed_supervisor_leaves_no_orphans_and_the_next_one_waits_for_the_ev
     assert len(run.pids()) == 3
     run.process.kill()
     run.process.wait()
-    until(lambda: not run.pids())
+    wait_for(lambda: not run.pids())
     again = start("finishes")
     words = again.end()
     assert again.process.returncode == 0

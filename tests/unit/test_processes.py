@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from league.cluster.processes import Process, ProcessGroup, ProcessSpec, RestartPolicy
 from league.errors import ConfigError, DataCorrupt, StorageFull, Unavailable
@@ -174,13 +175,6 @@ def python(tmp_path: Path) -> Iterator[Callable[[str], Process]]:
         process.kill()
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)
-
-
 def is_alive(pid: int) -> bool:
     """Whether the process runs (a zombie does not)."""
     try:
@@ -195,11 +189,11 @@ def test_its_own_children_end_with_a_process(
 ) -> None:
     process = python(PARENT)
     log = process.spec.log
-    until(lambda: any(line.startswith("child ") for line in log.read_text().splitlines()))
+    wait_for(lambda: any(line.startswith("child ") for line in log.read_text().splitlines()))
     child = int(log.read_text().split("child ")[-1])
     assert is_alive(child)
     end(process)
-    until(lambda: process.poll() is not None and not is_alive(child))
+    wait_for(lambda: process.poll() is not None and not is_alive(child))
 
 
 def test_a_missing_program_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -211,7 +205,7 @@ def test_ctrl_c_of_the_terminal_does_not_reach_a_process(
     python: Callable[[str], Process],
 ) -> None:
     process = python("import os; print(os.getpgrp(), os.getpid(), os.getsid(0))")
-    until(lambda: process.poll() is not None)
+    wait_for(lambda: process.poll() is not None)
     assert set(process.spec.log.read_text().splitlines()[-1].split()) == {str(process.pid)}
 
 
@@ -223,7 +217,7 @@ def test_one_thread_unless_the_environment_says_otherwise(
         if chosen:
             monkeypatch.setenv("OMP_NUM_THREADS", chosen)
         process = python("import os; print(os.environ['OMP_NUM_THREADS'])")
-        until(lambda process=process: process.poll() is not None)
+        wait_for(lambda process=process: process.poll() is not None)
         assert process.spec.log.read_text().splitlines()[-1] == expected
 
 
