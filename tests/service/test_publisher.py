@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from league.agent.config import SIZES, AgentConfig
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import Fenced
+from league.games.registry import game_spec
 from league.players import Player, PlayerKind, Role
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
@@ -19,31 +20,12 @@ LIVE = Player(
 )
 
 
-def config():
-    sizes = {
-        **SIZES["tiny"],
-        "width": 16,
-        "feed_forward": 32,
-        "memory": 16,
-        "observation_hidden": 16,
-    }
-    return AgentConfig(
-        observation_size=64,
-        own_size=32,
-        action_size=10,
-        sequence_length=17,
-        **sizes,
-    )
+AGENT = AgentConfig.of(AgentSettings(size="tiny", sequence_length=17), game_spec("brawl"))
 
 
 @pytest.fixture
-def client(tmp_path):
-    with (
-        MatchmakerServer(
-            db=tmp_path / "league.db", port=0, settings=MatchmakerSettings()
-        ) as server,
-        MatchmakerClient(server.address) as connected,
-    ):
+def client(server):
+    with MatchmakerClient(server.address) as connected:
         connected.register_players([LIVE])
         begin_life(connected)
         yield connected
@@ -55,7 +37,7 @@ def blobs(tmp_path):
 
 
 def publisher(client, blobs, incarnation=1):
-    card = SnapshotCard(agent=config(), game="brawl", game_version="1")
+    card = SnapshotCard(agent=AGENT, game="brawl", game_version="1")
     return SnapshotPublisher(client, blobs, card, LIVE, incarnation)
 
 
@@ -66,7 +48,7 @@ def begin_life(client):
 
 def network(seed):
     torch.manual_seed(seed)
-    return AgentNetwork(config())
+    return AgentNetwork(AGENT)
 
 
 def names(client):

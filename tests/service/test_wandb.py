@@ -12,10 +12,7 @@ from wandb.proto.wandb_internal_pb2 import Record
 from wandb.sdk.internal.datastore import DataStore
 
 from league.runs.records import read_scalars
-from matchmaker.main import MatchmakerServer
-from matchmaker.settings import MatchmakerSettings
 
-MIXES = {"constant": {"constant": 1.0}, "league": {"constant": 1.0}}
 NO_NETWORK = "http://127.0.0.1:9"
 LOCKED_UP = """
 import socket, sys
@@ -30,35 +27,17 @@ socket.socket.connect = loopback_only
 
 def learn(address, run_dir, *flags, before=LOCKED_UP):
     code = f"{before}\nfrom learner.main import main\nsys.exit(main(sys.argv[1:]))"
-    words = [
-        "--matchmaker",
-        address,
-        "--run-dir",
-        str(run_dir),
-        "--preset",
-        "smoke",
-        "--cpu",
-        *flags,
-    ]
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("WANDB")
-    }
+    words = ["--matchmaker", address, "--run-dir", str(run_dir), "--preset", "smoke", "--cpu"]
+    environment = {name: os.environ[name] for name in os.environ if not name.startswith("WANDB")}
     environment |= {"OMP_NUM_THREADS": "1", "HTTPS_PROXY": NO_NETWORK, "HTTP_PROXY": NO_NETWORK}
     return subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [sys.executable, "-c", code, *words, *flags],
         env={**environment, "HOME": str(run_dir), "NO_PROXY": "127.0.0.1,localhost"},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-
-
-@pytest.fixture
-def server(tmp_path):
-    settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
-    with MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as running:
-        yield running
 
 
 def logged(path: Path) -> tuple[str, list[dict[str, float]]]:
@@ -95,9 +74,8 @@ def test_offline_it_gets_all_that_tensorboard_gets_and_a_run_that_goes_on_stays_
     assert ids[0] == ids[1] == (tmp_path / "learner-main" / "wandb" / "run_id").read_text().strip()
     scalars = read_scalars(tmp_path / "learner-main" / "tensorboard")
     assert {name for name in rows[-1] if not name.startswith("_")} - {"step"} <= scalars.keys()
-    assert {"loss/policy", "gradient/encoder", "latent/norm", "attention/entropy"} <= rows[
-        -1
-    ].keys()
+    kinds = {"loss/policy", "gradient/encoder", "latent/norm", "attention/entropy"}
+    assert kinds <= rows[-1].keys()
     assert rows[-1]["loss/policy"] == pytest.approx(scalars["loss/policy"].values[-1], rel=1e-5)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, make_env, make_model
-from rollouts import collect, prepared
+from rollouts import prepared, updates
 
 from learner.ppo import diagnostics as latent
 from learner.ppo.diagnostics import Diagnostics
@@ -68,9 +68,7 @@ def test_separation_is_unknown_without_two_kinds_met_twice():
 
 def test_an_update_reads_gradients_of_every_module_latent_and_attention():
     model = prepared(make_model(make_env()))
-    for _ in range(2):  # a history fills
-        collect(model)
-        model.train()
+    updates(model, 2)  # a history fills
     told = model.logger.name_to_value
     gradients = [
         told[f"gradient/{name}"] for name in ("encoder", "observation", "memory", "actor", "critic")
@@ -92,8 +90,7 @@ def test_what_older_weights_remembered_stays_near_what_newer_ones_would():
     model = prepared(make_model(make_env(max_frames=4000)))
     apart, moved = [], []
     for _ in range(6):
-        collect(model)
-        model.train()
+        updates(model, 1)
         told = model.logger.name_to_value
         apart.append(told["policy/first_kl"])
         moved.append(told["policy/approx_kl"])
@@ -104,8 +101,7 @@ def test_what_older_weights_remembered_stays_near_what_newer_ones_would():
 
 def test_gradient_norms_of_the_modules_make_up_the_whole():
     model = prepared(make_model(make_env(), n_epochs=1, batch_size=MATCHES * STEPS))
-    collect(model)
-    model.train()
+    updates(model, 1)
     told = model.logger.name_to_value
     parts = [value for name, value in told.items() if name.startswith("gradient/")]
     assert math.sqrt(sum(value**2 for value in parts)) == pytest.approx(
@@ -120,7 +116,6 @@ def test_reading_changes_nothing_of_what_is_learnt(monkeypatch):
             for name in ("rollout_ends", "gradient", "update_ends"):
                 monkeypatch.setattr(Diagnostics, name, lambda *_: None)
         model = prepared(make_model(make_env()))
-        collect(model)
-        model.train()
+        updates(model, 1)
         weights.append(torch.cat([p.detach().flatten() for p in model.policy.network.parameters()]))
     assert torch.equal(*weights)
