@@ -38,7 +38,6 @@ class PokerVariant:
     """
 
     name: str
-    version: str
     ranks: str
     suits: int
     bets: tuple[int, ...]
@@ -85,7 +84,6 @@ def kuhn_nash(
 
 KUHN = PokerVariant(
     name="kuhn",
-    version="1",
     ranks="JQK",
     suits=1,
     bets=(1,),
@@ -101,7 +99,6 @@ KUHN = PokerVariant(
 # Southey et al., "Bayes' bluff: opponent modelling in poker" (2005).
 LEDUC = PokerVariant(
     name="leduc",
-    version="1",
     ranks="JQK",
     suits=2,
     bets=(2, 4),
@@ -125,12 +122,13 @@ class PokerRules(ChoiceRules):
     it, and the public card once it lies open.
     """
 
+    version = "1"
     draws_sides = True
     action_names = ACTIONS
 
     def __init__(self, variant: PokerVariant) -> None:
         self.variant = variant
-        self.name, self.version, self.bots = variant.name, variant.version, variant.bots
+        self.name, self.bots = variant.name, variant.bots
         self.longest = variant.longest
         self._rounds = len(variant.bets)
         cards = range(len(variant.ranks) * variant.suits)

@@ -173,15 +173,14 @@ def test_a_header_that_makes_no_sense_is_refused(
         decode(encode(replay))
 
 
-def test_a_match_that_did_not_end_is_not_recorded(replay: Replay) -> None:
+@pytest.mark.parametrize(
+    ("frames", "final", "error", "message"),
+    [(5, "", InvalidInput, "not recorded to its end"), (200, "0" * 32, DataCorrupt, "otherwise")],
+)
+def test_a_record_that_ends_otherwise_than_its_match_is_not_kept(
+    replay: Replay, frames: int, final: str, error: type[Exception], message: str
+) -> None:
     take = MatchRecorder(recipe=replay.recipe, seats=SEATS, bots=(EXTERNAL, EXTERNAL), seed=1)
-    take.note(np.zeros((2, 10), np.uint8), 5)
-    with pytest.raises(InvalidInput, match="not recorded to its end"):
-        take.finish(0.5, "")
-
-
-def test_a_record_that_ends_otherwise_than_its_match_is_not_kept(replay: Replay) -> None:
-    take = MatchRecorder(recipe=replay.recipe, seats=SEATS, bots=(EXTERNAL, EXTERNAL), seed=1)
-    take.note(np.zeros((2, 10), np.uint8), 200)
-    with pytest.raises(DataCorrupt, match="ends otherwise"):
-        take.finish(0.5, "0" * 32)
+    take.note(np.zeros((2, 10), np.uint8), frames)
+    with pytest.raises(error, match=message):
+        take.finish(0.5, final)
