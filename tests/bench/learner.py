@@ -90,10 +90,8 @@ def seconds_of(work: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def compare_encoders(
-    config: AgentConfig, window: AgentConfig, options: argparse.Namespace
-) -> float:
-    """Frames a second forward and backward of both encoders alone; returns their ratio."""
+def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse.Namespace) -> None:
+    """Frames a second forward and backward of both encoders alone."""
     ours, plain = StreamingEncoder(config), WindowEncoder(window)
     rows, batch = config.context + options.steps, max(1, options.batch // options.steps)
     entries_XBE = torch.rand(rows, batch, config.entry_size)
@@ -114,18 +112,15 @@ def compare_encoders(
         (pooled.latent.square().mean() + pooled.context.square().mean()).backward()
 
     stream(), windowed()
-    ratios, rates = [], []
-    for _ in range(options.rounds):
-        fast, slow = options.steps * batch / seconds_of(stream), some * batch / seconds_of(windowed)
-        ratios.append(fast / slow)
-        rates.append((fast, slow))
+    rates = [
+        (options.steps * batch / seconds_of(stream), some * batch / seconds_of(windowed))
+        for _ in range(options.rounds)
+    ]
     fast, slow = (statistics.median(side) for side in zip(*rates, strict=True))
-    ratio = statistics.median(ratios)
     print(
         f"encoder alone, forward and backward: ours {fast:,.0f} frames/s, windowed {slow:,.1f}: "
-        f"{ratio:.1f} times"
+        f"{statistics.median(a / b for a, b in rates):.1f} times"
     )
-    return ratio
 
 
 def compare_agents(ours: LeaguePPO, plain: RecurrentPPO, options: argparse.Namespace) -> None:

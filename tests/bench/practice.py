@@ -8,7 +8,8 @@ agents are compared match by match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,15 @@ def practice_env(
     return LeagueVecEnv(game, source, batched_policy, frame_skip=frame_skip, reward_weights=weights)
 
 
+def clean_matches(player: Player, opponent: str, pairs: int, seed: int) -> list[Assignment]:
+    """Matches of a clean test: `pairs` seeds, each from both seats."""
+    return [
+        assignment(player, opponent, pair, seat, (seed << 32) | pair, Book.EVAL)
+        for pair in range(pairs)
+        for seat in (0, 1)
+    ]
+
+
 def clean_scores(
     network: PlayingNetwork, opponent: str, *, pairs: int, frame_skip: int, seed: int = 0
 ) -> np.ndarray:
@@ -105,11 +115,7 @@ def clean_scores(
     arena = Arena(
         make_batched("brawl", PARALLEL), lambda _: network, frame_skip=frame_skip, seed=seed
     )
-    open_matches: Iterator[Assignment] = (
-        assignment(player, opponent, pair, seat, (seed << 32) | pair, Book.EVAL)
-        for pair in range(pairs)
-        for seat in (0, 1)
-    )
+    open_matches = iter(clean_matches(player, opponent, pairs, seed))
     scores = np.full((pairs, 2), np.nan)
     while True:
         arena.seat([match for _, match in zip(range(arena.free), open_matches, strict=False)])
@@ -132,16 +138,10 @@ class CleanSource:
 
     def __init__(self, opponent: str, pairs: int, seed: int = 0) -> None:
         self.scores = np.full((pairs, 2), np.nan)
-        self._open = [
-            assignment(LIVE, opponent, pair, seat, (seed << 32) | pair, Book.EVAL)
-            for pair in range(pairs)
-            for seat in (0, 1)
-        ]
-        self._taken = 0
+        self._open = itertools.cycle(clean_matches(LIVE, opponent, pairs, seed))
 
     def take(self) -> Assignment:
-        self._taken += 1
-        return self._open[(self._taken - 1) % len(self._open)]
+        return next(self._open)
 
     def report(self, result: MatchResult) -> None:
         """Keeps a match's first result."""
