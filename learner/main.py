@@ -17,7 +17,7 @@ from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
 from league.players import Role
 from league.rpc.channel import Reminders
-from league.runs.finding import RUNS, running_league
+from league.runs.finding import running_league
 from league.security.credentials import add_client_flags, of_run
 from league.security.settings import SecuritySettings
 from league.settings.base import Sections, resolve_run
@@ -138,7 +138,7 @@ def _work(words: list[str]) -> int:
 def _complete(options: argparse.Namespace) -> list[str]:
     """Finds the league and the name that the flags leave open; returns them as flags."""
     if options.matchmaker is None:
-        run_dir, address = running_league(RUNS, options.run_dir)
+        run_dir, address = running_league(options.run_dir)
         options.run_dir, options.matchmaker = run_dir, address
         options.name = _free_name(options)
         log.info("joining the league in %s as %s", run_dir, options.name)

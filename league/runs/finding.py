@@ -15,14 +15,14 @@ RUNS = Path("runs")
 DATABASE = "league.db"
 
 
-def _newest_first(runs: Path) -> list[Path]:
-    files = sorted(runs.glob("*/run.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+def _newest_first() -> list[Path]:
+    files = sorted(RUNS.glob("*/run.json"), key=lambda file: file.stat().st_mtime, reverse=True)
     return [file.parent for file in files]
 
 
-def newest_run(runs: Path = RUNS) -> Path:
-    """The run folder under `runs` that was started last, as stderr then says."""
-    found = _newest_first(runs)
+def newest_run() -> Path:
+    """The run folder under runs/ that was started last, as stderr then says."""
+    found = _newest_first()
     if not found:
         raise NotFound(
             "there is no run under runs/: name a league with --run-dir DIR or --address HOST:PORT"
@@ -31,16 +31,16 @@ def newest_run(runs: Path = RUNS) -> Path:
     return found[0]
 
 
-def running_league(runs: Path, run_dir: Path | None = None) -> tuple[Path, str]:
-    """Folder and matchmaker's address of `run_dir`, or of the newest running league in `runs`.
+def running_league(run_dir: Path | None = None) -> tuple[Path, str]:
+    """Folder and matchmaker's address of `run_dir`, or of the newest running league in runs/.
 
     Raises:
         NotFound: no league is running.
     """
-    for folder in [run_dir] if run_dir else _newest_first(runs):
+    for folder in [run_dir] if run_dir else _newest_first():
         if (address := live_address(folder)) is not None:
             return folder, address
-    where = f"in {run_dir}" if run_dir else f"under {runs}/"
+    where = f"in {run_dir}" if run_dir else f"under {RUNS}/"
     raise NotFound(f"no league is running {where}: start one with bin/start-league")
 
 

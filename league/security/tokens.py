@@ -62,9 +62,6 @@ class TokenFile:
         self.folder = run_dir / FOLDER
         self.path = self.folder / FILE
 
-    def exists(self) -> bool:
-        return self.path.exists()
-
     def read(self) -> list[Token]:
         """The tokens.
 
@@ -99,7 +96,7 @@ class TokenFile:
 
     def make(self) -> dict[AccessRole, str]:
         """Makes and returns one token of each role, also in a file ROLE.token."""
-        if self.exists():
+        if self.path.exists():
             raise AlreadyExists(
                 f"{self.path} is there already: add to it with bin/league tokens add"
             )
@@ -113,7 +110,7 @@ class TokenFile:
 
     def ensure(self) -> bool:
         """Makes the tokens of a run that has none, and returns whether it did."""
-        if self.exists():
+        if self.path.exists():
             self.read()  # a damaged file is an error now, not at the first call
             return False
         self.make()
@@ -125,7 +122,7 @@ class TokenFile:
             raise InvalidInput(
                 f"{name[:80]!r} can't name a token: up to 64 letters, digits, _ . @ -"
             )
-        tokens = self.read() if self.exists() else []
+        tokens = self.read() if self.path.exists() else []
         if any(token.name == name for token in tokens):
             raise AlreadyExists(
                 f"there is a token {name!r} already: revoke it first, or choose another name"

@@ -64,18 +64,20 @@ METRICS = {
 }
 
 
+LEARNER = WorkerStatus(
+    worker="learner-main",
+    incarnation=1,
+    player="main",
+    step=652_310,
+    mix="league",
+    activity="rollout",
+    last_beat_at=NOW,
+    metrics=METRICS,
+    open_leases=128,
+)
+
+
 def full() -> Screen:
-    learner = WorkerStatus(
-        worker="learner-main",
-        incarnation=1,
-        player="main",
-        step=652_310,
-        mix="league",
-        activity="rollout",
-        last_beat_at=NOW,
-        metrics=METRICS,
-        open_leases=128,
-    )
     shares = tuple(
         Share(
             player="main",
@@ -96,7 +98,7 @@ def full() -> Screen:
         game="brawl",
         log_position=18_230,
         open_leases=131,
-        workers=(learner,),
+        workers=(LEARNER,),
         shares=shares,
         version="0.1.0",
     )

@@ -15,20 +15,17 @@ from league.views.terminal.display import LineDisplay, print_summary, progress_l
 from league.views.terminal.facts import Note, Screen
 from league.views.terminal.panels import view
 
-EXPLOITER = WorkerStatus(
+EXPLOITER = replace(
+    screens.LEARNER,
     worker="learner-main-exploiter",
-    incarnation=2,
     player="main-exploiter.g3",
     step=201_344,
-    mix="victims",
     activity="update",
-    last_beat_at=screens.NOW,
     metrics={
         "rate/steps_per_second": 2031.0,
         "exploiter/generation": 3.0,
         "exploiter/least_chance": 0.62,
     },
-    open_leases=3,
 )
 
 
