@@ -146,8 +146,9 @@ def filmed(tmp_path: Path) -> Path:
 
 
 def masked(line: str) -> str:
-    """A line without digests, times and addresses."""
+    """A line without tokens, digests, times and addresses."""
     line = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\+00:00)?", "TIME", line)
+    line = re.sub(r"^kumite-(\w+)-\S+$", r"kumite-\1-TOKEN", line)
     line = re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", line)
     line = re.sub(r"\b[0-9a-f]{12,64}\b", "DIGEST", line)
     return re.sub(r"\S+@\S+(?= at TIME)", "SOMEBODY", line)

@@ -24,40 +24,19 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     return capsys.readouterr().out
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    assert main([str(word) for word in words]) in (1, 2)
-    out, error = capsys.readouterr()
-    assert out == ""
-    assert error.count("\n") == 1
-    return error
-
-
-def test_tokens_are_made_added_listed_and_taken_back(
+def test_a_token_of_the_command_is_good_until_it_is_revoked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, own = tmp_path / "run", tmp_path / "dashboard.token"
     said(capsys, "tokens", "make", "--run-dir", run)
-    assert "add to it with" in refused(capsys, "tokens", "make", "--run-dir", run)
     printed = said(capsys, "tokens", "add", "worker", "gpu-7", "--run-dir", run)
-    assert printed.startswith("kumite-worker-")
     assert said(capsys, "tokens", "add", "read", "dashboard", "--run-dir", run, "--out", own) == ""
     assert stat.S_IMODE(own.stat().st_mode) == 0o600
-    listed = [
-        line.split("\t")[:2]
-        for line in said(capsys, "tokens", "list", "--run-dir", run).splitlines()
-    ]
-    assert listed == [
-        ["name", "role"],
-        ["read", "read"],
-        ["worker", "worker"],
-        ["operator", "operator"],
-        ["gpu-7", "worker"],
-        ["dashboard", "read"],
-    ]
     with small_league(run, security=SecuritySettings(tokens=True)) as league:
         to = ("--address", league.server.address)
         assert "rank" in said(capsys, "ratings", *to, "--token-file", own)
-        assert "wants a token" in refused(capsys, "ratings", *to)
+        assert main(["ratings", *to]) == 2
+        assert "wants a token" in capsys.readouterr().err
         said(capsys, "tokens", "revoke", "gpu-7", "--run-dir", run)
         time.sleep(LOOK_SECONDS)
         shown = Credentials(token=printed.strip())
@@ -66,19 +45,6 @@ def test_tokens_are_made_added_listed_and_taken_back(
             pytest.raises(Unauthenticated),
         ):
             client.status()
-    assert "did you mean 'read'" in refused(capsys, "tokens", "add", "reed", "x", "--run-dir", run)
-    assert "no token 'gpu-7'" in refused(capsys, "tokens", "revoke", "gpu-7", "--run-dir", run)
-    assert "make it with" in refused(capsys, "tokens", "list", "--run-dir", tmp_path)
-
-
-def test_certificates_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = said(capsys, "certs", tmp_path / "certs", "--host", "gpu-7.lan")
-    assert [Path(line).name for line in made.splitlines()] == [
-        "ca.pem", "ca.key", "server.pem", "server.key", "client.pem", "client.key",
-    ]  # fmt: skip
-    bob = said(capsys, "certs", tmp_path / "certs", "--client", "bob").splitlines()
-    assert {Path(line).parent.name for line in bob} == {"bob"}
-    assert "holds all certificates already" in refused(capsys, "certs", tmp_path / "certs")
 
 
 def test_a_program_makes_its_tokens_and_its_helpers_find_them(
