@@ -105,7 +105,7 @@ class BatchedPolicy:
     def resident_bytes(self) -> int:
         """Size of their weights, and of the copies in stacks."""
         held = sum(weights_P.nbytes for _, weights_P in self._held.values())
-        return held + sum(stack.size_bytes for stack in self._stacks.values())
+        return held + sum(stack.weights_MP.nbytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
         """Sets the network that plays the seats of `LIVE`; its weights are never copied."""
@@ -208,7 +208,7 @@ class BatchedPolicy:
         for values, size, members in saved["stacks"]:
             config = config_of(values)
             self._stacks[config, size] = NetworkStack(config, self.device)
-            self._stacks[config, size].assign(members, self._weights)
+            self._stacks[config, size].assign(members, self._frozen)
 
     def _checked_live(self) -> PlayingNetwork:
         if self._live is None:
@@ -243,9 +243,6 @@ class BatchedPolicy:
         self._held.move_to_end(digest)
         return self._held[digest]
 
-    def _weights(self, digest: str) -> Tensor:
-        return self._frozen(digest)[1]
-
     def _plan(self) -> list[_Batch]:
         """Groups the seats and updates the stacks; called when the seating has changed."""
         groups: dict[str, list[int]] = {}
@@ -263,7 +260,7 @@ class BatchedPolicy:
             kind: self._stacks.get(kind) or NetworkStack(kind[0], self.device) for kind in classes
         }
         for (config, size), stack in self._stacks.items():
-            stack.assign(classes[config, size], self._weights)
+            stack.assign(classes[config, size], self._frozen)
             rows = [
                 groups[digest] + [self.num_seats] * (size - len(groups[digest]))
                 for digest in stack.members
@@ -332,7 +329,8 @@ class BatchedPolicy:
 class NetworkStack:
     """M networks whose `step` is one batched product: inputs `[M, G, ...]`, outputs `[M, G, ...]`.
 
-    `members` names the rows. Changing the members copies only the rows that change.
+    `members` names the rows of `weights_MP` in use, after which it has spare ones. Changing the
+    members copies only the rows that change.
     """
 
     def __init__(self, config: NetworkConfig, device: torch.device) -> None:
@@ -344,15 +342,10 @@ class NetworkStack:
             for name, parameter in module.named_parameters(recurse=False)
         ]
         size = sum(shape.numel() for _, _, shape in self._places)
-        self._weights_MP = torch.empty(0, size, device=device)
+        self.weights_MP = torch.empty(0, size, device=device)
         self.members: list[str] = []
 
-    @property
-    def size_bytes(self) -> int:
-        """Of the matrix, spare rows included."""
-        return self._weights_MP.nbytes
-
-    def assign(self, wanted: Sequence[str], weights_of: Callable[[str], Tensor]) -> None:
+    def assign(self, wanted: Sequence[str], frozen: Callable[[str], _Frozen]) -> None:
         """Makes exactly `wanted` the members; those that stay keep their rows where possible."""
         if set(wanted) == set(self.members):
             return
@@ -363,7 +356,7 @@ class NetworkStack:
         for row, digest in enumerate(kept):
             if not digest:
                 kept[row] = next(rest)
-                self._weights_MP[row].copy_(weights_of(kept[row]))
+                self.weights_MP[row].copy_(frozen(kept[row])[1])
         self.members = kept
         self._bind()
 
@@ -371,18 +364,18 @@ class NetworkStack:
         """Makes room: a quarter more rows than needed when the matrix must change, so that a
         member that comes or goes copies one row and not all.
         """
-        have = len(self._weights_MP)
+        have = len(self.weights_MP)
         if not models <= have <= 2 * models + 1:
             rows, kept = models + models // 4, min(models, have)
-            resized = self._weights_MP.new_empty(rows, self._weights_MP.shape[1])
-            resized[:kept] = self._weights_MP[:kept]
-            self._weights_MP = resized
+            resized = self.weights_MP.new_empty(rows, self.weights_MP.shape[1])
+            resized[:kept] = self.weights_MP[:kept]
+            self.weights_MP = resized
 
     def _bind(self) -> None:
         """Points the network's parameters at the rows in use."""
         models, offset = len(self.members), 0
         for module, name, shape in self._places:
-            part = self._weights_MP[:models, offset : offset + shape.numel()]
+            part = self.weights_MP[:models, offset : offset + shape.numel()]
             is_matrix = len(shape) == 2
             part = part.view(models, *(reversed(shape) if is_matrix else shape))
             part = part.mT if is_matrix else part

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
 
 import torch
 
 from league.errors import DeviceError
-from league.settings.device_flags import DeviceFlags
+from league.settings.device_flags import DeviceFlags, cores
 
 _GIB = 1 << 30
 # From malloc.h: M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD.
@@ -73,7 +72,7 @@ def _available(count: int) -> str:
 
 
 def _cores() -> str:
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    count = cores()
     return f"{count} core{'s' if count != 1 else ''}"
 
 

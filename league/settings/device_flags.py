@@ -14,6 +14,11 @@ _GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """Of NVIDIA's, AMD's and Windows' drivers."""
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeviceFlags:
     """`--gpu N[,N…]`, `--cpu` and `--ranks N`, checked."""
@@ -33,12 +38,7 @@ class DeviceFlags:
 
         It adds `cpu_ranks`, at most one a core, and fewer where `is_possible` refuses the number.
         """
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-        wanted = next((n for n in range(min(cpu_ranks, cores), 1, -1) if is_possible(n)), 1)
+        wanted = next((n for n in range(min(cpu_ranks, cores()), 1, -1) if is_possible(n)), 1)
         if wanted == 1 or self.gpus or self.cpu_ranks or not (self.cpu or has_no_gpu()):
             return self
         return DeviceFlags(cpu=True, cpu_ranks=wanted)

@@ -276,7 +276,9 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
 
 def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
     """6 to 8 and 19: whether rewards exist, come often enough, and are of a fit size."""
-    weights_K, learner, reach = set_up.weights_K, set_up.settings.learner, set_up.reach
+    weights_K, learner = set_up.weights_K, set_up.settings.learner
+    # Decisions over which the discount still counts.
+    reach = 1.0 / (1.0 - learner.gamma) if learner.gamma < 1.0 else math.inf
     reward_TN = (played.terms_TN2K @ weights_K)[..., 0]
     fresh = float((reward_TN != 0.0)[played.first_TN].mean())
     of_bots = float((bots.terms_TN2K @ weights_K != 0.0)[bots.first_TN].mean())

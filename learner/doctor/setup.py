@@ -60,12 +60,6 @@ class SetUp:
         return stage_rewards(self.settings, self.settings.curriculum.stages[self.stage])
 
     @property
-    def reach(self) -> float:
-        """Decisions over which the discount still counts: 1 / (1 - gamma)."""
-        gamma = self.settings.learner.gamma
-        return float("inf") if gamma >= 1.0 else 1.0 / (1.0 - gamma)
-
-    @property
     def bots(self) -> tuple[str, ...]:
         """Bots that may be met in training, the mix's first, at most `BOTS_AT_MOST`."""
         free = [bot.name for bot in self.spec.bots if not bot.held_out]

@@ -20,6 +20,7 @@ from league.cli.output import say
 from league.errors import InvalidInput, LeagueError
 from league.runs.files import write_whole
 from league.settings.base import base_preset, lay_over, resolve
+from league.settings.device_flags import cores
 from league.settings.file import write_config
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def profile(
     facts: dict[str, Any] = {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "load_average": os.getloadavg()[0],
         "python": platform.python_version(),
         "torch": torch.__version__,

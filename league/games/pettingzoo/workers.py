@@ -30,6 +30,7 @@ from league.errors import Unavailable
 from league.games.base import CHOICE
 from league.games.choice_game import mixed
 from league.games.pettingzoo.environment import Face, Seats, board_text, build, reason
+from league.settings.device_flags import cores
 
 START_SECONDS = 120.0
 """Longest time that a worker may take to import an environment and make the first one."""
@@ -301,9 +302,7 @@ class Pool:
 
 def worker_count(matches: int, wanted: int) -> int:
     """Workers for `matches`: `wanted`, or by the cores if that is 0; at most one a match."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return min(matches, wanted or max(1, min(cores, matches // 4)))
+    return min(matches, wanted or max(1, min(cores(), matches // 4)))
 
 
 def main() -> None:
