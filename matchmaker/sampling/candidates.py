@@ -16,7 +16,7 @@ from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Ro
 from league.stats.payoff import NO_GAMES, Counts
 from league.stats.ratings import BETA, RatingTable
 from matchmaker.sampling import roles
-from matchmaker.sampling.mixes import Array, Candidates, adapted_mix
+from matchmaker.sampling.mixes import Candidates, adapted_mix
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
@@ -90,40 +90,32 @@ def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 
 
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
-    """Returns what the learner's counts and the ratings say about these players."""
-    train = pool.tables[Book.TRAIN]
+    """Returns what the learner's counts and the ratings say about these players.
+
+    A player's rating is its clean one, or until it has one that of training. A snapshot that the
+    training book does not know is as strong as the learner it copies.
+    """
+    train, names = pool.tables[Book.TRAIN], tuple(player.name for player in players)
     mine = train.belief(pool.learner.name)
     row = train.payoff.row(pool.learner.name)
-    counts = [row.get(player.name, NO_GAMES) for player in players]
+    counts = [row.get(name, NO_GAMES) for name in names]
     counts_N3 = np.array([(c.wins, c.draws, c.losses) for c in counts], np.float64).reshape(-1, 3)
-    mu_N, variance_N = beliefs_of(players, pool)
+    clean, trained = pool.tables[Book.EVAL].columns(names), train.columns(names)
+    is_snapshot_N = np.array([player.kind is PlayerKind.SNAPSHOT for player in players], np.bool_)
+    is_copy_N = is_snapshot_N & ~trained.knows_N
+    mu_N = np.where(is_copy_N, mine.mu, trained.mu_N)
+    mu_N = np.where(clean.has_N, clean.mu_N, mu_N)
+    variance_N = np.where(is_copy_N, mine.sigma**2, trained.variance_N)
+    variance_N = np.where(clean.has_N, clean.variance_N, variance_N)
     c_N = np.sqrt(2.0 * BETA**2 + mine.sigma**2 + variance_N)
     t_N = (mine.mu - mu_N) / c_N
     return Candidates(
-        names=tuple(player.name for player in players),
+        names=names,
         wins_N=counts_N3[:, 0],
         draws_N=counts_N3[:, 1],
         losses_N=counts_N3[:, 2],
         predicted_N=train.link.curve(t_N),
         quality_N=math.sqrt(2.0) * BETA / c_N * np.exp(-(t_N**2) / 2.0),
-    )
-
-
-def beliefs_of(players: Sequence[Player], pool: Pool) -> tuple[Array, Array]:
-    """Returns μ and σ² of opponents: their clean rating, or until they have one the training one.
-
-    A snapshot that the training book does not know is as strong as the learner it copies.
-    """
-    names = [player.name for player in players]
-    clean, train = pool.tables[Book.EVAL].columns(names), pool.tables[Book.TRAIN].columns(names)
-    mine = pool.tables[Book.TRAIN].belief(pool.learner.name)
-    is_snapshot_N = np.array([player.kind is PlayerKind.SNAPSHOT for player in players], np.bool_)
-    is_copy_N = is_snapshot_N & ~train.knows_N
-    mu_N = np.where(is_copy_N, mine.mu, train.mu_N)
-    variance_N = np.where(is_copy_N, mine.sigma**2, train.variance_N)
-    return (
-        np.where(clean.has_N, clean.mu_N, mu_N),
-        np.where(clean.has_N, clean.variance_N, variance_N),
     )
 
 

@@ -13,7 +13,7 @@ from league.players import Book
 from league.stats.ratings import BETA
 from league.stats.ratings.belief import draw_margin
 from league.stats.ratings.fit import MAX_NODES, PairCounts, expected_score, fit
-from matchmaker.sampling.candidates import configured_shares
+from matchmaker.sampling.candidates import Pool, configured_shares
 from matchmaker.sampling.mixes import Candidates, normalised, weights_of
 from matchmaker.simulate.simulation import MIX, Simulation
 from matchmaker.store.transaction import Reader
@@ -86,11 +86,11 @@ def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Repo
             for name, probability in body["candidates"][category]:
                 expected_opponent[name] += count * share * probability
     total = played.total() or 1
-    view = simulation.league.view
+    settings, view = simulation.league.settings, simulation.league.view
     with view.lock:
         for player, count in played.items():
-            by_mix = configured_shares(simulation.pool(view.players[player]), MIX)
-            for category, share in by_mix.items():
+            pool = Pool(settings, view.players[player], view.players, view.tables)
+            for category, share in configured_shares(pool, MIX).items():
                 configured[category] += share * count / total
     rows = [
         {

@@ -28,7 +28,6 @@ from matchmaker import limits
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.api.service import MatchmakerService
 from matchmaker.sampling import roles
-from matchmaker.sampling.candidates import Pool
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.scenarios import BOTS, Array, Drift, scenario_of
 
@@ -51,9 +50,6 @@ class DirectClient(MatchmakerClient):
 
     def __init__(self, service: MatchmakerService) -> None:
         self._service = service
-
-    def close(self) -> None:
-        """Does nothing, as there is no connection."""
 
     def _call(self, method: str, request: Any) -> Any:
         return getattr(self._service, method)(request, None)
@@ -146,11 +142,6 @@ class Simulation:
             else:
                 self._turn(worker)
         self.seconds = time.perf_counter() - started
-
-    def pool(self, learner: Player) -> Pool:
-        """Returns the league as this learner's opponents are drawn from it."""
-        view = self.league.view
-        return Pool(self.league.settings, learner, view.players, view.tables)
 
     def _start(self) -> None:
         """Registers the players (a scenario that drifts has no snapshots yet) and the workers."""

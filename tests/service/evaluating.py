@@ -21,10 +21,7 @@ from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 
 BOTS = [bot.name for bot in game_spec("brawl").bots]
-SETTINGS = EvaluatorSettings(
-    matches_per_opponent=4,
-    milestone_matches=8,
-)
+SETTINGS = EvaluatorSettings(matches_per_opponent=4, milestone_matches=8)
 
 
 class Running:
