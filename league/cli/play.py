@@ -132,7 +132,8 @@ def _show(played: Replay, speed: float) -> None:
     from league.games.base import CHOICE
     from league.replay import Playback
 
-    names, events = played.names, list[str]()
+    names = played.names
+    events: list[str] = []
     with Playback(played) as playback:
         game = playback.game
         is_choice = game.spec.action_kind == CHOICE
@@ -146,7 +147,7 @@ def _show(played: Replay, speed: float) -> None:
             if is_terminal():
                 events = _draw(playback, names, clock, speed)
             else:
-                _print_moments(playback, names, clock)
+                _print_moments(playback, names, clock, boards=is_choice)
         except KeyboardInterrupt:
             return
     result = "a draw" if played.winner is None else f"{names[played.winner]} wins"
@@ -160,12 +161,14 @@ def _show(played: Replay, speed: float) -> None:
         print(line)
 
 
-def _print_moments(playback: Playback, names: Sequence[str], clock: Callable[[int], str]) -> None:
-    """Prints the events of each frame, and boards that the game writes as text."""
+def _print_moments(
+    playback: Playback, names: Sequence[str], clock: Callable[[int], str], *, boards: bool
+) -> None:
+    """Prints the events of each frame, and with `boards` the text that the game draws."""
     for frame, happened in _moments(playback, names):
         for event in happened:
             print(f"{clock(frame['frame'])}\t{event}", flush=True)
-        if not frame.get("ended"):
+        if boards and not frame.get("ended"):
             for line in str(frame.get("text") or "").splitlines():
                 print(f"\t{line}", flush=True)
 

@@ -176,6 +176,7 @@ def test_commands_print_what_the_transcript_holds(
     folder = request.getfixturevalue(file.parent.name)
     (folder / "binary.txt").write_bytes(b"\xff\xfe\x00")
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(GOLDEN.parent / "contract")  # small_environments
     wanted = file.read_text(encoding="utf-8")
     commands = re.findall(r"^\$ league (.*)$", wanted, re.MULTILINE)
     found = "".join(transcript(command, capsys) for command in commands)
