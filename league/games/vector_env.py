@@ -6,7 +6,7 @@ Shape suffixes: N environments, 2 seats, O observation width, A keys, K reward t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,16 +114,32 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         ended_N = game.ended_N.copy()
         terms = matches.spec.reward_terms
         infos: dict[str, Any] = {"reward_terms": dict(zip(terms, weighted_NK.T, strict=True))}
-        for n in np.flatnonzero(ended_N).tolist():
-            won = float(game.outcomes_N[n])
-            final_info = {
-                "outcome": won if seat == 0 else 1.0 - won,
-                "reward_terms": matches.named(weighted_NK[n]),
-            }
-            final_obs = game.final_observations_N2O[n, seat].copy()
-            self._add_info(infos, {"final_obs": final_obs, "final_info": final_info}, n)
+        if ended_N.any():
+            infos |= self._finals(ended_N, infos["reward_terms"])
         rewards_N = weighted_NK.sum(axis=1).astype(np.float64)
         return self._views(seat), rewards_N, ended_N, np.zeros_like(ended_N), infos
+
+    def _finals(
+        self, ended_N: NDArray[np.bool_], terms: Mapping[str, NDArray[np.float32]]
+    ) -> dict[str, Any]:
+        """The last infos of ended matches, in the form of Gymnasium's own vectors."""
+        game, outcomes_N = self._game, np.zeros(self.num_envs)
+        won_N = game.outcomes_N if self._seat == 0 else 1.0 - game.outcomes_N
+        outcomes_N[ended_N] = won_N[ended_N]
+        views_N = np.full(self.num_envs, None, dtype=object)
+        for n in np.flatnonzero(ended_N):
+            views_N[n] = game.final_observations_N2O[n, self._seat].copy()
+        return {
+            "final_obs": views_N,
+            "_final_obs": ended_N.copy(),
+            "final_info": {
+                "outcome": outcomes_N,
+                "_outcome": ended_N.copy(),
+                "reward_terms": terms,
+                "_reward_terms": ended_N.copy(),
+            },
+            "_final_info": ended_N.copy(),
+        }
 
     def _views(self, seat: int) -> NDArray[np.float32]:
         return self._game.observations_N2O[:, seat].copy()

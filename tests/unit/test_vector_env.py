@@ -97,6 +97,27 @@ def test_a_match_that_ends_begins_anew_in_the_same_step() -> None:
     assert list(infos["final_info"]["outcome"]) == [0.5] * 4
 
 
+def test_final_infos_hold_the_terms_of_all_environments_and_one_mask_a_key() -> None:
+    envs = vector(2, opponent="based", reward="dense")
+    envs.reset(seed=0)
+    actions = keys(1, 60, 2)
+    for step in range(60):
+        if step == 20:  # environment 1 ends 20 steps after environment 0
+            envs.reset(options={"reset_mask": np.array([False, True])})
+        _, _, ended, _, infos = envs.step(actions[step])
+    assert ended.tolist() == [True, False]
+    assert set(infos) == {"reward_terms", "final_obs", "_final_obs", "final_info", "_final_info"}
+    assert infos["final_obs"][1] is None
+    final = infos["final_info"]
+    assert set(final) == {"outcome", "_outcome", "reward_terms", "_reward_terms"}
+    assert set(final["reward_terms"]) == set(infos["reward_terms"])
+    for term, values in infos["reward_terms"].items():
+        assert np.array_equal(final["reward_terms"][term], values), term
+    for mask in (infos["_final_obs"], infos["_final_info"], final["_outcome"]):
+        assert mask.tolist() == [True, False]
+    assert final["_reward_terms"].tolist() == [True, False]
+
+
 def test_opponents_by_environment() -> None:
     envs = vector(3, opponent=["constant", "based", "constant"])
     envs.reset(seed=[7, 7, 7])
