@@ -122,7 +122,7 @@ def test_a_start_that_fails_is_told_at_the_next_step_and_the_seed_after_it_is_pl
 
 def test_a_worker_killed_between_steps_is_replaced() -> None:
     game = begun(workers=2)
-    os.kill(game._pool.pids[0], signal.SIGKILL)
+    os.kill(game.worker_pids[0], signal.SIGKILL)
     game.step(pressed(game, {}))
     assert sorted(game.failures) == [0, 1, 2]
     game.step(pressed(game, {}))
@@ -176,7 +176,7 @@ def test_closing_ends_the_workers_and_what_they_print_stays_out_of_standard_outp
 ) -> None:
     game = begun(workers=2, noisy=True)
     game.step(pressed(game, {}))
-    pids = game._pool.pids
+    pids = game.worker_pids
     assert alive(pids) == pids
     game.close()
     assert alive(pids) == []
@@ -188,7 +188,7 @@ import numpy as np
 from league.games.registry import make_batched
 game = make_batched("pettingzoo:small_environments:Buttons", 2, workers=2, step_seconds=3)
 game.reset(np.arange(2, dtype=np.uint64))
-print(*game._pool.pids, flush=True)
+print(*game.worker_pids, flush=True)
 actions = np.zeros((2, 2, 7), np.uint8)
 actions[:, :, 0] = 1
 actions[1, 0] = np.eye(7)[2]

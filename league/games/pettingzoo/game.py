@@ -88,6 +88,11 @@ class PettingZooGame(BatchedGame):
         self._show(np.arange(n))
         self.final_observations_N2O[:] = self.observations_N2O  # no seat acts in it
 
+    @property
+    def worker_pids(self) -> list[int]:
+        """The process ids of the running workers."""
+        return self._pool.pids
+
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
         """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
 
