@@ -41,7 +41,7 @@ Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 """Actions of both seats at decision `t`: `choose(t, game)`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trace:
     """T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN."""
 
@@ -106,23 +106,29 @@ def _played(
     The seeds of later matches follow from those of a row's first match.
     """
     game, seeds_N = set_up.game(len(seeds)), seeds.astype(np.uint64)
-    rows = []
+    observations, terms, ended, scores = [], [], [], []
     over_N = np.zeros(len(seeds), np.bool_)
     try:
         game.bots_N2[:] = bots_N2
         game.reset(seeds_N)
         game.next_seeds_N[:] = seeds_N + np.uint64(1_000_003)
         for t in range(steps):
-            seen_N2O = game.observations_N2O.copy()
+            observations.append(game.observations_N2O.copy())
             game.step(choose(t, game), set_up.settings.game.frame_skip)
-            scores_N = np.where(game.ended_N, game.outcomes_N, np.nan).astype(np.float32)
-            rows.append((seen_N2O, game.reward_terms_N2K.copy(), game.ended_N.copy(), scores_N))
+            terms.append(game.reward_terms_N2K.copy())
+            ended.append(game.ended_N.copy())
+            scores.append(np.where(game.ended_N, game.outcomes_N, np.nan).astype(np.float32))
             over_N |= game.ended_N
             if over_N.all():
                 break
     finally:
         game.close()
-    return Trace(*map(np.stack, zip(*rows, strict=True)))
+    return Trace(
+        observations_TN2O=np.stack(observations),
+        terms_TN2K=np.stack(terms),
+        ended_TN=np.stack(ended),
+        scores_TN=np.stack(scores),
+    )
 
 
 def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
