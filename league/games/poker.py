@@ -73,12 +73,13 @@ def kuhn_nash(
 ) -> NDArray[np.float64]:
     """Kuhn's equilibrium at `ALPHA`; worth -1/18 to the first player, a chip being the ante."""
     # one suit: a card is its rank
-    rows, faces_bet_N = np.arange(len(players_N)), legal_NA[:, FOLD].astype(np.intp)
+    rows, faces_bet_N = np.arange(len(players_N)), legal_NA[:, FOLD]
     ranks_N = positions_N["cards"][rows, players_N]
-    bold_N = _KUHN_NASH[players_N, faces_bet_N, ranks_N]
+    chance_N = _KUHN_NASH[players_N, faces_bet_N.astype(np.intp), ranks_N]
     answers_NA = np.zeros(legal_NA.shape)
-    # it bets or checks; one action lower each, it calls or folds
-    answers_NA[rows, RAISE - faces_bet_N], answers_NA[rows, CALL - faces_bet_N] = bold_N, 1 - bold_N
+    # A player who faces a bet calls or folds, any other bets or checks.
+    answers_NA[rows, np.where(faces_bet_N, CALL, RAISE)] = chance_N
+    answers_NA[rows, np.where(faces_bet_N, FOLD, CALL)] = 1 - chance_N
     return answers_NA
 
 

@@ -85,10 +85,11 @@ def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
     for point in entry_points(group=GROUP):
         if point.name == head:
             return point.load(), options
+    message = f"there is no game {name!r}: choose one of {', '.join(game_names())}"
     near = nearest(name, game_names())
-    raise ConfigError(
-        f"there is no game {name!r}: choose one of {', '.join(game_names())}{near and '; ' + near}"
-    )
+    if near:
+        message += f"; {near}"
+    raise ConfigError(message)
 
 
 def make_batched(

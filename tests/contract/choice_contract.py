@@ -74,7 +74,9 @@ class ChoiceContract(GameContract):
             self.refused(game, idle, f"seat {seat} of match {row} chose nothing")
             idle[row, seat, :2] = 1
             self.refused(game, idle, f"seat {seat} of match {row}")
-            for illegal in np.flatnonzero(~game.legal_N2A[row, seat] & self.refuses):
+            if not self.refuses:
+                continue
+            for illegal in np.flatnonzero(~game.legal_N2A[row, seat]):
                 idle[row, seat] = 0
                 idle[row, seat, illegal] = 1
                 name = game.spec.action_names[illegal]

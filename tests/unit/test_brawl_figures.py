@@ -71,8 +71,17 @@ TABLE = {
     (HAMMER, "Groundpound"): Figures(13, 36, (25,), 48, 55, 0, (11,), (-0.5, 0.3), down=1.3),
 }
 KEYS = {
-    **{"NLight": "J", "DLight": "S J", "SLight": "D J", "NSig": "K", "DSig": "S K", "SSig": "D K"},
-    **{"NAir": "J", "DAir": "S J", "SAir": "D J", "Recovery": "K", "Groundpound": "S K"},
+    "NLight": "J",
+    "DLight": "S J",
+    "SLight": "D J",
+    "NSig": "K",
+    "DSig": "S K",
+    "SSig": "D K",
+    "NAir": "J",
+    "DAir": "S J",
+    "SAir": "D J",
+    "Recovery": "K",
+    "Groundpound": "S K",
 }
 TYPES = {name: number for number, name in moves.MOVE_NAMES.items()}
 AERIAL = ("NAir", "DAir", "SAir", "Recovery", "Groundpound")

@@ -129,8 +129,13 @@ def weights(preset: str, overrides: dict[str, float] | None = None) -> NDArray[n
 def test_curriculum_turns_from_dense_into_sparse_in_the_course_of_a_run() -> None:
     dense, sparse, win = weights("dense"), weights("sparse"), TERMS.index("win")
     mixed = {
-        **{0: dense, 200: dense, 350: 0.75 * dense + 0.25 * sparse, 500: (dense + sparse) / 2},
-        **{800: sparse, 1000: sparse, 5000: sparse},
+        0: dense,
+        200: dense,
+        350: 0.75 * dense + 0.25 * sparse,
+        500: (dense + sparse) / 2,
+        800: sparse,
+        1000: sparse,
+        5000: sparse,
     }
     for step, wanted in mixed.items():
         found = annealed_weights("curriculum", step, 1000, {})

@@ -49,21 +49,28 @@ def _platform_path(start: tuple[float, float], end: tuple[float, float]) -> NDAr
 
 
 _SHARED: Final = {
-    **{"platform_half_width": 1.0, "platform_half_height": 0.1},
-    **{"blast_x": 14.0, "blast_y": 8.0, "spawn_x": 5.0, "spawn_y": 0.0},
-    **{"spawner_near": 2.6, "spawner_far": 6.5},
+    "platform_half_width": 1.0,
+    "platform_half_height": 0.1,
+    "blast_x": 14.0,
+    "blast_y": 8.0,
+    "spawn_x": 5.0,
+    "spawn_y": 0.0,
+    "spawner_near": 2.6,
+    "spawner_far": 6.5,
 }
 STAGES: Final[dict[str, dict[str, Any]]] = {
     # The original's: the right ground lies two units higher than the left.
     "warehouse": {
         "solids": [[2.0, 0.85, 7.0, 5.0], [-7.0, 2.85, -2.0, 7.0]],
-        **{"spawner_right_y": 0.7, "spawner_left_y": 2.7},
+        "spawner_right_y": 0.7,
+        "spawner_left_y": 2.7,
     },
     # Ours: both grounds at the middle height, the platform going straight up and down. Each half is
     # the other's mirror image, so a match and its reflection are played alike.
     "flat": {
         "solids": [[2.0, 1.85, 7.0, 6.0], [-7.0, 1.85, -2.0, 6.0]],
-        **{"spawner_right_y": 1.7, "spawner_left_y": 1.7},
+        "spawner_right_y": 1.7,
+        "spawner_left_y": 1.7,
     },
 }
 _WAYPOINTS: Final = {

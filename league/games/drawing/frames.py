@@ -53,7 +53,9 @@ def _move_tables() -> dict[str, dict[str, Any]]:
             "charge_from": move.charge_from,
             "stages": [
                 {
-                    **{"start": stage.start, "end": stage.end, "box": stage.box},
+                    "start": stage.start,
+                    "end": stage.end,
+                    "box": stage.box,
                     **{kind: stage.kind == kind for kind in (moves.CHAINED, moves.LATE)},
                 }
                 for stage in move.stages
