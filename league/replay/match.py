@@ -80,7 +80,7 @@ class Replay:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Those of the players, by seat."""
+        """The players' names, by seat."""
         return self.seats[0].name, self.seats[1].name
 
     @property
