@@ -113,7 +113,9 @@ def resolve_run(
     assignments: Iterable[str] = (),
     default: str | None = "laptop",
 ) -> Sections:
-    """As `resolve`: where neither preset nor file is named, the run's config.toml, or `default`."""
+    """Like `resolve`, but reads the run's config.toml if neither a preset nor a file is given, or
+    `default` if there is none.
+    """
     if file is None and preset is None and run_dir and (run_dir / "config.toml").is_file():
         file = run_dir / "config.toml"
     return resolve(preset or (None if file else default), file, assignments)
@@ -186,7 +188,7 @@ def lay_over(
         section, *place = (str(part) for part in first["loc"])
         at = [section, *place][:2]
         source = next((one.source for one in reversed(given) if list(one.path[:2]) == at), "")
-        raise ConfigError(source + _fault(first, place, classes[section], section)) from None
+        raise ConfigError(source + fault_of(first, place, classes[section], section)) from None
     return Sections({name: getattr(resolved, name) for name in classes})
 
 
@@ -227,7 +229,7 @@ def _put(tables: Tables, path: Sequence[str], value: Any = None) -> None:
         table[path[-1]] = value
 
 
-def _fault(first: Any, place: Iterable[str], cls: type[Settings], section: str) -> str:
+def fault_of(first: Any, place: Iterable[str], cls: type[Settings], section: str) -> str:
     """Returns the first error of a validation in one sentence."""
     path = list(place)
     name = ".".join(path)

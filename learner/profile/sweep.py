@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from pydantic import ValidationError
+
 from league.cli.output import print_pairs, print_table
 from league.errors import ConfigError
-from league.settings.base import lay_over
+from league.settings.base import fault_of
 from learner.profile.measuring import Measured
+from learner.settings import LearnerSettings
 
 Changes = Mapping[str, str | int]
 AXES = ("matches", "batch_size", "threads", "precision")
@@ -59,10 +62,12 @@ def plan(
     for combination in sorted(dict.fromkeys(product(*values)), key=lambda one: one != own):
         cell = dict(zip(AXES, combination, strict=True))
         try:
-            lay_over({"learner": {**learner, **cell}})
+            LearnerSettings.model_validate({**learner, **cell})
             cells.append(cell)
-        except ConfigError as error:
-            fault = f"{', '.join(f'{axis} {cell[axis]}' for axis in AXES)}: {error}"
+        except ValidationError as error:
+            first = error.errors()[0]
+            reason = fault_of(first, map(str, first["loc"]), LearnerSettings, "learner")
+            fault = f"{', '.join(f'{axis} {cell[axis]}' for axis in AXES)}: {reason}"
     if not cells:
         raise ConfigError(f"the sweep has no configuration that can be: {fault}")
     return cells

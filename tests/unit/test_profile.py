@@ -249,8 +249,10 @@ def test_a_sweep_tries_precisions_on_a_gpu_alone(own):
 def test_a_sweep_takes_the_values_asked_for():
     wanted = {"matches": [4, 8], "batch_size": [64, 70], "threads": [1]}
     assert settings_of(sweep.plan(LEARNER, wanted, 2, False)) == [(8, 64, 1), (4, 64, 1)]
-    with pytest.raises(ConfigError, match="batch_size 70"):
+    with pytest.raises(ConfigError, match=r"batch_size 70.*: \[learner\] can't be used: "):
         sweep.plan(LEARNER, {"batch_size": [70]}, 2, False)
+    with pytest.raises(ConfigError, match=r": \[learner\] matches = 0 can't be used: input should"):
+        sweep.plan(LEARNER, {"matches": [0]}, 2, False)
 
 
 def test_the_fastest_is_recommended_and_of_equals_the_one_that_changes_least():
