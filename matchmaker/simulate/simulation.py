@@ -51,6 +51,9 @@ class DirectClient(MatchmakerClient):
     def __init__(self, service: MatchmakerService) -> None:
         self._service = service
 
+    def close(self) -> None:
+        """Does nothing, as there is no connection."""
+
     def _call(self, method: str, request: Any) -> Any:
         return getattr(self._service, method)(request, None)
 

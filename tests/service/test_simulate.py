@@ -31,7 +31,10 @@ def simulate(
         faults=faults,
         batch=100,
     )
-    with Simulation(folder, MatchmakerSettings(**settings), plan) as simulation:
+    with (
+        Simulation(folder, MatchmakerSettings(**settings), plan) as simulation,
+        simulation.client,
+    ):
         simulation.run()
         return report_of(simulation)
 
