@@ -46,6 +46,7 @@ class Monitor:
         self.started_at = league.clock.now()
         league.vitals = self.vitals
         self._health: Health | None = None
+        self._workers: dict[int, str] = {}  # of incarnations, which never change theirs
         self._refused = ""  # why the disk refused a write, "" since it accepts them
         self._metrics: LeagueMetrics | None = None
         self._port: MetricsPort | None = None
@@ -154,10 +155,10 @@ class Monitor:
     def _sender(self, call: Call) -> Mapping[str, Any]:
         """The worker and the incarnation that a request names, for the log of calls."""
         number = getattr(call.request, "incarnation", 0)
-        worker = str(getattr(call.request, "worker", ""))[:80]
+        worker = str(getattr(call.request, "worker", ""))[:80] or self._workers.get(number, "")
         if number and not worker:
             with suppress(LeagueError), self.league.store.read() as reader:  # it may be closing
-                worker = self.league.incarnation(reader, number).worker
+                worker = self._workers[number] = self.league.incarnation(reader, number).worker
         return {key: value for key, value in (("worker", worker), ("incarnation", number)) if value}
 
 

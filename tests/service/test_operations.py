@@ -314,6 +314,19 @@ def test_the_last_call_before_a_stop_is_logged_though_the_store_is_closed(
     assert "it broke" in caplog.text
 
 
+def test_the_log_looks_an_incarnations_worker_up_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_league(tmp_path) as league:
+        log, incarnation = league.server.monitor.observers[0], league.open()
+        request = m.HeartbeatRequest(incarnation=incarnation)
+        call = Call("Heartbeat", "ipv4:127.0.0.1:1", request=request, error=LeagueError("late"))
+        log(call)
+    caplog.clear()
+    log(call)  # the store is closed now
+    assert caplog.records[-1].__dict__["worker"] == "learner-main"
+
+
 def test_status_is_one_look_at_a_league(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with small_league(tmp_path, clock=None) as league:
         incarnation = league.open()
