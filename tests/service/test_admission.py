@@ -277,6 +277,8 @@ def test_status_shows_open_gates(
     assert main(["status", "--json", "--address", league.small.server.address]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["gates"] == ["main@2000 against main@1000, 4-0-0 so far"]
+    assert main(["status", "--address", league.small.server.address]) == 0
+    assert f"gate\t{told['gates'][0]}\n" in capsys.readouterr().out
 
 
 def test_the_simulator_which_plays_no_gates_says_so() -> None:

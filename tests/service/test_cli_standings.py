@@ -64,6 +64,16 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
     assert page.count("≠</span>") == len(apart) == len(re.findall(r"\| mu [+-]", table))
 
 
+def test_the_page_marks_an_anchor(tmp_path: Path, capsys: Capture) -> None:
+    with small_league(tmp_path) as small:
+        pair(small, "random", "constant", 1)
+        ask = asking(Live(small.server.address, {}), capsys)
+        ask("pin", "random", "--mu", "27")
+        page = ask("leaderboard", "export", "--format", "html")
+    (row,) = (line for line in page.split("<tr") if ">anchor</span>" in line)
+    assert "random</td>" in row
+
+
 @pytest.mark.parametrize(("width", "gone"), [(180, ""), (80, "wins"), (60, "wins rank")])
 def test_a_narrow_terminal_shows_what_matters_most(
     league: Callable[..., str], monkeypatch: pytest.MonkeyPatch, width: int, gone: str

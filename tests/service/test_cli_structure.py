@@ -93,6 +93,11 @@ def test_the_known_structure_is_found_and_written(
     assert sum(player["cluster_weight"] for player in told["players"]) == pytest.approx(5)
 
 
+def test_a_file_that_can_not_be_written_is_named(address: str, capsys: Capture) -> None:
+    assert main(["structure", "--address", address, "--json", "absent/a.json"]) == 2
+    assert "absent/a.json can't be written" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("width", ["120", "80"])
 def test_on_a_terminal_it_fits_a_line(
     width: str, structure: Callable[..., str], monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ from league.games.poker import KUHN, LEDUC, PokerRules
 from league.games.registry import make_batched
 
 LETTERS = {"f": 0, "c": 1, "r": 2}
+WORDS = {"f": "fold", "c": "call", "r": "raise"}
 
 
 def game_with(name: str, first: str, second: str, public: str = "") -> ChoiceGame:
@@ -104,7 +105,10 @@ def test_what_is_legal_depends_on_the_raises_of_the_round(
     (seat,) = np.flatnonzero(counts > 1)
     assert [letter for letter in LETTERS if game.legal_N2A[0, seat, LETTERS[letter]]] == list(legal)
     assert game.legal_N2A[0, 1 - seat].tolist() == [False, True, False]
-    assert [one["acts"] for one in game.frame(0)["seats"]] == [seat == 0, seat == 1]
+    frame = game.frame(0)
+    rounds = [", ".join(WORDS[letter] for letter in one) for one in choices.split("/") if one]
+    assert frame["table"]["choices"] == " / ".join(rounds)
+    assert [one["acts"] for one in frame["seats"]] == [seat == 0, seat == 1]
 
 
 @pytest.mark.parametrize("variant", [KUHN, LEDUC])

@@ -16,6 +16,7 @@ from league.stats.ratings.fit import (
     PairCounts,
     expected_score,
     fit,
+    fit_cells,
     log_probabilities,
     points_per_logit,
 )
@@ -141,6 +142,11 @@ def test_counts_of_a_payoff_table_have_each_pair_once():
     assert names == ["a", "b", "c"]
     columns = (found.first_P, found.second_P, found.wins_P, found.draws_P, found.losses_P)
     assert np.transpose(columns).tolist() == [[0, 1, 0, 1, 2], [1, 2, 1, 0, 0]]
+    plain, anchored = fit_cells(table.cells()), fit_cells(table.cells(), {"b": 30.0, "absent": 1.0})
+    assert plain.names == anchored.names == tuple(names)
+    assert plain.rating_N.tolist() == fit(found, 3).rating_N.tolist()
+    assert anchored.rating_N.tolist() == fit(found, 3, anchors={1: 30.0}).rating_N.tolist()
+    assert (plain.rating_N.mean(), anchored.rating_N[1]) == pytest.approx((25.0, 30.0))
 
 
 def test_rock_paper_scissors_is_a_misfit_with_wide_intervals():
