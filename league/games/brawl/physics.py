@@ -116,9 +116,7 @@ def _push_out(player: Any, stage: Any, match: Any) -> None:
 
 @njit
 def move_platform(match: Any, stage: Any) -> None:
-    """Puts the platform where it is in frame `match.frame`, with the velocity it continues
-    with.
-    """
+    """Puts the platform where it is in frame `match.frame`, with the velocity it continues with."""
     p = match.frame % PLATFORM_PERIOD
     match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
     match.platform_vx, match.platform_vy = stage.path[p, 2], stage.path[p, 3]
