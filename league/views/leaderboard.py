@@ -180,7 +180,7 @@ def render_html(board: Leaderboard) -> str:
         "rated snapshots": str(len(snapshots)),
         "steps of the newest rated": f"{max((row['step'] for row in snapshots), default=0):,}",
     }
-    shown = (f"<div><b>{fact}</b><span>{escape(text)}</span></div>" for fact, text in facts.items())
+    shown = (f"<div><b>{escape(text)}</b><span>{fact}</span></div>" for fact, text in facts.items())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -219,7 +219,7 @@ def _ratings(board: Leaderboard) -> str:
     words = (
         "TrueSkill over clean matches: keys sampled, seats swapped, common seeds. Score = mu − 3 "
         "sigma. A draw is not a win. Greedy: the same with each key's likelier value. The fit of "
-        f"all games has the 95 % interval of mu. {escape(board.agreement)}"
+        f"all games has the 95 % interval of mu, the bar that of wins. {escape(board.agreement)}"
     )
     headings = "rank player kind step# score# mu# sigma# fit# games# wins# interval greedy#"
     return _section("Ratings", words, headings.split(), [_rating_row(row) for row in board.rows])

@@ -125,6 +125,7 @@ def test_the_page_stands_alone_and_escapes_names(
     )
     assert "&lt;b&gt;Mine&lt;/b&gt; &amp; yours" in page
     assert "<b>Mine" not in page
+    assert "<b>main@2000</b><span>leads</span>" in page
     assert page.index("main@2000</td>") < page.index("constant</td>")
 
 
