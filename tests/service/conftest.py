@@ -47,7 +47,7 @@ def league(tmp_path: Path) -> Iterator[object]:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[object]:
-    """Of a matchmaker for an evaluator."""
+    """A client of a matchmaker, as an evaluator uses it."""
     from evaluator_league import matchmaker_of
 
     with matchmaker_of(tmp_path) as client:
