@@ -222,7 +222,7 @@ def _leased(
     """
     if not matches:
         return []
-    held, most = tx.open_count(incarnation.number), limits.MAX_OPEN_LEASES
+    held, most = tx.open_leases(incarnation.number)[0], limits.MAX_OPEN_LEASES
     if held + len(matches) > most:
         raise Refused(f"{held} leases are open, {len(matches)} more exceed {most}: report some")
     now, size = league.clock.now(), ID_DIGITS + TOKEN_DIGITS

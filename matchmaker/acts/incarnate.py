@@ -107,8 +107,7 @@ def heartbeat(
     if last is None or progress > last.progress:
         tx.extend_leases(number, deadline)
     else:
-        held = tx.first_deadline(number)
-        deadline = deadline if held is None else held
+        deadline = tx.open_leases(number)[1] or deadline
         progress = last.progress
     told = league.view.curricula.get(incarnation.player)
     if incarnation.player and told is None and mix and mix != (last.mix if last else ""):

@@ -33,8 +33,8 @@ from matchmaker.store.sqlite import SqliteStore
 MAX_REQUEST_BYTES = 32 << 20
 ANALYST_SECONDS = 2.0
 """How long a stop waits for a look at the league's structure, which loses nothing."""
-LOOK_EVERY = 30
-"""Checking the invariants takes at most 1/30 of the time: cores have other work."""
+LOOK_EVERY = 200
+"""Checking the invariants takes at most 1/200 of the time: calls wait longer meanwhile."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
 _log = logging.getLogger(__name__)

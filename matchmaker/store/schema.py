@@ -68,7 +68,7 @@ CREATE TABLE assignments (
   draw_seed INTEGER NOT NULL, probability REAL NOT NULL,
   closed_at REAL, close_reason TEXT NOT NULL
 ) STRICT;
-CREATE INDEX open_leases ON assignments (incarnation) WHERE lease_state = 'open';
+CREATE INDEX open_leases ON assignments (incarnation, lease_deadline) WHERE lease_state = 'open';
 CREATE INDEX replacements ON assignments (replaces) WHERE replaces != '';
 CREATE INDEX gate_matches ON assignments (ordinal) WHERE category = 'gate';
 

@@ -208,7 +208,7 @@ def test_leases_close_extend_and_start_again(filled):
         tx.extend_leases(1, 50.0)
     assert deadlines() == {1: 500.0, 3: 500.0}
     with filled.read() as reader:
-        assert (reader.open_count(1), reader.first_deadline(1)) == (2, 500.0)
+        assert reader.open_leases(1) == (2, 500.0)
         assert reader.open_counts() == {1: 2}
         assert reader.open_assignments(until=499.0) == []
         assert [row.ordinal for row in reader.open_assignments(until=500.0)] == [1, 3]
