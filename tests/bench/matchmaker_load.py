@@ -24,7 +24,7 @@ from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 ACQUIRED = 1024
 """Matches of one call while leases are gathered, and the most that a call may ask for."""
-Work = Callable[[MatchmakerClient, int, int, int], tuple[float, float]]
+Work = Callable[[MatchmakerClient, str, int, int, int], tuple[float, float]]
 """Reports or acquires a count of matches in batches; returns when it began and ended, in seconds
 of the monotonic clock that all processes share.
 """
@@ -55,11 +55,11 @@ def _client_of(
 ) -> tuple[float, float]:
     with MatchmakerClient(address) as client:
         incarnation = client.open_incarnation(f"learner-{learner}", learner).number
-        return work(client, incarnation, batch, count)
+        return work(client, learner, incarnation, batch, count)
 
 
 def report(
-    client: MatchmakerClient, incarnation: int, batch: int, count: int
+    client: MatchmakerClient, learner: str, incarnation: int, batch: int, count: int
 ) -> tuple[float, float]:
     """Results: made, encoded, sent, rated, made durable, and their verdicts decoded."""
     found: list[MatchResult] = []
@@ -77,16 +77,21 @@ def report(
 
 
 def acquire(
-    client: MatchmakerClient, incarnation: int, batch: int, count: int
+    client: MatchmakerClient, learner: str, incarnation: int, batch: int, count: int
 ) -> tuple[float, float]:
-    """Assignments: drawn, made durable, sent, and decoded from protobuf by who asked."""
+    """Assignments: drawn, made durable, sent, and decoded from protobuf by who asked.
+
+    Each worker asks until it holds `ACQUIRED` leases, then the next one does.
+    """
     client.acquire_matches(incarnation, 1, "league")  # the first one finds the weights
     ready.wait()
     began = time.monotonic()
     for begin in range(0, count, batch):
+        if begin % ACQUIRED == 0:
+            worker = client.open_incarnation(f"worker-{new_id()}", learner).number
         request = m.AcquireMatchesRequest(
             request_id=new_id(),
-            incarnation=incarnation,
+            incarnation=worker,
             count=min(batch, count - begin),
             mix="league",
         )
