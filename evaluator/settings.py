@@ -27,7 +27,7 @@ class EvaluatorSettings(Settings):
 
     nice: int = Field(default=10, ge=0, le=19)
     """Its nice value, so that a learner on the same cores goes first: at 0 both are equal, at 10
-    it gets about a tenth of a core that both want.
+    it gets about a tenth of a core that both want, at 19 what the learner leaves.
     """
 
     @field_validator("matches_by_opponent")

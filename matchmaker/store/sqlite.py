@@ -278,10 +278,9 @@ class SqliteStore:
         """Commits requests in groups until the store is closed."""
         group: list[_Request | None] = []
         while None not in group:
-            is_crowded = len(group) >= CROWD
-            group = [self._queue.get()]
-            if is_crowded:
+            if len(group) >= CROWD:
                 time.sleep(GATHER_SECONDS)
+            group = [self._queue.get()]
             while not self._queue.empty():
                 group.append(self._queue.get())
             waiting = [request for request in group if request is not None]

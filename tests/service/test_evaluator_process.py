@@ -82,6 +82,15 @@ def test_it_waits_for_the_matchmaker_and_ends_on_a_signal_without_a_traceback(
         assert word not in errors
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")
+def test_the_laptop_s_evaluator_gives_its_core_back_at_once(
+    tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    laptop = ("--matchmaker", "127.0.0.1:9", "--run-dir", str(tmp_path), "--preset", "laptop")
+    process = started(*laptop)
+    wait_for(lambda: os.sched_getscheduler(process.pid) == os.SCHED_IDLE)
+
+
 def test_mistakes_end_in_one_sentence(
     client: MatchmakerClient,
     tmp_path: Path,
