@@ -5,7 +5,6 @@ Shape suffixes: N rows (matches at once), 2 seats, A action width, O observation
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
@@ -16,8 +15,8 @@ from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import NotFound, VersionMismatch
-from league.games.base import EXTERNAL, BatchedGame, GameSpec
-from league.players import Assignment, Book, MatchResult, Player, PlayerKind, SeatResult
+from league.games.base import EXTERNAL, BatchedGame, GameSpec, match_result
+from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 from league.runs.blobs import BlobFolder
 
 RESIDENT = 16
@@ -63,12 +62,10 @@ class Arena:
         *,
         frame_skip: int,
         seed: int,
-        now: Callable[[], float] = time.time,
         recorder: Recorder | None = None,
     ) -> None:
         self._game = game
         self._frame_skip = frame_skip
-        self._now = now
         self._recorder = recorder
         self._batched_policy = BatchedPolicy(
             2 * game.num_matches,
@@ -141,32 +138,12 @@ class Arena:
     def _leave(self, row: int) -> MatchResult:
         assignment = self._rows[row]
         assert assignment is not None
-        first, second = (
-            self._seat_result(row, seat, player) for seat, player in enumerate(assignment.seats)
-        )
+        failure = self._game.failures.get(row, "")
+        result = match_result(assignment, self._game, row, failure=failure)
         if self._recorder is not None:
             self._recorder.end(row, self._game)
         for seat in (0, 1):
             self._batched_policy.vacate(2 * row + seat)
         self._rows[row] = None
         self._idle_N[row] = True
-        return MatchResult(
-            match_id=assignment.match_id,
-            lease_token=assignment.lease_token,
-            outcome=float(self._game.outcomes_N[row]),
-            frames=int(self._game.final_frames_N[row]),
-            seats=(first, second),
-            failed=row in self._game.failures,
-            failure=self._game.failures.get(row, ""),
-            finished_at=self._now(),
-        )
-
-    def _seat_result(self, row: int, seat: int, player: Player) -> SeatResult:
-        values = self._game.final_stats_N2S[row, seat].tolist()
-        return SeatResult(
-            player=player.name,
-            digest=player.digest,
-            step_start=player.step,
-            step_end=player.step,
-            stats=dict(zip(self._game.spec.stats, values, strict=True)),
-        )
+        return result

@@ -5,6 +5,7 @@ Shape suffixes: N matches, 2 seats, A action width, O observation width, K rewar
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, VersionMismatch
+from league.players import Assignment, MatchResult, PlayerKind, SeatResult
 
 EXTERNAL = -1
 """In `BatchedGame.bots`: this seat's actions come from the caller."""
@@ -254,3 +256,38 @@ def check_saved(state: Mapping[str, NDArray], name: str, target: NDArray) -> Non
             f"saved array {name!r} is {found}, {target.dtype}{target.shape} is wanted: "
             "the state was saved with another number of matches or is damaged"
         )
+
+
+def match_result(
+    assignment: Assignment,
+    game: BatchedGame,
+    n: int,
+    steps: tuple[int, int] = (0, 0),
+    failure: str = "",
+) -> MatchResult:
+    """The result of the match in row `n` for the matchmaker; `steps` are a learner's at both ends.
+
+    The matchmaker counts a match with a `failure` and never rates it.
+    """
+    seats = []
+    for player, numbers in zip(assignment.seats, game.final_stats_N2S[n].tolist(), strict=True):
+        start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
+        seats.append(
+            SeatResult(
+                player=player.name,
+                digest=player.digest,
+                step_start=start,
+                step_end=end,
+                stats={} if failure else dict(zip(game.spec.stats, numbers, strict=True)),
+            )
+        )
+    return MatchResult(
+        match_id=assignment.match_id,
+        lease_token=assignment.lease_token,
+        outcome=0.5 if failure else float(game.outcomes_N[n]),
+        frames=0 if failure else int(game.final_frames_N[n]),
+        seats=(seats[0], seats[1]),
+        failed=bool(failure),
+        failure=failure,
+        finished_at=time.time(),
+    )

@@ -19,15 +19,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
-from league.games.base import CHOICE, EXTERNAL, BatchedGame
+from league.games.base import CHOICE, EXTERNAL, BatchedGame, match_result
 from league.players import Assignment, PlayerKind
 from learner.rollout.buffer import OpponentActions
-from learner.rollout.matches import (
-    FinishedMatch,
-    check_finite,
-    end_info,
-    match_result,
-)
+from learner.rollout.matches import FinishedMatch, check_finite, end_info
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)

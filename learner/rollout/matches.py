@@ -1,11 +1,10 @@
-"""A match's end: the learner's view of it, its result for the matchmaker, and its failures.
+"""A match's end as the learner sees it, and its failures.
 
 Shape suffixes: N matches, O observation.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import NumericalFault
-from league.games.base import BatchedGame
-from league.players import Assignment, MatchResult, PlayerKind, SeatResult
+from league.players import Assignment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,37 +50,6 @@ def end_info(
         info["episode"] = {"r": match.reward, "l": match.steps, "t": round(seconds, 6)}
         info["is_success"] = match.score == 1.0
     return info
-
-
-def match_result(
-    assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int], failure: str = ""
-) -> MatchResult:
-    """The result of the match in row `n`; `steps` are the learner's at both ends.
-
-    The matchmaker counts a match with a `failure` and never rates it.
-    """
-    seats = []
-    for player, numbers in zip(assignment.seats, game.final_stats_N2S[n].tolist(), strict=True):
-        start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
-        seats.append(
-            SeatResult(
-                player=player.name,
-                digest=player.digest,
-                step_start=start,
-                step_end=end,
-                stats={} if failure else dict(zip(game.spec.stats, numbers, strict=True)),
-            )
-        )
-    return MatchResult(
-        match_id=assignment.match_id,
-        lease_token=assignment.lease_token,
-        outcome=0.5 if failure else float(game.outcomes_N[n]),
-        frames=0 if failure else int(game.final_frames_N[n]),
-        seats=(seats[0], seats[1]),
-        failed=bool(failure),
-        failure=failure,
-        finished_at=time.time(),
-    )
 
 
 def check_finite(

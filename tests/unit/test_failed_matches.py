@@ -17,6 +17,20 @@ from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, va
 from learner.rollout.buffer import SequenceBuffer
 
 HUNG = "the environment hung"
+AS_FAILED = True, HUNG, 0.5, 0, ({}, {})
+"""What learner and evaluator report of it: failed, why, outcome, frames, statistics."""
+
+
+def reported(result):
+    stats = tuple(seat.stats for seat in result.seats)
+    return (
+        result.match_id,
+        result.failed,
+        result.failure,
+        result.outcome,
+        result.frames,
+        stats,
+    )
 
 
 class Fragile(BrawlGame):
@@ -49,9 +63,7 @@ def test_a_failed_match_is_reported_as_failed_and_the_next_one_begins():
     lost = [env.assignments[n].match_id for n in (1, 4)]
     for _ in range(4):
         *_, ended_N = env.step_arrays(np.zeros((MATCHES, 10), np.uint8))
-    assert [(r.match_id, r.failed, r.failure) for r in env.source.results] == [
-        (m, True, HUNG) for m in lost
-    ]
+    assert list(map(reported, env.source.results)) == [(m, *AS_FAILED) for m in lost]
     assert env.finished == []
     assert env.steps_N.tolist() == [4, 1, 4, 4, 1, 4]
     assert not ended_N.any()
@@ -120,7 +132,5 @@ def test_the_evaluator_passes_a_failure_on_and_frees_the_row():
     seated = [a.__class__(**{**vars(a), "seats": (a.opponent, a.opponent)}) for a in bots[:2]]
     arena.seat(seated)
     results = [result for _ in range(3) for result in arena.step()]
-    assert [(r.match_id, r.failed, r.failure) for r in results] == [
-        (seated[0].match_id, True, HUNG)
-    ]
+    assert list(map(reported, results)) == [(seated[0].match_id, *AS_FAILED)]
     assert arena.free == 2
