@@ -86,7 +86,7 @@ def _write(db: Path, learner: str, names: list[str], incarnation: int, count: in
 def _lease(ordinal: int, incarnation: int, learner: str, opponent: str) -> AssignmentRow:
     return AssignmentRow(
         ordinal=ordinal,
-        match_id=new_id(),
+        match_id=f"{ordinal:010x}{new_id()[:22]}",  # as the service's, which grow
         lease_token=new_id(),
         incarnation=incarnation,
         lease_state="open",
