@@ -4,6 +4,7 @@ overwritten.
 
 from __future__ import annotations
 
+import shutil
 import stat
 from ipaddress import ip_address
 from pathlib import Path
@@ -71,7 +72,8 @@ def test_keys_are_their_owners_and_the_cas_is_not_handed_on(folder: Path) -> Non
     Credentials(tls=folder / "bob").channel("127.0.0.1:1").close()
 
 
-def test_nothing_that_is_there_is_changed(folder: Path) -> None:
+def test_nothing_that_is_there_is_changed(folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(folder, tmp_path / "certs")
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     with pytest.raises(AlreadyExists, match=str(folder)):
         make_folder(folder)
