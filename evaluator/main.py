@@ -74,12 +74,15 @@ def _leave_in_time() -> None:
 
 
 def _stop_on_signals(stop: threading.Event) -> None:
-    def on_signal(number: int, frame: object) -> None:
-        if not stop.is_set():
-            stop.set()
-            threading.Thread(target=_leave_in_time, name="last-resort", daemon=True).start()
+    signals = signal.SIGTERM, signal.SIGINT
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    def on_signal(number: int, frame: object) -> None:
+        for number in signals:  # further ones change nothing, at Python's end neither
+            signal.signal(number, signal.SIG_IGN)
+        stop.set()
+        threading.Thread(target=_leave_in_time, name="last-resort", daemon=True).start()
+
+    for number in signals:
         signal.signal(number, on_signal)
 
 

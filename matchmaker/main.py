@@ -20,6 +20,7 @@ from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 __all__ = ["MatchmakerServer", "main"]
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
 
 
@@ -77,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _log.info("the league as of result %d: later results are not shown", position)
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
+            for number in _STOPS:  # also once Python, at its end, has dropped the handlers
+                signal.signal(number, signal.SIG_IGN)
     except LeagueError as error:
         print(f"matchmaker: {error}", file=sys.stderr)
         return error.exit_code
@@ -92,6 +95,6 @@ def _stop_signals() -> socket.socket:
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
     signal.set_wakeup_fd(sender.detach(), warn_on_full_buffer=False)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOPS:
         signal.signal(number, lambda *_: None)
     return receiver

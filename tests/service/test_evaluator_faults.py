@@ -15,7 +15,7 @@ from waiting import wait_for
 from evaluator.arena import Arena
 from evaluator.reports.table import KEY, Report
 from league.errors import Fenced, Refused
-from league.players import Book, Player, SeatResult
+from league.players import Book, MatchResult, SeatResult
 from league.rpc.client import MatchmakerClient
 
 
@@ -79,14 +79,17 @@ def test_a_refused_match_is_played_again(
 
 def misreport(monkeypatch: pytest.MonkeyPatch, most: float) -> None:
     """Other weights played than were assigned, in the first `most` matches of a snapshot."""
-    honest, wrong = Arena._seat_result, itertools.count()
+    honest, wrong = Arena.step, itertools.count()
 
-    def dishonest(self: Arena, row: int, seat: int, player: Player) -> SeatResult:
-        result = honest(self, row, seat, player)
-        is_wrong = player.digest and next(wrong) < most
-        return replace(result, digest="f" * 64) if is_wrong else result
+    def misreported(seat: SeatResult) -> SeatResult:
+        return replace(seat, digest="f" * 64) if seat.digest and next(wrong) < most else seat
 
-    monkeypatch.setattr(Arena, "_seat_result", dishonest)
+    def dishonest(self: Arena) -> list[MatchResult]:
+        return [
+            replace(result, seats=tuple(map(misreported, result.seats))) for result in honest(self)
+        ]
+
+    monkeypatch.setattr(Arena, "step", dishonest)
 
 
 def test_it_stops_with_a_sentence_when_all_its_results_are_refused(
