@@ -77,7 +77,7 @@ def _stop_on_signals(stop: threading.Event) -> None:
     signals = signal.SIGTERM, signal.SIGINT
 
     def on_signal(number: int, frame: object) -> None:
-        for number in signals:  # further ones change nothing, at Python's end neither
+        for number in signals:  # Python, at its end, drops handlers but not this
             signal.signal(number, signal.SIG_IGN)
         stop.set()
         threading.Thread(target=_leave_in_time, name="last-resort", daemon=True).start()
@@ -93,8 +93,8 @@ def _step_back(nice: int) -> None:
     and under `bin/start-league` this process leads a session: that becomes nice as a whole. At 19
     a learner that waits for a moment gets its core back at once: `laptop` is 7 % faster.
     """
-    now = os.nice(max(0, nice - os.nice(0)))  # a process that was started nicer stays so
-    if now == 19 and hasattr(os, "SCHED_IDLE"):
+    value = os.nice(max(0, nice - os.nice(0)))  # a process that was started nicer stays so
+    if value == 19 and hasattr(os, "SCHED_IDLE"):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError):  # another system, or a kernel without autogroups

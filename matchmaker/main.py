@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _log.info("the league as of result %d: later results are not shown", position)
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
-            for number in _STOPS:  # also once Python, at its end, has dropped the handlers
+            for number in _STOPS:  # Python, at its end, drops handlers but not this
                 signal.signal(number, signal.SIG_IGN)
     except LeagueError as error:
         print(f"matchmaker: {error}", file=sys.stderr)

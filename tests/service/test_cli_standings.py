@@ -79,7 +79,7 @@ def test_a_narrow_terminal_shows_what_matters_most(
     league: Callable[..., str], monkeypatch: pytest.MonkeyPatch, width: int, gone: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    for module in ("output", "standings"):
+    for module in ("standings", "output"):  # patched first, output's would be imported for good
         monkeypatch.setattr(f"league.cli.{module}.is_terminal", lambda: True)
     shown = league("ratings", "--fit").splitlines()
     assert max(map(len, shown)) <= width

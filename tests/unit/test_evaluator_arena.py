@@ -65,6 +65,7 @@ def play(
 def test_the_named_bot_plays_the_named_seat() -> None:
     game = make_batched("brawl", ROWS)
     pairs = [(ME, BASED), (BASED, ME)] * 2
+    began = time.time()
     results, arena = play(game, [assignment(i, *pair, seed=i) for i, pair in enumerate(pairs)])
     based_wins = [r.outcome == float(r.seats[0].player == "based") for r in results]
     assert sum(based_wins) >= 3, "the bot beats an untrained network from either seat"
@@ -79,7 +80,7 @@ def test_the_named_bot_plays_the_named_seat() -> None:
             result.seats[1].stats["damage_taken"], abs=0.1
         )
         assert result.lease_token == f"token {result.match_id}"
-        assert abs(result.finished_at - time.time()) < 60.0
+        assert began <= result.finished_at <= time.time()
     assert arena.frames_played == sum(r.frames for r in results), "idle rows are no progress"
 
 

@@ -23,14 +23,7 @@ AS_FAILED = True, HUNG, 0.5, 0, ({}, {})
 
 def reported(result):
     stats = tuple(seat.stats for seat in result.seats)
-    return (
-        result.match_id,
-        result.failed,
-        result.failure,
-        result.outcome,
-        result.frames,
-        stats,
-    )
+    return result.match_id, result.failed, result.failure, result.outcome, result.frames, stats
 
 
 class Fragile(BrawlGame):

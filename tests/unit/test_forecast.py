@@ -79,14 +79,14 @@ def against(name, count, first=0):
 
 def against_bot(name, first):
     env = make_env(against(name, 200, first), num_matches=24, max_frames=480)
-    options = {"n_steps": 32, "batch_size": 192, "n_epochs": 8, "learning_rate": 3e-3}
+    options = {"n_steps": 32, "batch_size": 192, "n_epochs": 6, "learning_rate": 2e-3}
     return prepared(forecasting(env, forecast_coef=10.0, **options))
 
 
 def learnt(name):
-    """Loss and baseline in matches that nothing was learnt from, after 16 updates in others."""
+    """Loss and baseline in matches that nothing was learnt from, after 20 updates in others."""
     model, stranger = against_bot(name, 0), against_bot(name, 200)
-    updates(model, 16)
+    updates(model, 20)
     load_weights(stranger, algorithm_state(model))
     losses, blind = [], []
     for _ in range(4):
@@ -98,9 +98,9 @@ def learnt(name):
 
 
 def test_it_foretells_a_bots_keys_in_strange_matches_better_than_their_rates_do():
-    """18 trainings (three instruction sets, five to eight seeds) had 0.71 to 0.94 of the loss."""
+    """12 trainings (three instruction sets, four seeds) had 0.69 to 0.81 of the loss."""
     loss, blind = learnt("based")
-    assert loss < 0.97 * blind
+    assert loss < 0.9 * blind
 
 
 def test_it_can_not_foretell_what_is_drawn_at_random():
