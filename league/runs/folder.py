@@ -156,7 +156,7 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
             f"{path} holds {strangers[0]!r} but no run.json, so it is no run folder: choose "
             "another --run-dir"
         )
-    lock = _locked(path)
+    lock = locked(path)
     (path / "logs").mkdir(exist_ok=True)
     write_config(path / "config.toml", sections)
     run = {
@@ -179,7 +179,7 @@ def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
         )
     _refuse_contradictions(path, request)
     kept = frozenset(entry.name for entry in path.iterdir())
-    return RunFolder(path, preset=run["preset"], resumed=True, lock=_locked(path), kept=kept)
+    return RunFolder(path, preset=run["preset"], resumed=True, lock=locked(path), kept=kept)
 
 
 def _refuse_contradictions(path: Path, request: Request) -> None:
@@ -209,8 +209,12 @@ def _next_folder(preset: str) -> Path:
     return path
 
 
-def _locked(path: Path) -> IO[str]:
-    """Takes the folder's lock, which the kernel frees at the end of this process."""
+def locked(path: Path) -> IO[str]:
+    """Takes the folder's lock, which the kernel frees at the end of this process.
+
+    Raises:
+        Refused: another supervisor has it.
+    """
     file = (path / "lock").open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

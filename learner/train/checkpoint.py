@@ -10,7 +10,7 @@ import errno
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class CheckpointFolder:
 
     def __init__(self, folder: Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, keep
+        self.unfit: list[Path] = []
+        """Those that did not fit when the newest was read; the next write renames them."""
 
     def files(self) -> list[Path]:
         """Checkpoint files, newest first."""
@@ -61,6 +63,10 @@ class CheckpointFolder:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
+            for unfit in self.unfit:  # the new one is on disk, so a crash leaves one that fits
+                if unfit != path and unfit.exists():
+                    unfit.replace(unfit.with_suffix(".unfit"))
+            self.unfit = []
         except (OSError, RuntimeError) as error:  # torch reports a short write as RuntimeError
             temporary.unlink(missing_ok=True)
             if isinstance(error, RuntimeError) or error.errno == errno.ENOSPC:
@@ -73,15 +79,27 @@ class CheckpointFolder:
             old.unlink(missing_ok=True)
         return path
 
-    def read_newest(self) -> Values | None:
-        """The newest checkpoint that can be read; damaged ones are skipped with a warning."""
+    def read_newest(self, fits: Callable[[Values], bool] = lambda values: True) -> Values | None:
+        """The newest checkpoint that can be read and that `fits`; others are skipped with a
+        warning.
+        """
         for path in self.files():
             try:
-                return read_checkpoint(path)
+                values = read_checkpoint(path)
             except VersionMismatch:
                 raise
             except DataCorrupt as error:
                 log.warning("%s: an older checkpoint is used", error)
+                continue
+            if fits(values):
+                return values
+            self.unfit.append(path)
+            log.warning(
+                "checkpoint %s is newer than the league's log, which was restored: it is kept as "
+                "%s",
+                path,
+                path.with_suffix(".unfit").name,
+            )
         return None
 
 

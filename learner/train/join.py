@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
+from league.agent.snapshot import load_snapshot
+from league.errors import DataCorrupt, NotFound
 from league.exploiters import Generation
 from league.games.base import BatchedGame
 from league.players import Assignment, Player, PlayerKind, Role
 from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+from league.stages import Place
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import UNPLAYABLE
@@ -60,6 +64,59 @@ def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) 
         for bot in game.spec.bots
     ]
     client.register_players([*bots, live])
+
+
+def fits_log(client: MatchmakerClient, saved: Values) -> bool:
+    """Whether the league's log has what a checkpoint was made with; a restored backup may not.
+
+    A match's id begins with its place in the log and ends with random digits: a log that has the
+    newest one has them all.
+    """
+    parts = parts_of(saved)
+    held = [name for one in parts for name in (*one["environment"]["matches"], *one["ready"])]
+    if saved["log_position"] > client.status().log_position:
+        return False
+    try:
+        return not held or bool(client.match(max(held)))
+    except NotFound:
+        return False
+
+
+def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
+    """What a checkpoint would hold of the learner's newest snapshot; None if there is none.
+
+    Lost are the optimizer's moments, the scale of returns and the references.
+    """
+    frozen = client.players(kinds=[PlayerKind.SNAPSHOT])
+    for player in reversed([one for one in frozen if one.creator == live.creator]):
+        try:
+            network, _ = load_snapshot(blobs, player.digest)
+        except (NotFound, DataCorrupt) as error:
+            log.warning("%s can't be continued from: %s", player.name, error)
+            continue
+        places = {one.player: one.place for one in client.curricula()}
+        place = places.get(live.name, Place())
+        log.warning(
+            "no checkpoint fits the league's log: training continues from %s, with a new "
+            "optimizer, scale of returns and references",
+            player.name,
+        )
+        return {
+            "algorithm": {
+                "network": network.state_dict(),
+                "num_timesteps": player.step,
+                "updates": 0,
+            },
+            "environment": {"matches": [], "frames_played": 0},
+            "log_position": client.status().log_position,
+            "curriculum": vars(replace(place, since_step=min(place.since_step, player.step))),
+            "publisher": [player.name, player.step],
+            "pending": None,
+            "over": False,
+            "reset": False,
+        }
+    log.warning("no checkpoint and no snapshot fits the league's log: training begins at step 0")
+    return None
 
 
 def continuing_parts(

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,7 +32,15 @@ from learner.train.checkpoint import (
     rank_state,
 )
 from learner.train.curriculum import Curriculum, StageRunner
-from learner.train.join import Joined, continuing_parts, join_league, live_player, restore
+from learner.train.join import (
+    Joined,
+    continuing_parts,
+    fits_log,
+    join_league,
+    live_player,
+    restore,
+    snapshot_checkpoint,
+)
 from learner.train.memory import is_out_of_memory, release, too_little
 from learner.train.metrics import Reporter
 from learner.train.snapshots import SnapshotPublisher
@@ -85,8 +94,10 @@ class Session:
         self.checkpoints = CheckpointFolder(place / "checkpoints")
         game = make_game(settings)
         self.live = live_player(name, game, generation)
-        saved = self.checkpoints.read_newest()
+        saved = self.checkpoints.read_newest(partial(fits_log, client))
         parts = continuing_parts(saved, settings, game, self.group)
+        if saved is None and self.checkpoints.unfit and generation is None:
+            saved = snapshot_checkpoint(client, blobs, self.live)
         joined = join_league(self.group, client, self.live, game, saved, parts)
         self.incarnation = joined.incarnation
         self.curriculum = Curriculum(

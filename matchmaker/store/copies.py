@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -14,11 +15,11 @@ from typing import NamedTuple
 
 from sqlite_utils import Database
 
-from league.errors import AlreadyExists, InvalidInput
+from league.errors import AlreadyExists, DataCorrupt, InvalidInput
 from league.players import PlayerState
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.schema import APPLICATION_ID, migrations
-from matchmaker.store.sqlite import SqliteStore
+from matchmaker.store.sqlite import SqliteStore, locked
 from matchmaker.store.transaction import Reader
 
 FIRST_SECOND = 1_000_000_000
@@ -82,6 +83,41 @@ def backup(database: Path, copy: Path) -> int:
         except FileExistsError:
             raise AlreadyExists(taken) from None
     return results
+
+
+def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
+    """Puts a copy of a log in the place of `database`.
+
+    Returns:
+        The position of its newest result, and where the replaced log is now, None without one.
+
+    Raises:
+        Refused: a matchmaker has the log open.
+        DataCorrupt: the copy is damaged.
+    """
+    with _opened(copy) as store, store.read() as reader:
+        results = reader.positions()[0]
+        if pages := [row[0] for row in reader.select("PRAGMA integrity_check") if row[0] != "ok"]:
+            raise DataCorrupt(f"{copy} is damaged ({pages[0]}): restore another copy")
+    database = database.resolve()
+    kept = database.parent / f"replaced-{datetime.now():%Y%m%d-%H%M%S}"
+    replaced = kept / database.name if database.exists() else None
+    with (
+        as_league_errors(database),
+        os.fdopen(locked(database)),
+        tempfile.TemporaryDirectory(dir=database.parent, prefix=".restore-") as folder,
+    ):
+        draft = Path(folder) / "copy"
+        with _opened(copy) as store:
+            store.vacuum_into(draft)
+        if replaced is not None:
+            kept.mkdir()
+            os.link(database, replaced)  # so that a crash never leaves the run without a log
+            for ending in ("-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    database.with_name(database.name + ending).rename(f"{replaced}{ending}")
+        draft.replace(database)
+    return results, replaced
 
 
 @contextmanager

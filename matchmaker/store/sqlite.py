@@ -65,6 +65,24 @@ class Memory:
     committed: Callable[[], None] = lambda: None
 
 
+def locked(database: Path) -> int:
+    """Locks a log for its only writer; the kernel releases the lock when the process dies.
+
+    Raises:
+        Refused: another process has it.
+    """
+    path = database.with_name(f"{database.name}.lock")
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Refused(
+            f"another matchmaker has {database} open: stop it first, or use its address"
+        ) from None
+    return descriptor
+
+
 class SqliteStore:
     """Opens, and creates or migrates, the file at `path`.
 
@@ -107,7 +125,7 @@ class SqliteStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock_path = self.path.with_name(f"{self.path.name}.lock")
         is_foreign = self.path.exists() and not lock_path.exists()
-        self._lock_file = self._locked(lock_path)
+        self._lock_file = locked(self.path)
         try:
             self._db = self._connect("rwc")
             self._check_file(self._db)
@@ -147,18 +165,6 @@ class SqliteStore:
         db = Database(connection, execute_plugins=False)
         db.execute("PRAGMA foreign_keys = ON")
         return db
-
-    def _locked(self, path: Path) -> int:
-        """Locks the file at `path`; the kernel releases the lock when the process dies."""
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise Refused(
-                f"another matchmaker has {self.path} open: stop it first, or use its address"
-            ) from None
-        return descriptor
 
     def vacuum_into(self, target: Path) -> None:
         """Writes a consistent copy of the log to a new file, while others may write the log."""

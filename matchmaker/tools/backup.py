@@ -1,14 +1,19 @@
-"""``bin/league backup``: copies a run's log consistently while the matchmaker runs."""
+"""``bin/league backup`` and ``restore``: copies a run's log, and puts a copy in its place."""
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from league.players import PlayerState
 from league.runs import finding
-from matchmaker.store.copies import backup
+from league.runs.blobs import BlobFolder
+from league.runs.folder import locked
+from matchmaker.store import copies
+from matchmaker.store.sqlite import SqliteStore
 
 
 def command(
@@ -17,5 +22,29 @@ def command(
 ) -> None:
     """Copies a run's log consistently, also while the run continues."""
     database = finding.database_of(finding.checked_run(run_dir))
-    results = backup(database, file)
+    results = copies.backup(database, file)
     print(f"{file} holds the log of {run_dir} up to result {results}")
+
+
+def restore(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run that is not running.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy that `backup` made.")],
+) -> None:
+    """Puts a copy of a run's log in its place, and keeps the replaced log in a folder of the run.
+
+    The next start continues from there: docs/operations.md says what learners do.
+    """
+    database = finding.checked_run(run_dir) / finding.DATABASE
+    is_run = (run_dir / "run.json").exists()  # else it is the folder of a matchmaker alone
+    with closing(locked(run_dir)) if is_run else nullcontext():
+        results, replaced = copies.restore(file, database)
+    print(f"{database} holds {file} now, up to result {results}")
+    if replaced is not None:
+        print(f"the log that it replaces is {replaced}")
+    blobs = BlobFolder(run_dir / "blobs")
+    with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
+        active = [one for one in reader.players() if one.state is not PlayerState.RETIRED]
+    if missing := [one.name for one in active if one.digest and not blobs.has(one.digest)]:
+        names = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        print(f"{len(missing)} players have no weights in {blobs.root}: {names}")
+    print(f"`bin/start-league --run-dir {run_dir}` continues from there")
