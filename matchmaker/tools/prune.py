@@ -1,0 +1,105 @@
+"""``bin/league prune``: removes the weights of retired snapshots that nothing needs any more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.errors import LeagueError
+from league.exploiters import is_mains_snapshot
+from league.players import Player, PlayerKind, PlayerState
+from league.replay.file import SUFFIX, load_replay
+from league.runs import finding
+from league.runs.blobs import BlobFolder
+from league.runs.records import read_rows
+from matchmaker.state.analysis import EVENT as ANALYSIS
+from matchmaker.state.analysis import analysis_of
+from matchmaker.state.exploiters import EVENTS, ExploiterState
+from matchmaker.store.sqlite import SqliteStore
+from matchmaker.store.transaction import Reader
+from matchmaker.tools.recompute import RunArgument, RunOption
+
+
+def command(
+    run: RunArgument = None,
+    run_dir: RunOption = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove them (default: only list them).")
+    ] = False,
+) -> None:
+    """Lists the weights of retired snapshots that nothing needs, and with --remove removes them.
+
+    Players, results and ratings stay. The run may continue meanwhile.
+    """
+    folder = finding.named_run(run, run_dir)
+    blobs, total = BlobFolder(folder / "blobs"), 0
+    database = finding.database_of(folder)
+    with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
+        found = [one for one in unneeded(reader, folder) if blobs.has(one.digest)]
+    for player in found:
+        path = blobs.path(player.digest)
+        print(f"{player.name}\t{path}")
+        total += path.stat().st_size
+        if remove:
+            path.unlink()
+    done = "removed" if remove else "can go: --remove removes them"
+    print(f"weights of {len(found)} retired snapshots, {total / 1e6:.1f} MB, {done}")
+
+
+def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
+    """The retired snapshots whose weights nothing in the league and in the run's folder needs."""
+    players = {player.name: player for player in reader.players()}
+    names = {*_needed_by_league(reader, players), *_needed_by_run(reader, run_dir, players)}
+    needed = {players[name].digest for name in names if name in players}
+    for file in (run_dir / "replays").glob(f"*{SUFFIX}"):
+        with suppress(LeagueError):  # a damaged replay shows nothing
+            needed |= {seat.digest for seat in load_replay(file).seats}
+    return [
+        player
+        for player in players.values()
+        if player.kind is PlayerKind.SNAPSHOT
+        and player.state is PlayerState.RETIRED
+        and player.digest not in needed
+    ]
+
+
+def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[str]:
+    """Players that are no retired snapshots, and those that they or exploiters refer to."""
+    for player in players.values():
+        if (
+            player.kind is not PlayerKind.SNAPSHOT
+            or player.state is not PlayerState.RETIRED
+            or player.milestone
+        ):
+            yield from (player.name, player.parent)
+    if analyses := reader.events_of(ANALYSIS):
+        yield from analysis_of(analyses[-1]).support
+    exploiters = ExploiterState(reader.events_of(*EVENTS))
+    for generations in exploiters.generations.values():
+        yield from (name for one in generations for name in one.victims)
+        yield generations[-1].parent  # whose weights it begins with
+    for gate in exploiters.gates.values():
+        yield from (test.victim for test in gate.victims)
+
+
+def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) -> Iterator[str]:
+    """What learners continue with from any of their checkpoints, and the evaluator's next work."""
+    checkpoints = run_dir.glob("learner-*/**/checkpoints/step_*.pt")
+    since = min((file.stat().st_mtime for file in checkpoints), default=math.inf)
+    played = "FROM assignments WHERE closed_at IS NULL OR closed_at >= :since"
+    for seats in reader.select(f"SELECT DISTINCT seat0, seat1 {played}", since=since):
+        yield from seats
+    rows = read_rows(run_dir / "evaluator" / "evaluation_results.csv")
+    evaluated = {row["player"] for row in rows}
+    ends: dict[str, list[str]] = {}
+    for player in filter(is_mains_snapshot, players.values()):
+        ends.setdefault(player.creator, []).append(player.name)
+        if player.created_at >= since or (evaluated and player.name not in evaluated):
+            yield from (player.name, player.parent)
+    for names in ends.values():
+        yield from (names[0], names[-1])  # milestones meet the oldest one
