@@ -303,8 +303,9 @@ class Evaluator:
         self._game.reset(np.arange(self._game.num_matches, dtype=np.uint64))
         self._game.step(self._game.idle_actions())
         rows = self._report.rows()  # a report that can't be continued is an error now
-        self._incarnation = self._client.open_incarnation(self._worker).number
-        name = self._game.spec.name
+        name, version = self._game.spec.name, self._game.spec.version
+        opened = self._client.open_incarnation(self._worker, game_version=version)
+        self._incarnation = opened.number
         self._client.register_players(
             Player(name=bot.name, game=name, kind=PlayerKind.BOT, held_out=bot.held_out)
             for bot in self._game.spec.bots

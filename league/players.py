@@ -285,6 +285,7 @@ EVENT_KINDS = (
     "rating_unpinned",
     "result",
     "results_lost",
+    "rules_changed",
     "stage",
     "stage_asked",
 )

@@ -37,6 +37,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--db", type=Path, required=True, help="the SQLite file, created when missing")
     add("--port", type=_port, default=50051, help="0 takes a free one (default: 50051)")
     metrics = "serve Prometheus metrics on this port of 127.0.0.1"
+    begins = "begin new ratings if the game's rules have another version than the log's"
+    add("--new-epoch", action="store_true", help=begins)
     add("--metrics-port", type=_port, metavar="PORT", help=metrics)
     add("--config", type=Path, help="TOML file with a [matchmaker] section")
     add("--preset", metavar="NAME", help="settings of this preset, below those of --config")
@@ -67,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             operations=operations,
             read_only=options.read_only,
             at=options.at,
+            new_epoch=options.new_epoch,
         )
         gc.freeze()  # a collection of all that a league loads would stop every answer for 100 ms
         signals = _stop_signals()

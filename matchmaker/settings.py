@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from league.games.settings import GameSettings
 from league.settings.base import Sections, Settings, sections_hash
 
 WithinSnapshots = Literal[
@@ -137,11 +138,14 @@ class MatchmakerSettings(MatchmakerSection):
 
     game: str = "brawl"
     """Players of other games are refused."""
+    game_version: str = ""
+    """Version of its rules; "" where it is not known, and then not compared."""
 
     @classmethod
     def of(cls, sections: Sections) -> MatchmakerSettings:
         """Returns those of resolved sections."""
-        return cls(**sections["matchmaker"] | {"game": sections["game"]["name"]})
+        spec = sections.of(GameSettings).spec()
+        return cls(**sections["matchmaker"] | {"game": spec.name, "game_version": spec.version})
 
     def policy(self) -> dict[str, object]:
         """The settings that a draw depends on."""

@@ -42,6 +42,7 @@ class Command:
     request: Request
     learner: LearnerOptions
     headless: bool
+    new_epoch: bool = False
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -72,6 +73,13 @@ def _command(
     gpu: Annotated[str | None, typer.Option(metavar="N[,N]", help=GPU_HELP)] = None,
     cpu: Annotated[bool, typer.Option("--cpu", help=CPU_HELP)] = False,
     ranks: Annotated[int | None, typer.Option(metavar="N", help=RANKS_HELP)] = None,
+    new_epoch: Annotated[
+        bool,
+        typer.Option(
+            "--new-epoch",
+            help="Begin new ratings in a run whose game's rules have another version by now.",
+        ),
+    ] = False,
     headless: Annotated[
         bool, typer.Option("--headless", help="Plain lines instead of the terminal view.")
     ] = False,
@@ -113,7 +121,7 @@ def _command(
         origin=origin,
         weights_only=weights_only,
     )
-    return Command(request=request, learner=options, headless=headless)
+    return Command(request=request, learner=options, headless=headless, new_epoch=new_epoch)
 
 
 def parse(arguments: Sequence[str]) -> Command | int:
@@ -189,7 +197,8 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     settings, security = sections.of(SupervisorSettings), sections.of(SecuritySettings)
     if security.tokens:
         TokenFile(folder.path).ensure()  # before any process looks for its token
-    topology = plan(folder, command.learner, settings, host=security.checked_host())
+    host, new_epoch = security.checked_host(), command.new_epoch
+    topology = plan(folder, command.learner, settings, host=host, new_epoch=new_epoch)
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
     for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):

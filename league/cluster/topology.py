@@ -59,6 +59,7 @@ def plan(
     settings: SupervisorSettings,
     *,
     host: str = "127.0.0.1",
+    new_epoch: bool = False,
 ) -> Topology:
     """The matchmaker, the run's learners and its evaluator, on ports that survive restarts."""
     ports = {MATCHMAKER: folder.port("matchmaker")}
@@ -70,6 +71,8 @@ def plan(
     arguments: dict[str, tuple[str, ...]] = {
         MATCHMAKER: ("--db", str(folder.database), "--port", str(ports[MATCHMAKER]), *config)
     }
+    if new_epoch:
+        arguments[MATCHMAKER] += ("--new-epoch",)
     for entry in settings.learners:
         arguments[process_of(entry)] = (*shared, *config, *options.arguments(entry))
     if settings.evaluators:

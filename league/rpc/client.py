@@ -107,8 +107,13 @@ class MatchmakerClient(Connection):
         checkpoint_step: int = 0,
         checkpoint_log_position: int = 0,
         carried_matches: Sequence[str] = (),
+        game_version: str = "",
     ) -> Incarnation:
-        """Opens a worker's incarnation and fences its earlier ones."""
+        """Opens a worker's incarnation and fences its earlier ones.
+
+        Raises:
+            VersionMismatch: the league plays by rules of another version than `game_version`.
+        """
         reply = self._ask(
             "OpenIncarnation",
             worker=worker,
@@ -116,6 +121,7 @@ class MatchmakerClient(Connection):
             checkpoint_step=checkpoint_step,
             checkpoint_log_position=checkpoint_log_position,
             carried_matches=carried_matches,
+            game_version=game_version,
         )
         carried = tuple(_all(Assignment, reply.carried))
         return Incarnation(

@@ -26,20 +26,22 @@ class RegisterPlayersResponse(_message.Message):
     def __init__(self, players: _Optional[_Iterable[_Union[_types_pb2.Player, _Mapping]]] = ..., retired: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class OpenIncarnationRequest(_message.Message):
-    __slots__ = ("request_id", "worker", "player", "checkpoint_step", "checkpoint_log_position", "carried_matches")
+    __slots__ = ("request_id", "worker", "player", "checkpoint_step", "checkpoint_log_position", "carried_matches", "game_version")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
     PLAYER_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_STEP_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
     CARRIED_MATCHES_FIELD_NUMBER: _ClassVar[int]
+    GAME_VERSION_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     worker: str
     player: str
     checkpoint_step: int
     checkpoint_log_position: int
     carried_matches: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, request_id: _Optional[str] = ..., worker: _Optional[str] = ..., player: _Optional[str] = ..., checkpoint_step: _Optional[int] = ..., checkpoint_log_position: _Optional[int] = ..., carried_matches: _Optional[_Iterable[str]] = ...) -> None: ...
+    game_version: str
+    def __init__(self, request_id: _Optional[str] = ..., worker: _Optional[str] = ..., player: _Optional[str] = ..., checkpoint_step: _Optional[int] = ..., checkpoint_log_position: _Optional[int] = ..., carried_matches: _Optional[_Iterable[str]] = ..., game_version: _Optional[str] = ...) -> None: ...
 
 class OpenIncarnationResponse(_message.Message):
     __slots__ = ("incarnation", "carried", "lost_results")

@@ -164,7 +164,7 @@ def league_env(
             own = [player for player in known if player.creator == live.creator]
             parent = max(own, key=lambda player: player.step).name if own else ""
         incarnation = client.open_incarnation(
-            live.creator, name, checkpoint_log_position=counted
+            live.creator, name, checkpoint_log_position=counted, game_version=spec.version
         ).number
         config = PerceptronConfig(
             observation_size=spec.observation_size,

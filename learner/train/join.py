@@ -165,6 +165,7 @@ def join_league(
             checkpoint_step=saved["algorithm"]["num_timesteps"] if saved else 0,
             checkpoint_log_position=saved["log_position"] if saved else 0,
             carried_matches=[name for lists in held for names in lists for name in names],
+            game_version=game.spec.version,
         )
         answer = incarnation.number, tuple(incarnation.carried)
     number, carried = group.broadcast(answer)

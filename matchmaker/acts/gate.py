@@ -122,7 +122,7 @@ def pass_over(
         waits = candidate.state is PlayerState.CANDIDATE
         if waits and not any(played(tx, candidate.name, x.victim, rules)[0] for x in gate.victims):
             reason = f"{newer.name} was frozen before its gate had begun"
-            _close(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))
+            close_gate(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))
             retired.append(replace(candidate, state=PlayerState.RETIRED))
     return retired
 
@@ -266,7 +266,7 @@ def decide(league: League, tx: Transaction, number: int, candidate: str) -> Cand
     found = judged(league, tx, gate)
     if gate.state is found.state:
         return found
-    return _close(league, tx, found)
+    return close_gate(league, tx, found)
 
 
 def give_up(
@@ -279,10 +279,10 @@ def give_up(
     gate = decide(league, tx, number, candidate)
     if gate.state is not GateState.OPEN:
         return gate
-    return _close(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))
+    return close_gate(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))
 
 
-def _close(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGate:
+def close_gate(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGate:
     """Records a decision, and admits or retires the candidate."""
     data = {
         "candidate": gate.candidate,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from league.errors import InvalidInput
+from league.errors import InvalidInput, VersionMismatch
 from league.players import Assignment, PlayerKind
 from league.stages import StageRequest
 from matchmaker import limits
 from matchmaker.acts import checks
 from matchmaker.acts.assign import carry_matches, close
 from matchmaker.acts.stage import unobeyed
-from matchmaker.state.league import League
+from matchmaker.state.league import GAME_VERSION, League
 from matchmaker.store.rows import BeatRow, IncarnationRow
 from matchmaker.store.transaction import Transaction
 
@@ -27,12 +27,20 @@ def open_incarnation(
     checkpoint_step: int,
     checkpoint_log_position: int,
     carried: Sequence[str],
+    game_version: str = "",
 ) -> tuple[int, list[Assignment], int]:
     """Opens a worker's incarnation: fences its earlier ones, abandons their open leases, marks the
     results after a learner's checkpoint as lost, and leases the carried matches again. Returns
     its number, these leases, and how many results are lost.
     """
     checks.worker_name(worker)
+    checks.text(game_version, "game_version")
+    league_version = tx.meta(GAME_VERSION)
+    if game_version and league_version and game_version != league_version:
+        raise VersionMismatch(
+            f"{worker} plays {league.settings.game} by version {game_version} of its rules, the "
+            f"league by version {league_version}: use the same Kumite and game for both"
+        )
     checks.text(player, "player", checks.MAX_PLAYER_NAME)
     checks.number(checkpoint_step, "checkpoint_step", 0, checks.MAX_STEP)
     checks.number(checkpoint_log_position, "checkpoint_log_position", 0, league.view.log_position)
@@ -101,7 +109,7 @@ def heartbeat(
     checks.text(activity, "activity")
     kept = json.dumps(checks.metrics(metrics), separators=(",", ":"))
     now, last = league.clock.now(), tx.beat(number)
-    if incarnation.fenced_by is not None:
+    if incarnation.fenced_by is not None or league.view.is_of_other_rules(incarnation):
         return True, now, None
     deadline = now + limits.LEASE_SECONDS
     if last is None or progress > last.progress:

@@ -22,6 +22,7 @@ from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_serve
 from matchmaker import limits
 from matchmaker.acts.analyse import analyse, open_due_epochs
 from matchmaker.acts.assign import expire
+from matchmaker.acts.rules import change_rules
 from matchmaker.api.monitor import Monitor
 from matchmaker.api.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
@@ -45,7 +46,8 @@ class MatchmakerServer:
 
     A given `clock` is moved by hand, and `sweep` and `analyse` are called by hand. `seed` is that
     of a new league's draws, random if None. `at` serves the league of that moment, with
-    `read_only`.
+    `read_only`. `new_epoch` begins new ratings where the game's rules have another version than
+    the log's.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class MatchmakerServer:
         seed: int | None = None,
         read_only: bool = False,
         at: str | None = None,
+        new_epoch: bool = False,
     ) -> None:
         self._security = security or SecuritySettings()
         operations = operations or OperationsSettings()
@@ -84,7 +87,9 @@ class MatchmakerServer:
             if read_only:
                 self.league.open_read_only()
             else:
-                self.league.open(secrets.randbits(62) if seed is None else seed)
+                self.league.open(secrets.randbits(62) if seed is None else seed, new_epoch)
+                if new_epoch:
+                    change_rules(self.league)
             self._opened = opened.pop_all()
         self.service = MatchmakerService(self.league, read_only=read_only)
         self.monitor = Monitor(self.league, Path(db), operations, read_only=read_only)

@@ -95,7 +95,10 @@ class Books:
         """Folds one of `RATING_EVENTS`; an event that names no book is for all of them."""
         data = json.loads(event.data_json)
         for book in [Book(data["book"])] if "book" in data else Book:
-            _APPLY[event.kind](self.tables[book], data, book)
+            if event.kind == "rules_changed":
+                self.tables[book] = self.tables[book].emptied()
+            else:
+                _APPLY[event.kind](self.tables[book], data, book)
         self.event_position = max(self.event_position, event.position)
 
     def state(self) -> dict[str, Any]:
@@ -161,5 +164,5 @@ _APPLY = {
     "rating_pinned": lambda table, data, _: table.pin(data["player"], data["mu"]),
     "rating_unpinned": lambda table, data, _: table.unpin(data["player"]),
 }
-RATING_EVENTS = tuple(_APPLY)
+RATING_EVENTS = (*_APPLY, "rules_changed")
 """Kinds of events that ratings depend on."""

@@ -19,6 +19,9 @@ from matchmaker.store.rows import DrawRow, IncarnationRow
 from matchmaker.store.sqlite import Memory, SqliteStore
 from matchmaker.store.transaction import Reader, Transaction
 
+GAME_VERSION = "game_version"
+"""Key of the version of the game's rules that all results since the last `rules_changed` have."""
+
 
 @dataclass
 class League:
@@ -32,10 +35,11 @@ class League:
     on_verdicts: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
     fold_position: int = 0
 
-    def open(self, seed: int) -> None:
+    def open(self, seed: int, new_epoch: bool = False) -> None:
         """Checks the log against the settings, records what changed in them, loads the view.
 
-        `seed` is that of all draws of a new league; an old one keeps its own.
+        `seed` is that of all draws of a new league; an old one keeps its own. With `new_epoch` the
+        game's rules may have another version than the log's.
         """
         self.store.memory = Memory(self.view.lock, self._rebuild_view, self.view.wake)
         now, wanted = self.clock.now(), self.settings.game
@@ -48,6 +52,15 @@ class League:
                 raise VersionMismatch(
                     f"this league plays {game!r} but the settings say {wanted!r}: "
                     f"use another run folder, or set game.name = {game!r}"
+                )
+            version, known = self.settings.game_version, tx.meta(GAME_VERSION)
+            if version and not known:
+                tx.set_meta(GAME_VERSION, version)
+            elif version and version != known and not new_epoch:
+                raise VersionMismatch(
+                    f"the results of this league are of version {known} of {wanted}'s rules, and "
+                    f"{wanted} has version {version} here: use the Kumite and the game that it "
+                    "was played with, or add --new-epoch, which begins new ratings"
                 )
             policy_json = json.dumps(self.settings.policy(), sort_keys=True)
             if tx.add_policy(self.policy_hash, policy_json, now):
@@ -135,5 +148,10 @@ class League:
             raise Fenced(
                 f"incarnation {number} of {row.worker} is fenced: {row.fenced_by} took its place, "
                 "so stop this one"
+            )
+        if self.view.is_of_other_rules(row):
+            raise Fenced(
+                f"incarnation {number} of {row.worker} was opened before the game's rules changed: "
+                "start the worker again"
             )
         return row

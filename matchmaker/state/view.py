@@ -16,10 +16,10 @@ from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
-from matchmaker.store.rows import AssignmentRow, ResultRow
+from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
 
-EVENTS = ("stage", "stage_asked", analysis.EVENT, *EXPLOITER_EVENTS)
+EVENTS = ("stage", "stage_asked", "rules_changed", analysis.EVENT, *EXPLOITER_EVENTS)
 """Kinds of events that memory keeps, apart from those that ratings depend on."""
 
 
@@ -54,6 +54,7 @@ class LeagueView:
         self.requests: dict[str, StageRequest] = {}
         self.analysis = analysis.NO_ANALYSIS
         self.exploiters = ExploiterState()
+        self.rules_position = 0  # of the event that the game's present rules came with
 
     @property
     def tables(self) -> dict[Book, RatingTable]:
@@ -73,6 +74,10 @@ class LeagueView:
     def drawn(self) -> Drawn:
         """Matches drawn so far by (player, mix, category)."""
         return self.fold.drawn
+
+    def is_of_other_rules(self, incarnation: IncarnationRow) -> bool:
+        """Whether it was opened before the game's rules changed."""
+        return incarnation.event_position < self.rules_position
 
     def checked(self) -> LeagueView:
         """Itself for a reader; raises `Unavailable` while it is stale."""
@@ -119,16 +124,18 @@ class LeagueView:
     def add_event(self, event: Event) -> None:
         """Follows an event that is no result."""
         with self.lock:
+            if event.kind in RATING_EVENTS:
+                self.fold.books.apply(event)
             self._take(event)
             self.event_position = self.other_position = max(self.event_position, event.position)
 
     def _take(self, event: Event) -> None:
-        if event.kind in RATING_EVENTS:
-            self.fold.books.apply(event)
-        elif event.kind in EXPLOITER_EVENTS:
+        if event.kind in EXPLOITER_EVENTS:
             self.exploiters.take(event)
         elif event.kind == analysis.EVENT:
             self.analysis = analysis.analysis_of(event)
+        elif event.kind == "rules_changed":
+            self.analysis, self.rules_position = analysis.NO_ANALYSIS, event.position
         elif event.kind == "stage_asked":
             data = json.loads(event.data_json)
             self.requests[data["player"]] = StageRequest(

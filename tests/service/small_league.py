@@ -134,6 +134,7 @@ def small_league(
     whole: bool = True,
     security: SecuritySettings | None = None,
     operations: OperationsSettings | None = None,
+    new_epoch: bool = False,
     **settings: object,
 ) -> Iterator[SmallLeague]:
     clock = clock or ManualClock()
@@ -144,6 +145,7 @@ def small_league(
         seed=7,
         security=security,
         operations=operations,
+        new_epoch=new_epoch,
     )
     with (
         server,

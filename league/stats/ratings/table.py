@@ -243,6 +243,14 @@ class RatingTable:
         """Marks a player whose weights change: from now on it drifts with its steps."""
         self._standing(name).learns = True
 
+    def emptied(self) -> RatingTable:
+        """Returns a table without results and pins in which the same players learn."""
+        table = RatingTable(self.drift)
+        for name, standing in self._standings.items():
+            if standing.learns:
+                table.learns(name)
+        return table
+
     def begin_epoch(self, position: int, draw_probability: float, link: Link) -> None:
         """Predicts by these measurements after `position` of the log, and starts a new record."""
         self.epoch = Epoch(position, self.games, draw_probability, link)
