@@ -198,6 +198,10 @@ class Share:
     matches: int
 
 
+SILENT_SECONDS = 30.0
+"""A worker sends a heartbeat every second or two; without one for so long it hangs or has ended."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkerStatus:
     worker: str
@@ -246,6 +250,12 @@ class LeagueStatus:
     version: str
     vitals: Vitals = field(default_factory=Vitals)
     epochs: tuple[RatingEpoch, ...] = ()
+
+    def is_silent(self, worker: WorkerStatus) -> bool:
+        """Whether a worker's heartbeats have stopped, and it did not say that it ends."""
+        heard = max(worker.last_beat_at, self.vitals.started_at)  # none comes before the start
+        is_late = self.vitals.now - heard > SILENT_SECONDS
+        return is_late and worker.activity not in ("done", "stopped")
 
 
 @dataclass(frozen=True, kw_only=True)

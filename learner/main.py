@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
-from league.players import Role
+from league.players import SILENT_SECONDS, Role
 from league.rpc.channel import Reminders
 from league.runs.finding import running_league
 from league.security.credentials import add_client_flags, of_run
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from league.rpc.client import MatchmakerClient
 
 MAIN = "main"
-ALIVE_SECONDS = 30.0
-"""A learner whose last heartbeat is older has ended."""
 log = logging.getLogger("learner")
 
 
@@ -164,7 +162,7 @@ def _free_name(options: argparse.Namespace) -> str:
     running = {
         worker.worker.removeprefix("learner-")
         for worker in status.workers
-        if status.vitals.now - worker.last_beat_at < ALIVE_SECONDS
+        if status.vitals.now - worker.last_beat_at < SILENT_SECONDS
         and worker.activity not in ("done", "stopped")
     }
     if options.name in running:

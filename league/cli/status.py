@@ -70,6 +70,9 @@ def _facts(found: LeagueStatus) -> Iterator[tuple[str, str]]:
     yield "log", f"{found.log_position:,} results, {vitals.event_position:,} events"
     yield "disk", f"{decimal(vitals.store_bytes)} of log{free}"
     yield "leases", f"{found.open_leases:,} open of {vitals.assignments:,} assigned"
+    for worker in filter(found.is_silent, found.workers):
+        since = long_duration(vitals.now - worker.last_beat_at)
+        yield "silent", f"{worker.worker}, without a heartbeat for {since}: it hangs or has ended"
     for epoch in found.epochs:
         if epoch.games:
             since = f"since result {epoch.after_position + 1:,}"

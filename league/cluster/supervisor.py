@@ -16,12 +16,13 @@ from types import FrameType
 from league.cluster.processes import ProcessGroup, RestartPolicy
 from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError
+from league.players import SILENT_SECONDS
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import CURVES, RunFolder
 from league.security.credentials import Credentials
 from league.views.leaderboard import export_all
 from league.views.terminal.display import Display, evaluation_line
-from league.views.terminal.facts import Note, Screen
+from league.views.terminal.facts import Note, Screen, State
 from league.views.terminal.reader import LeagueReader
 
 _TICK_SECONDS = 0.05
@@ -33,6 +34,11 @@ STOP_WORKER_SECONDS = 7.0
 """For learner and evaluator to stop; a learner takes up to 6 to save."""
 DRAIN_SECONDS = 1800.0
 """For the evaluator to finish its queue after the last step."""
+HANG_SECONDS = 300.0
+"""Without a heartbeat for so long a worker hangs, and its leases have expired: it is replaced. A
+thread sends its heartbeats, also during a long update.
+"""
+_LOOK_SECONDS = 5.0  # that a look counts for at most: the machine may have slept meanwhile
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
@@ -51,9 +57,14 @@ class Supervisor:
         *,
         stop_worker_seconds: float = STOP_WORKER_SECONDS,
         drain_seconds: float = DRAIN_SECONDS,
+        silent_seconds: float = SILENT_SECONDS,
+        hang_seconds: float = HANG_SECONDS,
     ) -> None:
         self._folder, self._topology, self._credentials = folder, topology, credentials
         self._stop_worker_seconds, self._drain_seconds = stop_worker_seconds, drain_seconds
+        self._silent_seconds, self._hang_seconds = silent_seconds, hang_seconds
+        self._heard: dict[str, tuple[float, float]] = {}  # last heartbeat, silence since; by worker
+        self._looks, self._looked_at = 0, time.monotonic()
         self._display, self._device = display, device
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
         self._started_at = time.time()
@@ -122,12 +133,40 @@ class Supervisor:
         while not self._is_trained() and not self._stop_requests:
             if self._phase == "starting" and self._reader.facts.learner is not None:
                 self._phase = "training"
-            self._group.check()
+            self._check()
             self._tick()
         if self._is_trained():
             names = "The learner" if len(self._topology.learners) == 1 else ", ".join(mains)
             have = "has done its" if len(mains) == 1 else "have done their"
             self.say(f"{names} {have} steps.")
+
+    def _check(self) -> None:
+        """Restarts processes that have died, and ends those that hang, which restart next."""
+        self._group.check()
+        if self._looks == self._reader.looks:
+            return
+        self._looks, before = self._reader.looks, self._looked_at
+        self._looked_at = time.monotonic()
+        passed, facts = min(self._looked_at - before, _LOOK_SECONDS), self._reader.facts
+        for worker in facts.workers:
+            name, at = worker.worker, worker.last_beat_at
+            process = self._group.members.get(name)
+            if process is None or process.state is not State.RUNNING:
+                continue
+            heard, silence = self._heard.get(name, (at, 0.0))
+            speaks = at != heard or at < process.started_at  # the earlier process was silent
+            now = 0.0 if speaks or facts.trouble else silence + passed
+            self._heard[name] = at, now
+            if silence < self._silent_seconds <= now:
+                self.say(
+                    f"{name} has sent no heartbeat for {self._silent_seconds:g} s: it is started "
+                    f"again after {self._hang_seconds:g} s without one.",
+                    is_trouble=True,
+                )
+            if now >= self._hang_seconds:
+                seconds = f"{self._hang_seconds:g} s"
+                self.say(f"{name} has sent no heartbeat for {seconds}: it hangs.", is_trouble=True)
+                process.kill()
 
     def _is_trained(self) -> bool:
         """Whether all mains are done: exploiters have no victims to learn against then."""
@@ -167,7 +206,7 @@ class Supervisor:
                     f"The evaluator was not done after {seconds:g} s ({rest}).", is_trouble=True
                 )
                 return
-            self._group.check()
+            self._check()
             self._tick()
 
     def _stop(self) -> list[str]:

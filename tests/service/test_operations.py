@@ -353,3 +353,22 @@ def test_status_is_one_look_at_a_league(tmp_path: Path, capsys: pytest.CaptureFi
         assert main(["status", *to]) == 1
         assert "health\tNOT_SERVING: " in capsys.readouterr().out
         disk_trouble(league, "query_only = OFF")
+
+
+def test_status_names_a_worker_whose_heartbeats_have_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_league(tmp_path) as league:
+        incarnation = league.open()
+
+        def silent(activity: str, seconds: float) -> list[tuple[str, str]]:
+            league.client.heartbeat(incarnation, 1, 500, "league", activity)
+            league.clock.advance(seconds)
+            assert main(["status", "--address", league.server.address]) == 0
+            said = capsys.readouterr().out
+            return re.findall(r"^silent\t(\S+), .* (\d+ s):", said, re.MULTILINE)
+
+        assert silent("update", 29) == []
+        assert silent("update", 31) == [("learner-main", "31 s")]
+        assert silent("update", 5) == []
+        assert silent("done", 3600) == []

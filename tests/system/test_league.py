@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,12 @@ from matchmaker.tools.fsck import fsck
 class League:
     """A supervisor's process, and a client of its matchmaker."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, program: Sequence[str] = ("-m", "league.cluster.main")
+    ) -> None:
         self.folder = folder
         self.started_at = time.time()
-        command = [sys.executable, "-m", "league.cluster.main", "--headless", "--cpu"]
+        command = [sys.executable, *program, "--headless", "--cpu"]
         command += ["--run-dir", str(folder), *flags]
         self.output = folder.with_suffix(".out")
         with self.output.open("a") as output:

@@ -198,7 +198,10 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
         return f"{found.current} {found.matches_done}{total}{waiting}" if found.current else "idle"
     if process.name == "matchmaker" and league.status is not None:
         return f"{league.status.log_position:,} results, {league.status.open_leases} open"
-    return next((one.activity for one in league.workers if one.worker == process.name), "starting")
+    worker = next((one for one in league.workers if one.worker == process.name), None)
+    if worker is None or league.status is None:
+        return "starting"
+    return f"silent since {worker.activity}" if league.status.is_silent(worker) else worker.activity
 
 
 def _notes(screen: Screen, width: int, height: int) -> Panel:

@@ -1,0 +1,42 @@
+"""A learner that hangs is reported, and replaced once its silence can't be a long update."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from test_league import League, assert_whole
+
+LIMITS = {"silent_seconds": 2.0, "hang_seconds": 6.0}
+SHORT = f"""
+import functools, sys
+from league.cluster import main
+main.Supervisor = functools.partial(main.Supervisor, **{LIMITS})
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_a_learner_that_hangs_is_reported_and_replaced(tmp_path: Path) -> None:
+    settings = ("--set", "supervisor.evaluators=0")
+    league = League(tmp_path / "run", "--preset", "smoke", *settings, program=("-c", SHORT))
+    try:
+        league.until(lambda: league.steps() >= 256)
+        hung, reached = league.pid("learner"), league.steps()
+        os.kill(hung, signal.SIGSTOP)
+        league.until(lambda: "learner-main has sent no heartbeat for 2 s" in league.words)
+        assert league.pid("learner") == hung, "it may come back"
+        league.until(lambda: league.pid("learner") not in (0, hung))
+        assert "learner-main ended (signal 9)" in league.words
+        league.until(lambda: league.steps() > reached)
+        league.process.send_signal(signal.SIGINT)
+        assert league.process.wait(timeout=60) == 0, league.words
+        assert league.words.count("has sent no heartbeat for 6 s") == 1, "the new one beats"
+    finally:
+        league.process.kill()
+        league.process.wait()
+    assert_whole(league)
