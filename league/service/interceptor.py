@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,6 +41,10 @@ class Caller(NamedTuple):
     @property
     def who(self) -> str:
         return self.name or "somebody"
+
+
+CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+"""The caller of the call that the present thread answers."""
 
 
 @dataclass(slots=True)
@@ -115,6 +120,7 @@ class AuthInterceptor(grpc.ServerInterceptor):
                 call.request = _parsed(parse, raw, method)
                 if audit is not None:
                     audit(call)
+                CALLER.set(call.caller)
                 call.reply = handler.unary_unary(call.request, context)
             return call.reply
 

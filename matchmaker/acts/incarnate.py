@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from league.errors import InvalidInput, VersionMismatch
+from league.errors import Forbidden, InvalidInput, VersionMismatch
 from league.players import Assignment, PlayerKind
+from league.security.tokens import TokenFile
 from league.stages import StageRequest
 from matchmaker import limits
 from matchmaker.acts import checks
@@ -17,6 +18,31 @@ from matchmaker.store.rows import BeatRow, IncarnationRow
 from matchmaker.store.transaction import Transaction
 
 MAX_CARRIED = 4096
+
+
+def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
+    """Checks that a worker, or that of incarnation `number`, is the token's.
+
+    The first token of the role worker that opens an incarnation of a worker owns it from then on,
+    until it is revoked.
+
+    Raises:
+        Forbidden: it is another token's.
+    """
+    if number:
+        worker = league.incarnation(tx, number).worker
+    if not worker:
+        return
+    owner = tx.meta(f"owner of {worker}")
+    if owner == token:
+        return
+    if owner and any(one.name == owner for one in TokenFile(league.store.path.parent).read()):
+        raise Forbidden(
+            f"the worker {worker} belongs to the token {owner!r}, and this is {token!r}: choose "
+            "another name for yours, or ask an operator to revoke that token"
+        )
+    if not number:
+        tx.set_meta(f"owner of {checks.worker_name(worker)}", token)
 
 
 def open_incarnation(

@@ -24,6 +24,8 @@ from league.players import (
     Verdict,
 )
 from league.rpc.convert import encoded, from_enum, from_message, to_message
+from league.security.roles import AccessRole
+from league.service.interceptor import CALLER
 from league.stages import Stage
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
@@ -230,7 +232,14 @@ def _mutation(name: str) -> Callable[..., Any]:
     wanted = [field.name for field in reply_class.DESCRIPTOR.fields]
 
     def method(self: MatchmakerService, request: Any, _: Any) -> Any:
+        caller = CALLER.get()
+        token = caller.name if caller and caller.role is AccessRole.WORKER else ""
+
         def effect(tx: Transaction) -> Any:
+            if token:
+                worker = getattr(request, "worker", "")
+                number = getattr(request, "incarnation", 0)
+                incarnate.check_owner(self.league, tx, token, worker, number)
             given = (decode(getattr(request, field)) for field, decode in asked.items())
             found = MUTATIONS[name](self.league, tx, *given)
             values = found if len(wanted) > 1 else (found,)

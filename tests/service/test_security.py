@@ -12,7 +12,7 @@ import grpc
 import pytest
 from cli_league import STAGES
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from small_league import small_league
+from small_league import SmallLeague, played, small_league
 
 from evaluator.service import SERVICE as EVALUATOR
 from evaluator.service import EvaluatorServer
@@ -32,9 +32,11 @@ from league.security.roles import LEAST, AccessRole
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
 from league.stages import Place
+from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 from matchmaker.api.server import EXPLOITER_SERVICE_NAME, SERVICE_NAME, MatchmakerServer
+from matchmaker.api.service import MUTATIONS
 from matchmaker.main import main
 
 TURNED_AWAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
@@ -327,3 +329,69 @@ def test_what_can_not_be_recorded_does_not_take_place(
         with pytest.raises(LeagueError, match="trail is torn"):
             league.client.ask_stage("league", "bob", "main")
         assert league.client.curricula()[0].asked is None
+
+
+def as_token(league: SmallLeague, credentials: Credentials) -> MatchmakerClient:
+    return MatchmakerClient(league.server.address, wait_seconds=5, credentials=credentials)
+
+
+def test_a_worker_is_its_tokens_alone_until_that_is_revoked(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path)
+    file.make()
+    tokens = {
+        name: Credentials(token=file.add(AccessRole.WORKER, name)) for name in ("alice", "bob")
+    }
+    tokens["carol"] = Credentials(token=file.add(AccessRole.OPERATOR, "carol"))
+    with small_league(tmp_path, security=TOKENS) as league:
+        with as_token(league, tokens["alice"]) as alice:
+            learner = alice.open_incarnation("learner-main", "main").number
+            leased = alice.acquire_matches(learner, 4, "league")
+            alice.report_results(learner, [played(leased[0])])
+        with grpc.insecure_channel(league.server.address) as channel:
+            metadata = tokens["bob"].metadata
+            for name in MUTATIONS:
+                module = m if hasattr(m, f"{name}Request") else x
+                fields = getattr(module, f"{name}Request").DESCRIPTOR.fields_by_name
+                path = next(one for one in LEAST if one.endswith(f"/{name}"))
+                if LEAST[path] is not AccessRole.WORKER:
+                    continue
+                request = getattr(module, f"{name}Request")(
+                    **{key: "by-bob" for key in ("request_id",) if key in fields},
+                    **(
+                        {"worker": "learner-main"}
+                        if "worker" in fields
+                        else {"incarnation": learner}
+                    ),
+                )
+                call = channel.unary_unary(path, request.SerializeToString, bytes)
+                with pytest.raises(grpc.RpcError) as refused:
+                    call(request, metadata=metadata)
+                assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED, name
+        with league.server.store.read() as reader:
+            assert len(reader.open_assignments(learner)) == 3
+            assert reader.counts()["lost_results"] == 0
+            assert reader.beat(learner) is None
+    with (
+        small_league(tmp_path, security=TOKENS, snapshots=()) as league,  # started again
+        as_token(league, tokens["alice"]) as alice,
+        as_token(league, tokens["bob"]) as bob,
+        as_token(league, tokens["carol"]) as carol,
+    ):
+        own = bob.open_incarnation("learner-bob", "main").number
+        assert len(bob.acquire_matches(own, 2, "league")) == 2
+        with pytest.raises(Forbidden, match=r"learner-main .* 'alice'"):
+            bob.open_incarnation("learner-main", "main")
+        opened = carol.open_incarnation("learner-main", "main")
+        assert carol.release_matches(own) == 2
+        assert not alice.heartbeat(opened, 1).fenced
+        file.revoke("alice")
+        taken = bob.open_incarnation("learner-main", "main").number
+        assert len(bob.acquire_matches(taken, 1, "league")) == 1
+
+
+def test_without_tokens_workers_are_everybodys(tmp_path: Path) -> None:
+    with small_league(tmp_path) as league:
+        learner = league.open()
+        with as_token(league, Credentials()) as other:
+            assert not other.heartbeat(learner, 1).fenced
+            assert other.open_incarnation("learner-main", "main").number > learner
