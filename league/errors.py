@@ -17,10 +17,20 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
+def plain(text: str) -> str:
+    """The text on one line and without control characters, which could forge a line or steer a
+    terminal: a blank takes the place of each.
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
 class LeagueError(Exception):
-    """Anything that the league reports on purpose."""
+    """Anything that the league reports on purpose. It may repeat what a stranger sent."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return plain(super().__str__())
 
 
 class InvalidInput(LeagueError):

@@ -11,6 +11,7 @@ import ast
 import functools
 import importlib
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -151,6 +152,8 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status. An error is one sentence on stderr."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a worker's words may not fit into its encoding
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = app(
             list(sys.argv[1:] if arguments is None else arguments),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
 
-from league.views.text import plain, share, when
+from league.views.text import Words, plain, share, when
 
 __all__ = ["operator", "plain", "print_pairs", "print_table", "share", "when"]
 
@@ -20,7 +20,7 @@ def is_terminal() -> bool:
 
 def say(text: str) -> None:
     """Prints a message for the person to stderr, apart from the output."""
-    print(text, file=sys.stderr, flush=True)
+    print(plain(text), file=sys.stderr, flush=True)
 
 
 def operator() -> str:
@@ -46,7 +46,7 @@ def print_table(
     the title and the caption; a narrow one leaves out `spared` columns, the first one first.
     """
     heads, spared = (one.split() if isinstance(one, str) else one for one in (columns, spared))
-    names = [head.rstrip("#") for head in heads]
+    names = [plain(head.rstrip("#")) for head in heads]
     lines = [list(map(plain, row)) for row in rows]
     if not is_terminal():
         for cells in (names, *lines):
@@ -54,7 +54,6 @@ def print_table(
         return
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     widths = {
         name: max(map(len, cells)) + 3
@@ -65,15 +64,18 @@ def print_table(
             break
         widths.pop(name, None)
     table = Table(
-        title=title, caption=caption or None, title_justify="left", caption_justify="left"
+        title=Words(title, "table.title"),
+        caption=Words(caption, "table.caption") if caption else None,
+        title_justify="left",
+        caption_justify="left",
     )
     for head, name in zip(heads, names, strict=True):
         if name in widths:
             side = "right" if head.endswith("#") else "left"
-            table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+            table.add_column(Words(name), justify=side, no_wrap=True)  # type: ignore[arg-type]
     for line in lines:
         pairs = zip(names, line, strict=True)
-        table.add_row(*(Text(cell) for name, cell in pairs if name in widths))
+        table.add_row(*(Words(cell) for name, cell in pairs if name in widths))
     Console().print(table)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import multiprocessing
 import sys
 from collections.abc import Sequence
@@ -135,6 +136,8 @@ def parse(arguments: Sequence[str]) -> Command | int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; every fault is one sentence on stderr and an exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a worker's words may not fit into its encoding
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments)
         return command if isinstance(command, int) else start(command)
@@ -216,7 +219,10 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         display.close()
         screen = supervisor.screen
         if screen.league.learner is not None or screen.league.ratings:  # else an error says why
-            print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
+            try:
+                print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
+            except Exception as error:  # it must not hide how the run ended
+                print(f"start-league: the summary can't be drawn ({error!r})", file=sys.stderr)
             if can_continue and screen.done_share < 1:
                 line = f"Continue with: bin/start-league --run-dir {folder.path}"
                 console.print(line, soft_wrap=True, markup=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import VersionMismatch
+from league.errors import VersionMismatch, plain
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
 from league.games.settings import GameSettings
@@ -80,8 +80,8 @@ class Replay:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The players' names, by seat."""
-        return self.seats[0].name, self.seats[1].name
+        """The players' names, by seat, as they can be shown: a stranger's file may hold any."""
+        return plain(self.seats[0].name), plain(self.seats[1].name)
 
     @property
     def winner(self) -> int | None:

@@ -7,6 +7,7 @@ a conversion needs:
   ``NONE``: ``..._UNSPECIFIED``) or, in a string field, its value;
 - a dataclass is a message, or fields of the outer message where that has none of its name;
 - ``X | None`` is a message that may be missing, or a number of which 0 says None.
+- a text arrives without control characters: a worker's words reach logs and terminals.
 
 A player inside another message travels without its card: the weights file has it, and `ListPlayers`
 sends it.
@@ -22,7 +23,7 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from league import exploiters, players, stages
-from league.errors import InvalidInput
+from league.errors import InvalidInput, plain
 from league.v1 import exploiters_pb2, matchmaker_pb2, types_pb2
 
 V = TypeVar("V")
@@ -98,6 +99,13 @@ def from_enum(cls: type[E], number: int, unspecified: E | None = None) -> E:
     """
     member: E = _enum_decoder(cls, False, unspecified)(number)
     return member
+
+
+def plain_names(values: Mapping[str, float]) -> dict[str, float]:
+    """Numbers by name; the names without control characters."""
+    if "".join(values).isprintable():
+        return dict(values)
+    return {plain(name): value for name, value in values.items()}
 
 
 def _arguments(value: Any) -> dict[str, Any]:
@@ -183,7 +191,9 @@ def _decoder(hint: Any, is_text: bool, default: Any) -> Convert | None:
             return lambda values: tuple(inner(value) for value in values)
         return lambda values: _pair(values, inner)
     if get_origin(hint) is not None and issubclass(get_origin(hint), Mapping):
-        return dict
+        return plain_names
+    if hint is str:
+        return plain
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _enum_decoder(hint, is_text, default)
     if hint is players.Player:

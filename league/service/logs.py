@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO
 
+from league.errors import plain
 from league.service.interceptor import Call
 from league.service.rate_limiter import peer_host
 
@@ -26,6 +27,16 @@ class _Lines(logging.StreamHandler[TextIO]):
     """The handler that `configure` made, so that it finds it again."""
 
 
+class _Human(logging.Formatter):
+    """One line for a record, whatever a caller wrote into it; a traceback is indented below."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return plain(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join(f"  {plain(line)}" for line in super().formatException(ei).splitlines())
+
+
 def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> None:
     """Sends all log records to `stream`, as lines for people or as one JSON object a line.
 
@@ -36,7 +47,7 @@ def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> N
     if stream is None and len(ours) < len(root.handlers):
         return
     handler = _Lines(stream or sys.stderr)
-    handler.setFormatter(_json() if form == "json" else logging.Formatter(HUMAN))
+    handler.setFormatter(_json() if form == "json" else _Human(HUMAN))
     for old in ours:
         root.removeHandler(old)
     root.addHandler(handler)

@@ -1,13 +1,28 @@
-"""Values as short texts: times, shares, sizes and durations."""
+"""Values as short texts: times, shares, sizes and durations; and others' words on a terminal."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
+
+from rich.text import Text
+
+from league.errors import plain
 
 
-def plain(text: str) -> str:
-    """The text without control characters, which could forge lines or steer a terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+class Words(Text):
+    """A text that is drawn as it is: nothing in it is markup, and nothing steers the terminal.
+
+    Everything that a view draws is made of these, for a worker, a log of an earlier version, or a
+    replay's file may hold anything.
+    """
+
+    def __init__(self, text: str = "", *style: Any, **more: Any) -> None:
+        super().__init__(plain(text), *style, **more)
+
+    def append(self, text: Text | str, style: Any = None) -> Words:
+        super().append(plain(text) if isinstance(text, str) else text, style)
+        return self
 
 
 def when(seconds: float) -> str:

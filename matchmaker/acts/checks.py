@@ -21,6 +21,8 @@ MAX_TEXT = 500
 MAX_NAME = 80
 MAX_PLAYER_NAME = 160  # a snapshot's that came from another run is the longest
 MAX_KINDS = 16
+MAX_MEASURED = 1e15
+"""Of a metric or a match's number: beyond it is a fault, and sums of them stay finite."""
 MAX_TIME = 253_402_300_799.0
 """The last second of the year 9999: a date can be made of every time that is taken."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
@@ -123,14 +125,21 @@ def result(result: MatchResult) -> None:
         if len(seat.stats) > MAX_STATS:
             raise InvalidInput(f"{name}: {len(seat.stats)} stats, {MAX_STATS} are the most")
         for stat, value in seat.stats.items():
-            if not (0 < len(stat) <= MAX_NAME and math.isfinite(value)):
-                raise InvalidInput(f"{name}: stat {stat[:MAX_NAME]!r} = {value} is not finite")
+            if not (0 < len(stat) <= MAX_NAME and abs(value) <= MAX_MEASURED):
+                raise InvalidInput(
+                    f"{name}: stat {stat[:MAX_NAME]!r} = {value} can't be kept: give it a name of "
+                    f"up to {MAX_NAME} characters and at most {MAX_MEASURED:g}"
+                )
 
 
 def metrics(values: Mapping[str, float]) -> dict[str, float]:
-    """The finite ones: a mean of nothing is NaN and says nothing, and is left out."""
+    """The finite ones, the largest as `MAX_MEASURED`: a mean of nothing is NaN and is left out."""
     if len(values) > MAX_METRICS:
         raise InvalidInput(f"a heartbeat carries {len(values)} metrics: {MAX_METRICS} are the most")
     for name in values:
         text(name, "a metric's name", MAX_NAME)
-    return {name: value for name, value in values.items() if math.isfinite(value)}
+    return {
+        name: min(max(value, -MAX_MEASURED), MAX_MEASURED)
+        for name, value in values.items()
+        if math.isfinite(value)
+    }

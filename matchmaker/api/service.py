@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from league.errors import InvalidInput, Unavailable
+from league.errors import InvalidInput, Unavailable, plain
 from league.ids import checked_learner_name
 from league.players import (
     Book,
@@ -23,7 +23,7 @@ from league.players import (
     Role,
     Verdict,
 )
-from league.rpc.convert import encoded, from_enum, from_message, to_message
+from league.rpc.convert import encoded, from_enum, from_message, plain_names, to_message
 from league.security.roles import AccessRole
 from league.service.interceptor import CALLER
 from league.stages import Stage
@@ -217,8 +217,13 @@ def _decoder(field: Any) -> Callable[[Any], Any]:
     """What makes the argument of an act of a request's field."""
     if field.enum_type is not None:
         return partial(from_enum, Role)
-    decode = _DECODERS.get(field.message_type.name) if field.message_type is not None else None
-    if decode is None:
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return plain_names
+    if field.message_type is not None:
+        decode = _DECODERS[field.message_type.name]
+    elif field.type == field.TYPE_STRING:
+        decode = plain
+    else:
         return lambda value: value
     return (lambda values: list(map(decode, values))) if field.is_repeated else decode
 

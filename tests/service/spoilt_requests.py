@@ -29,6 +29,8 @@ SERVICES = (
 METHODS = {method.name: method for service in SERVICES for method in service.methods}
 EXPLOITER = "main-exploiter"
 LONG = "x" * 100_000
+HOSTILE = "a\x1b[2J\x9b3m\u202e\u2066\r\n9 INFO forged\x85\x07\u2028[/oops][link=u]y"
+"""Steers a terminal, forges a line, and is markup; shorter than any bound of a text."""
 MANY = 5000
 Spoil = tuple[str, Callable[[Any], None]]
 
@@ -197,8 +199,26 @@ def _of_map(place: str, name: str) -> Iterator[Spoil]:
         lambda target: getattr(target, name).update({f"k{i}": 1.0 for i in range(MANY)}),
     )
     yield f"{place}: a long key", lambda target: getattr(target, name).update({LONG: 1.0})
-    for value in (math.nan, math.inf, -math.inf):
+    for value in (math.nan, math.inf, -math.inf, 1e308, -1e308):
         yield f"{place}: {value}", lambda target, v=value: getattr(target, name).update({"k": v})
+
+
+def texts(message: Message, place: str = "") -> Iterator[Spoil]:
+    """Every place of a text in `message`, and a function that puts `HOSTILE` there."""
+    for field in message.DESCRIPTOR.fields:
+        name, held = field.name, getattr(message, field.name)
+        if is_map(field):
+            yield place + name, lambda target, n=name: getattr(target, n).update({HOSTILE: 1.0})
+        elif field.message_type is not None and field.is_repeated:
+            for what, spoil in texts(held[0], f"{place}{name}[0].") if held else ():
+                yield what, lambda target, n=name, s=spoil: s(getattr(target, n)[0])
+        elif field.message_type is not None:
+            for what, spoil in texts(held, f"{place}{name}."):
+                yield what, lambda target, n=name, s=spoil: s(getattr(target, n))
+        elif field.cpp_type == F.CPPTYPE_STRING and field.is_repeated:
+            yield place + name, lambda target, n=name: getattr(target, n).append(HOSTILE)
+        elif field.cpp_type == F.CPPTYPE_STRING:
+            yield place + name, lambda target, n=name: setattr(target, n, HOSTILE)
 
 
 def _repeat(message: Any, name: str) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import pytest
 import screens
 from rich.console import Console
 
 from league.players import Player, PlayerKind, Role, WorkerStatus
-from league.views.terminal.display import LineDisplay, print_summary, progress_lines
+from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
+from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary, progress_lines
 from league.views.terminal.facts import Note, Screen
 from league.views.terminal.panels import view
 
@@ -98,6 +104,79 @@ def test_an_exploiters_snapshot_is_not_the_newest_of_the_run() -> None:
     newest = replace(league, ratings=(exploiter, *league.ratings)).newest_rated
     assert newest is not None
     assert newest.name == "main@650000"
+
+
+HOSTILE = "a\x1b[2J\x9b3m\u202e\r\n● forged\x07[/oops][link=u]y"
+
+
+def spoilt(value: Any) -> Any:
+    """`value` with `HOSTILE` for each of its texts."""
+    if isinstance(value, Enum | float | int | None):
+        return value
+    if isinstance(value, str):
+        return HOSTILE
+    if isinstance(value, Mapping):
+        kinds = ("", "winrate/", "time/", "alarm/never_won/")
+        return {f"{kind}{HOSTILE}": 0.5 for kind in kinds} | value
+    if isinstance(value, tuple):
+        return tuple(map(spoilt, value))
+    if isinstance(value, GetEvaluatorStatusResponse):
+        return GetEvaluatorStatusResponse(current=HOSTILE, queue=[HOSTILE], matches_total=7)
+    return replace(value, **{one.name: spoilt(getattr(value, one.name)) for one in fields(value)})
+
+
+@pytest.mark.parametrize("phase", ["training", "evaluating"])
+def test_no_text_of_a_screen_steers_the_terminal_or_is_markup(phase: str) -> None:
+    screen = replace(spoilt(screens.full()), phase=phase)
+    stream = io.StringIO()
+    console = Console(width=120, height=44, file=stream, force_terminal=True)
+    for one in (screen, replace(screen, league=replace(screen.league, trouble=""))):
+        console.print(view(one, 120, 44), height=44)
+        print_summary(console, one, [Path(HOSTILE)])
+    styled = stream.getvalue()
+    stream.seek(stream.truncate(0))
+    LineDisplay(stream, 0.0).show(screen)
+    LineDisplay(stream, 0.0).add_note(Note(at=screens.NOW, text=HOSTILE))
+    found = re.sub(r"\x1b\[[0-9;]*m", "", styled) + stream.getvalue()
+    assert found.replace("\n", "").isprintable()
+    assert not [line for line in found.splitlines() if line.lstrip("│ ").startswith("● forged")]
+    assert "[/oops][link=u]y" in found
+
+
+@pytest.mark.parametrize("name", [*screens.METRICS, "exploiter/generation", "alarm/kl_too_high"])
+def test_any_number_of_a_worker_can_be_drawn(name: str) -> None:
+    full = screens.full()
+    for value in (1e308, -1e308, 1e15, math.inf, -math.inf, math.nan):
+        worker = replace(screens.LEARNER, metrics=screens.METRICS | {name: value})
+        screen = replace(with_workers(full, worker), learners=("learner-main", "learner-other"))
+        assert len(drawn(screen)) == 44, value
+        assert list(progress_lines(screen)), value
+
+
+def test_a_picture_that_can_not_be_drawn_gives_way_to_lines() -> None:
+    """Whatever the reason is: the supervisor goes on, and says it once."""
+    worker = replace(screens.LEARNER, metrics={"rate/steps_per_second": "no number"})
+    broken = with_workers(screens.full(), worker)
+    stream = io.StringIO()
+    display = LiveDisplay(Console(file=stream, force_terminal=True, width=80, height=24), 0.0)
+    display.show(screens.full())
+    for _ in range(3):
+        display.show(broken)
+    display.add_note(Note(at=screens.NOW, text="something happened"))
+    display.close()
+    picture, rest = stream.getvalue().rsplit("\x1b[?1049l", 1)
+    assert "KUMITE" in picture
+    assert "live view can't be drawn (ValueError" in rest
+    assert "something happened" in rest
+    assert rest.count("\n") == 2
+
+    stream = io.StringIO()
+    lines = LineDisplay(stream, 0.0)
+    for screen in (broken, broken, screens.full()):
+        lines.show(screen)
+    said = stream.getvalue().splitlines()
+    assert "progress can't be drawn (ValueError" in said[0]
+    assert "652,310 of 1,500,000 steps" in said[1]
 
 
 def test_line_display_repeats_nothing_and_survives_a_closed_pipe() -> None:

@@ -7,22 +7,25 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 
 from league.runs.alarms import of_metrics as alarms_of
 from league.views.terminal.facts import Note, Screen, State
 from league.views.terminal.panels import duration, leaderboard, learner_words, opponents, view
+from league.views.text import Words, plain
 
 _LONGEST = 25
 """Rows of the printed leaderboard; the exported one has them all."""
 
 
 class LiveDisplay:
-    """The whole terminal as one picture, drawn every `seconds`; silent once it has closed."""
+    """The whole terminal as one picture, drawn every `seconds`; silent once it has closed.
+
+    A picture that can't be drawn gives way to plain lines: it is no reason to end the training.
+    """
 
     def __init__(self, console: Console, seconds: float = 1.0) -> None:
         self._console = console
@@ -30,9 +33,12 @@ class LiveDisplay:
         self._drawn_at = 0.0
         self._live = Live(console=console, screen=True, auto_refresh=False)
         self._is_open = True
+        self._lines: LineDisplay | None = None
         self._live.start()
 
     def show(self, screen: Screen) -> None:
+        if self._lines is not None:
+            self._lines.show(screen)
         if not self._is_open or time.monotonic() - self._drawn_at < self._seconds:
             return
         self._drawn_at = time.monotonic()
@@ -41,9 +47,15 @@ class LiveDisplay:
             self._live.update(view(screen, width, height), refresh=True)
         except OSError:  # the terminal was closed
             self._is_open = False
+        except Exception as error:
+            self.close()
+            self._lines = LineDisplay(self._console.file)
+            self._lines.add_note(Note(at=screen.now, text=_undrawn("live view", error)))
 
     def add_note(self, note: Note) -> None:
         self._drawn_at = 0.0  # the next picture, which shows it, is due at once
+        if self._lines is not None:
+            self._lines.add_note(note)
 
     def close(self) -> None:
         self._is_open = False
@@ -54,8 +66,8 @@ class LiveDisplay:
 class LineDisplay:
     """Plain lines: each event as it comes, and the state every `seconds` if it has changed."""
 
-    def __init__(self, stream: TextIO, seconds: float = 10.0) -> None:
-        self._stream: TextIO | None = stream
+    def __init__(self, stream: IO[str], seconds: float = 10.0) -> None:
+        self._stream: IO[str] | None = stream
         self._seconds = seconds
         self._said_at = time.monotonic()
         self._last: list[str] = []
@@ -65,7 +77,10 @@ class LineDisplay:
         if time.monotonic() - self._said_at < self._seconds:
             return
         self._said_at = time.monotonic()
-        lines = list(progress_lines(screen))
+        try:
+            lines = list(progress_lines(screen))
+        except Exception as error:
+            lines = [_undrawn("progress", error)]
         for line in lines:
             if line not in self._last:
                 self._write(screen.now, line)
@@ -83,9 +98,13 @@ class LineDisplay:
             if self._stream is None:
                 return
             try:
-                print(clock, text, file=self._stream, flush=True)
+                print(clock, plain(text), file=self._stream, flush=True)
             except OSError:  # the reader of a pipe has ended; training continues
                 self._stream = None
+
+
+def _undrawn(what: str, error: Exception) -> str:
+    return f"The {what} can't be drawn ({type(error).__name__}: {error}): the run continues."
 
 
 Display = LiveDisplay | LineDisplay
@@ -155,9 +174,9 @@ def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
     if league.evaluations:
         console.print(opponents(screen))
         words = f"Clean matches are those of {league.evaluations[0].row}: share of wins (a draw "
-        console.print(Text(f"{words}is none) with its 95 % Wilson interval."))
+        console.print(Words(f"{words}is none) with its 95 % Wilson interval."))
     spent = duration(screen.now - screen.started_at)
     words = f"{league.steps:,} steps, {league.snapshots} active snapshots, {spent} of wall-clock"
-    console.print(Text(f"{words} time."))
+    console.print(Words(f"{words} time."))
     for path in files:
-        console.print(Text(f"  {path}"))
+        console.print(Words(f"  {path}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import time
 from datetime import timedelta
+from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -12,12 +13,12 @@ from rich.layout import Layout
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
 from league.metrics import wilson_interval
 from league.players import PlayerKind, WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
 from league.views.terminal.facts import ProcessFacts, Screen, State
+from league.views.text import Words
 
 ACCENT, GOOD, MIDDLING, POOR = "bright_cyan", "green", "yellow", "red"
 FAINT, BOT = "bright_black", "bright_blue"
@@ -47,23 +48,34 @@ _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 """Heights of panels, in lines."""
 
 
+_LONGEST = 1e10
+"""Seconds that a duration shows at the most, three centuries: a worker may send any number."""
+
+
+class _Grid(Table):
+    """A table whose strings are `Words`, never markup."""
+
+    def add_row(self, *cells: RenderableType | None, **more: Any) -> None:
+        super().add_row(*(Words(one) if isinstance(one, str) else one for one in cells), **more)
+
+
 def duration(seconds: float) -> str:
     """«0:12:31»."""
-    return str(timedelta(seconds=int(max(0.0, seconds))))
+    return str(timedelta(seconds=int(min(max(0.0, seconds), _LONGEST))))
 
 
-def _percent(share: float) -> Text:
+def _percent(share: float) -> Words:
     """A share of wins in four cells: green from 70 %, yellow from 45 %."""
-    return Text(f"{share:4.0%}", GOOD if share >= 0.7 else MIDDLING if share >= 0.45 else POOR)
+    return Words(f"{share:4.0%}", GOOD if share >= 0.7 else MIDDLING if share >= 0.45 else POOR)
 
 
 def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
     """The frame that all panels share."""
     return Panel(
         content,
-        title=Text(title, style="bold default"),
+        title=Words(title, style="bold default"),
         title_align="left",
-        subtitle=Text(subtitle, style=FAINT) if subtitle else None,
+        subtitle=Words(subtitle, style=FAINT) if subtitle else None,
         subtitle_align="right",
         border_style=FAINT,
         box=box.ROUNDED,
@@ -73,23 +85,23 @@ def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
 
 def _grid(columns: str, *heads: str) -> Table:
     """A table without lines: ``<`` and ``>`` are sides, ``*`` takes what the others leave."""
-    table = Table.grid(padding=(0, 1), expand=True)
+    table = _Grid.grid(padding=(0, 1), expand=True)
     for column in columns:
         side, ratio = "right" if column == ">" else "left", 1 if column == "*" else None
         table.add_column(justify=side, ratio=ratio, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
     if heads:
-        table.add_row(*(Text(head, FAINT) for head in heads))
+        table.add_row(*(Words(head, FAINT) for head in heads))
     return table
 
 
 def _header(screen: Screen) -> Panel:
     """Run, device, progress and time left: two lines."""
-    place = Text(no_wrap=True, overflow="ellipsis")
+    place = Words(no_wrap=True, overflow="ellipsis")
     place.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
     place.append("  " + screen.device, FAINT)
     league, share = screen.league, screen.done_share
     target = f" of {league.target_steps:,}" if league.target_steps else ""
-    words = Text.assemble((f"{share * 100:.1f} %", "bold"), f"  {league.steps:,}{target} steps ")
+    words = Words.assemble((f"{share * 100:.1f} %", "bold"), f"  {league.steps:,}{target} steps ")
     words.append(f" {duration(screen.now - screen.started_at)}", FAINT)
     if screen.phase == "training" and screen.seconds_left is not None:
         words.append(f"  {duration(screen.seconds_left)} left", ACCENT)
@@ -97,7 +109,7 @@ def _header(screen: Screen) -> Panel:
     line.add_row(ProgressBar(1.0, share, style=FAINT, complete_style=ACCENT), words)
     panel = _framed(Group(place, line), "KUMITE")
     style = GOOD if screen.phase == "training" else MIDDLING
-    panel.subtitle = Text.assemble(("● ", style), screen.phase)
+    panel.subtitle = Words.assemble(("● ", style), screen.phase)
     panel.border_style = ACCENT
     return panel
 
@@ -107,27 +119,27 @@ def _learner(screen: Screen) -> Panel:
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
         reason = screen.league.trouble or "Waiting for the learner's first report…"
-        return _framed(Text(reason, FAINT), "Learner")
+        return _framed(Words(reason, FAINT), "Learner")
     table = _grid("<*")
-    doing = Text.assemble((worker.mix or "–", "bold"), (f"  {worker.activity}", FAINT))
-    table.add_row(Text("stage", FAINT), doing)
+    doing = Words.assemble((worker.mix or "–", "bold"), (f"  {worker.activity}", FAINT))
+    table.add_row(Words("stage", FAINT), doing)
     for row, *numbers in _MEASURED:
         line = [
-            Text(label and f"{label} ", FAINT).append(
+            Words(label and f"{label} ", FAINT).append(
                 f"{metrics[metric]:{shape}}" if metric in metrics else "–", "default"
             )
             for label, metric, shape in numbers
         ]
-        table.add_row(Text(row, FAINT), Text("  ").join(line))
+        table.add_row(Words(row, FAINT), Words("  ").join(line))
     times = sorted(
         ((share, name[5:-6]) for name, share in metrics.items() if name.startswith("time/")),
         reverse=True,
     )
     spent = " ".join(f"{name} {share:.0%}" for share, name in times if share >= 0.005)
-    table.add_row(Text("time", FAINT), spent or "–")
+    table.add_row(Words("time", FAINT), spent or "–")
     panel = _framed(table, "Learner", worker.player)
     if troubles := ", ".join(alarm.title for alarm in alarms_of(metrics)):
-        panel.subtitle = Text(f"! {troubles}", POOR)
+        panel.subtitle = Words(f"! {troubles}", POOR)
         panel.border_style = POOR
     return panel
 
@@ -141,18 +153,18 @@ def opponents(screen: Screen) -> Panel:
     evaluated = {cell.column: cell for cell in league.evaluations}
     names = dict.fromkeys([*shares, *league.win_rates, *evaluated])
     if not names:
-        return _framed(Text("No opponents yet.", FAINT), "Opponents")
+        return _framed(Words("No opponents yet.", FAINT), "Opponents")
     table = _grid("*>>>", "", "wins", "mix›met", "clean matches")
     for name in names:
         won, share, cell = league.win_rates.get(name), shares.get(name), evaluated.get(name)
         met = f"{share.configured * 100:.0f}›{share.realised * 100:.0f}" if share else ""
-        clean = Text("–", FAINT)
+        clean = Words("–", FAINT)
         if cell is not None:
             found = wilson_interval(cell.wins, cell.games)
             bounds = f" [{found.low * 100:2.0f}–{found.high * 100:3.0f}]"
             clean = _percent(cell.wins / cell.games).append(bounds, FAINT)
-        wins = Text("–", FAINT) if won is None else _percent(won)
-        table.add_row(name, wins, Text(met, FAINT), clean)
+        wins = Words("–", FAINT) if won is None else _percent(won)
+        table.add_row(name, wins, Words(met, FAINT), clean)
     return _framed(table, "Opponents", f"{league.snapshots} active snapshots")
 
 
@@ -161,7 +173,7 @@ def leaderboard(screen: Screen, height: int) -> Panel:
     league = screen.league
     if not league.ratings:
         line = "Empty until the evaluator has played the first snapshot."
-        return _framed(Text(line, FAINT), "Leaderboard")
+        return _framed(Words(line, FAINT), "Leaderboard")
     table = _grid(">*>>>", "#", "player", "rating", "games", "wins")
     for one in league.best(height - 3):
         name, style = one.player.name, ""
@@ -179,12 +191,12 @@ def _processes(screen: Screen) -> Panel:
     """The processes with what they do and their uptimes."""
     table = _grid("<*>>")
     for one in screen.processes:
-        mark = Text("● ", _STATE_STYLES[one.state]).append(one.name, "default")
+        mark = Words("● ", _STATE_STYLES[one.state]).append(one.name, "default")
         again = f"↻{one.restarts}" if one.restarts else ""
         is_up = one.state is State.RUNNING
         uptime = duration(screen.now - one.started_at) if is_up else ""
-        doing = Text(_doing(one, screen), FAINT)
-        table.add_row(mark, doing, Text(again, MIDDLING), Text(uptime, FAINT))
+        doing = Words(_doing(one, screen), FAINT)
+        table.add_row(mark, doing, Words(again, MIDDLING), Words(uptime, FAINT))
     return _framed(table, "Processes")
 
 
@@ -206,18 +218,18 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
 
 def _notes(screen: Screen, width: int, height: int) -> Panel:
     """The last events, the newest below."""
-    rows: list[Text] = []
+    rows: list[RenderableType] = []
     for note in screen.notes[-height:]:
         clock = time.strftime("%H:%M ", time.localtime(note.at))
         for line in textwrap.wrap(note.text, max(10, width - 4 - len(clock))):
-            rows.append(Text.assemble((clock, FAINT), (line, POOR if note.is_trouble else "")))
+            rows.append(Words.assemble((clock, FAINT), (line, POOR if note.is_trouble else "")))
             clock = " " * len(clock)
     return _framed(Group(*rows[-max(1, height - 2) :]), "Events")
 
 
-def _footer(screen: Screen) -> Text:
+def _footer(screen: Screen) -> Words:
     """Folders, and how to stop: one line."""
-    text = Text(no_wrap=True, overflow="ellipsis")
+    text = Words(no_wrap=True, overflow="ellipsis")
     if screen.league.trouble:
         return text.append(f" {screen.league.trouble}", POOR)
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
@@ -231,7 +243,7 @@ def _learners(screen: Screen) -> Panel:
     workers = {worker.worker: worker for worker in screen.league.workers}
     for name in screen.learners:
         line = learner_words(workers[name]) if name in workers else "starting"
-        table.add_row(Text(name.removeprefix("learner-"), "bold"), line)
+        table.add_row(Words(name.removeprefix("learner-"), "bold"), line)
     return _framed(table, "Learners")
 
 
@@ -241,8 +253,9 @@ def learner_words(worker: WorkerStatus) -> str:
     if "rate/steps_per_second" in metrics:
         parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
     if "exploiter/generation" in metrics:
-        generation, chance = metrics["exploiter/generation"], metrics["exploiter/least_chance"]
-        parts.append(f"generation {generation:.0f}, beats its victims {chance * 100:.0f} %")
+        parts.append(f"generation {metrics['exploiter/generation']:.0f}")
+    if "exploiter/least_chance" in metrics:
+        parts[-1] += f", beats its victims {metrics['exploiter/least_chance'] * 100:.0f} %"
     return " · ".join(parts)
 
 

@@ -94,6 +94,9 @@ class LeagueReader:
                     facts = replace(facts, trouble="The matchmaker does not answer yet.")
                 except LeagueError as error:
                     facts = replace(facts, trouble=str(error))
+                except Exception as error:  # a log of an earlier version may hold any number
+                    trouble = f"The league can't be shown ({type(error).__name__}: {error})."
+                    facts = replace(facts, trouble=trouble)
                 self.facts = facts
                 self.looks += 1
                 self._stop.wait(0.05 if self._table_wanted.is_set() else self._refresh_seconds)
