@@ -107,9 +107,11 @@ def _show(report: dict[str, Any]) -> None:
     columns = ("configured", "expected", "realised")
     _table("Opponents that learners got", report["shares"], "category", *columns)
     _table("Opponents by kind", report["groups"], "learner against", "realised", "by_the_truth")
-    for book, words in (("eval", "Clean matches"), ("train", "Training")):
-        title = f"{words}: scores as predicted before, and as played"
-        _table(title, report["calibration"][book], "tenth", "predicted", "played")
+    tenths = [
+        {"book": book, **row} for book in ("eval", "train") for row in report["calibration"][book]
+    ]
+    title = "Scores as predicted before, and as played"
+    _table(title, tenths, "book tenth", "predicted", "played")
     size = f"{report['players']:,} players, {report['matches']:,} matches"
     rule = report["rule"] + ("" if report["roles"] == "mix" else f", roles {report['roles']}")
     lines = [("league", f"{report['scenario']}, {size}, seed {report['seed']}"), ("rule", rule)]

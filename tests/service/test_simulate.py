@@ -191,6 +191,14 @@ def test_a_wrong_flag_is_refused_with_its_value(words, value, capsys):
     assert value in capsys.readouterr().err
 
 
+def test_piped_no_two_tables_have_one_heading(capsys):
+    assert main(["simulate", "--players", "15", "--matches", "600"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(set(lines))
+    assert sum(line.startswith("eval\t") for line in lines) == 10
+    assert sum(line.startswith("train\t") for line in lines) == 10
+
+
 def test_a_league_in_the_way_is_not_overwritten(elo, capsys):
     folder, _ = elo
     before = (folder / "league.db").read_bytes()
