@@ -123,7 +123,7 @@ def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> Wo
         worker=incarnation.worker,
         incarnation=incarnation.number,
         player=incarnation.player,
-        step=beat.step if beat else incarnation.checkpoint_step,
+        step=beat.step if beat else reader.last_step(incarnation),
         mix=beat.mix if beat else reader.last_mix(incarnation.number),
         activity=beat.activity if beat else "",
         last_beat_at=beat.at if beat else incarnation.opened_at,

@@ -91,6 +91,17 @@ class Reader:
         query = "SELECT mix FROM assignments WHERE incarnation = ? AND mix != ''"
         return self._row(_first, f"{query} ORDER BY ordinal DESC LIMIT 1", incarnation) or ""
 
+    def last_step(self, incarnation: IncarnationRow) -> int:
+        """The learner's step in an incarnation's newest result, or else at its checkpoint."""
+        query = (
+            "SELECT iif(learner_seat = 0, end_step0, end_step1) "
+            "FROM results r JOIN assignments USING (ordinal) "
+            "WHERE r.event_position > ? AND r.incarnation = ? AND learner_seat >= 0 "
+            "ORDER BY r.event_position DESC LIMIT 1"
+        )
+        found = self._row(_first, query, incarnation.event_position, incarnation.number)
+        return incarnation.checkpoint_step if found is None else int(found)
+
     def assignment(self, match_id: str) -> AssignmentRow | None:
         return self.assignments([match_id]).get(match_id)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from exploiter_league import exploiter_league, wins_always
-from ratings_league import BOTS, books, pair, random_outcome, train
-from small_league import SmallLeague, learner_wins, played, small_league, snapshot
+from ratings_league import BOTS, at_step, books, pair, random_outcome, train
+from small_league import SmallLeague, learner_wins, played, report, small_league, snapshot
 
 from league.errors import InvalidInput, NotFound
 from league.players import Book, Vitals
@@ -165,17 +165,32 @@ def test_status_and_matches_are_those_of_then(tmp_path: Path) -> None:
         client.match(later[0].match_id)
 
 
-def test_a_later_heartbeat_says_nothing_of_then_but_the_mix_is_known(tmp_path: Path) -> None:
+def test_a_later_heartbeat_says_nothing_of_then_but_mix_and_step_are_known(tmp_path: Path) -> None:
+    """The step is that of the newest result, of either seat, or else of the checkpoint."""
     with small_league(tmp_path, mixes=BOTS) as league:
-        worker = league.open()
-        train(league, worker, 2)
+        worker = league.client.open_incarnation("learner-main", "main", 300).number
+        opened = league.clock.now() + 5.0
+        league.clock.advance(10.0)
+        seats = set()
+        for step in range(410, 490, 10):
+            (match,) = league.client.acquire_matches(worker, 1, "one")
+            result, seat = at_step(played(match), 0), match.learner_seat
+            mine = replace(result.seats[seat], step_start=step, step_end=step)
+            both = (mine, result.seats[1]) if seat == 0 else (result.seats[0], mine)
+            report(league, worker, replace(result, seats=both))
+            seats.add(seat)
+        assert seats == {0, 1}
         league.client.heartbeat(worker, 1, 500, "one", "rollout", {"rate/steps_per_second": 3.0})
         at = league.clock.now() + 5.0
         league.clock.advance(10.0)
         league.client.heartbeat(worker, 2, 900, "other", "update", {"rate/steps_per_second": 9.0})
     with past(tmp_path, repr(at)) as client:
         (learner,) = client.status().workers
-        assert (learner.step, learner.mix, learner.activity, learner.metrics) == (0, "one", "", {})
+        found = learner.step, learner.mix, learner.activity, learner.metrics
+        assert found == (480, "one", "", {})
+    with past(tmp_path, repr(opened)) as client:
+        (learner,) = client.status().workers
+        assert learner.step == 300
 
 
 def test_after_a_log_position_no_result_of_the_same_call_is_there(tmp_path: Path) -> None:
