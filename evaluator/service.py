@@ -129,9 +129,11 @@ def _metrics(evaluator: Evaluator) -> tuple[Collector, Observer]:
 
 
 def _audit(call: Call) -> None:
-    """Logs what operators ask of the evaluator."""
+    """Logs what operators ask of the evaluator, and what it refuses."""
     caller = call.caller
     assert caller is not None
     asked = str(call.request).strip()[:200]
     words = f"{caller.who} ({caller.role.word}) calls {call.method} from {call.peer}: {asked}"
+    if call.error is not None:
+        words += f" is refused: {call.error}"
     _log.info("%s", words, extra={"audit": True})

@@ -285,6 +285,7 @@ EVENT_KINDS = (
     "milestone",
     "analysis",
     "operator_action",
+    "operator_refused",
     "player_quarantined",
     "player_registered",
     "player_released",

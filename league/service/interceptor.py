@@ -62,6 +62,7 @@ class Call:
     reply: Any = None
     error: LeagueError | None = None
     seconds: float = 0.0
+    is_audited: bool = False
 
     @property
     def code(self) -> str:
@@ -81,7 +82,7 @@ class AuthInterceptor(grpc.ServerInterceptor):
         limiter: of calls by peer.
         observers: receive every call when it is over.
         audit: receives every call that only operators may make before it takes effect, and prevents
-            it by raising.
+            it by raising; and once more, with its `error`, when it was refused.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class AuthInterceptor(grpc.ServerInterceptor):
                 call.request = _parsed(parse, raw, method)
                 if audit is not None:
                     audit(call)
+                    call.is_audited = True
                 CALLER.set(call.caller)
                 call.reply = handler.unary_unary(call.request, context)
             return call.reply
@@ -156,7 +158,9 @@ class AuthInterceptor(grpc.ServerInterceptor):
             )
         finally:  # also when the client of a stream has gone
             call.seconds = time.perf_counter() - began
-            for observer in self._observers:
+            is_refused = call.is_audited and call.error is not None
+            audit = (self._audit,) if self._audit is not None and is_refused else ()
+            for observer in (*audit, *self._observers):
                 try:
                     observer(call)
                 except Exception:

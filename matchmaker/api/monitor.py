@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf import json_format
 
-from league.errors import LeagueError, StorageFull, StorageReadOnly
+from league.errors import LeagueError, StorageFull, StorageReadOnly, plain
 from league.players import Vitals
 from league.service.health import Health
 from league.service.interceptor import Call, Observer
@@ -121,10 +121,13 @@ class Monitor:
             self._port.close()
 
     def audit(self, call: Call) -> None:
-        """Records an operator's call before it takes effect, once however often it is sent."""
+        """Records an operator's call before it takes effect, once however often it is sent, and
+        that it was refused.
+        """
         request_id = checks.identifier(call.request.request_id, "request_id")
+        step = "audit" if call.error is None else "refused"
         self.league.store.once(
-            f"audit {request_id}",  # with a blank, which no caller's id has
+            f"{step} {request_id}",  # with a blank, which no caller's id has
             "Audit",
             fingerprint(call.request),
             self.league.clock.now(),
@@ -140,10 +143,15 @@ class Monitor:
             for key, value in request.items()
             if key != "request_id"
         }
-        words = ", ".join(f"{key} {value!r}" for key, value in asked.items())
-        text = f"{who} ({role}) calls {call.method} from {peer}: {words or 'with nothing'}"
         data = {"who": who, "role": role, "peer": peer, "method": call.method, "request": asked}
-        self.league.log(tx, "operator_action", text, **data)
+        if call.error is None:
+            words = ", ".join(f"{key} {value!r}" for key, value in asked.items())
+            text = f"{who} ({role}) calls {call.method} from {peer}: {words or 'with nothing'}"
+            self.league.log(tx, "operator_action", plain(text), **data)
+        else:
+            text = f"{who} ({role}) is refused {call.method} from {peer}: {call.error}"
+            error = str(call.error)[:LONGEST]
+            self.league.log(tx, "operator_refused", plain(text), **data, error=error)
         return b""
 
     def _observe(self, call: Call) -> None:

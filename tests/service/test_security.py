@@ -280,9 +280,9 @@ def test_one_peer_does_not_take_anothers_calls(
                 assert reply.status == health_pb2.HealthCheckResponse.SERVING
 
 
-def audit_of(league) -> list[dict]:
+def audit_of(league, kind: str = "operator_action") -> list[dict]:
     with league.server.store.read() as reader:
-        return [json.loads(event.data_json) for event in reader.events_of("operator_action")]
+        return [json.loads(event.data_json) for event in reader.events_of(kind)]
 
 
 def test_what_an_operator_does_is_in_the_log_once(tmp_path: Path) -> None:
@@ -301,6 +301,8 @@ def test_what_an_operator_does_is_in_the_log_once(tmp_path: Path) -> None:
             request.request_id, request.stage = "ask-2", "nowhere" + "x" * 1000
             with pytest.raises(grpc.RpcError):
                 stub.AskStage(request, metadata=metadata)
+            with pytest.raises(grpc.RpcError):
+                stub.AskStage(request, metadata=metadata)
             request.request_id = "no id\n"
             with pytest.raises(grpc.RpcError):
                 stub.AskStage(request, metadata=metadata)
@@ -313,6 +315,10 @@ def test_what_an_operator_does_is_in_the_log_once(tmp_path: Path) -> None:
         with league.server.store.read() as reader:
             kinds = [event.kind for event in reader.events(0, 500)]
         assert kinds.index("operator_action") < kinds.index("stage_asked")
+        (refused,) = audit_of(league, "operator_refused")
+        assert {key: refused[key] for key in tried} == tried
+        assert "1007 characters" in refused["error"]
+        assert kinds.count("stage_asked") == 1
 
 
 def test_what_can_not_be_recorded_does_not_take_place(
