@@ -11,7 +11,7 @@ import re
 import shutil
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +23,7 @@ from league.runs.finding import DATABASE, FORMAT, RUNS, checked_run
 from league.runs.settings import SupervisorSettings
 from league.settings import base as config
 from league.settings.file import write_config
+from league.settings.presets import Tables, load_preset, merge, read_tables
 
 DEFAULT_PRESET = "laptop"
 CURVES = "training_curves.png"
@@ -44,12 +45,20 @@ class RunFolder:
     """An opened and locked run. Use it as a context manager."""
 
     def __init__(
-        self, path: Path, *, preset: str, resumed: bool, lock: IO[str], kept: frozenset[str]
+        self,
+        path: Path,
+        *,
+        preset: str,
+        resumed: bool,
+        lock: IO[str],
+        kept: frozenset[str],
+        given: bytes | None = None,
     ) -> None:
         self.path = path
         self.preset = preset
         self.resumed = resumed
         self._kept = kept  # names of what was in the folder before
+        self._given = given  # the user's own config.toml in a new folder
         self._lock = lock
 
     @property
@@ -90,6 +99,8 @@ class RunFolder:
                 shutil.rmtree(entry, ignore_errors=True)
             elif entry.name not in self._kept:
                 entry.unlink(missing_ok=True)
+        if self._given is not None:
+            self.config.write_bytes(self._given)
         with contextlib.suppress(OSError):  # something is left in it
             self.path.rmdir()
 
@@ -103,16 +114,24 @@ class RunFolder:
 def open_run(request: Request) -> RunFolder:
     """Opens the run that `request` names, or makes one.
 
+    A config.toml in a new run's folder is the user's: its settings win over the preset's.
+
     Raises `ConfigError` for settings that can't be used or contradict the run's own,
     `VersionMismatch` for another format, `Refused` when another supervisor has the folder.
     """
-    preset = _preset_of(request)
     if request.run_dir is not None and (request.run_dir / "run.json").exists():
-        return _resume(request.run_dir, request, preset)
-    sections = config.resolve(preset or DEFAULT_PRESET, request.config, request.assignments)
+        return _resume(request.run_dir, request, _preset_of(request))
+    file = request.run_dir and request.run_dir / "config.toml"
+    own = file if file and file.exists() else None
+    preset = _preset_of(request, own) or DEFAULT_PRESET
+    below, stated = load_preset(preset), read_tables(own).sections if own else {}
+    alone = config.resolve(preset, own, environment={})
+    merge(below, stated)
+    sections = config.lay_over(below, request.config, request.assignments, os.environ)
+    if fault := _contradiction(alone, sections, stated):
+        raise ConfigError(f"{own} says {fault}: leave the setting out, or change it in the file")
     _check_learners(sections)
-    path = request.run_dir or _next_folder(preset or DEFAULT_PRESET)
-    return _create(path, preset or DEFAULT_PRESET, sections)
+    return _create(request.run_dir or _next_folder(preset), preset, sections)
 
 
 def _check_learners(sections: config.Sections) -> None:
@@ -130,15 +149,18 @@ def _check_learners(sections: config.Sections) -> None:
             raise ConfigError(f"learner {entry.name} of [[supervisor.learners]]: {error}") from None
 
 
-def _preset_of(request: Request) -> str | None:
-    """The preset asked for by flag or by the settings file's `extends`, which must not disagree."""
-    named = config.base_preset(request.config)
-    if named and request.preset and named != request.preset:
-        raise ConfigError(
-            f"{request.config} extends preset {named!r}, but --preset says {request.preset!r}: "
-            "leave one out"
-        )
-    return request.preset or named
+def _preset_of(request: Request, own: Path | None = None) -> str | None:
+    """The preset asked for by settings files' `extends` or by flag, which must not disagree."""
+    found: str | None = None
+    source = ""
+    files = [(str(file), config.base_preset(file)) for file in (own, request.config)]
+    for other, named in (*files, ("--preset", request.preset)):
+        if found and named and named != found:
+            raise ConfigError(
+                f"{source} extends preset {found!r}, but {other} says {named!r}: leave one out"
+            )
+        found, source = found or named, source if found else other
+    return found
 
 
 def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
@@ -156,9 +178,10 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
             f"{path} holds {strangers[0]!r} but no run.json, so it is no run folder: choose "
             "another --run-dir"
         )
-    lock = locked(path)
+    lock, file = locked(path), path / "config.toml"
+    given = file.read_bytes() if file.name in kept else None
     (path / "logs").mkdir(exist_ok=True)
-    write_config(path / "config.toml", sections)
+    write_config(file, sections)
     run = {
         "format": FORMAT,
         "version": version("kumite"),
@@ -167,7 +190,7 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
         "created_at": time.time(),
     }
     _write_json(path / "run.json", run)  # last: with it the folder counts as a run
-    return RunFolder(path, preset=preset, resumed=False, lock=lock, kept=kept)
+    return RunFolder(path, preset=preset, resumed=False, lock=lock, kept=kept, given=given)
 
 
 def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
@@ -177,23 +200,24 @@ def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
             f"{path} was made with preset {run['preset']!r}, not {preset!r}: leave --preset out to "
             "continue it, or start another run with another --run-dir"
         )
-    _refuse_contradictions(path, request)
+    own = config.resolve(file=path / "config.toml", environment={})
+    asked = config.lay_over(own, request.config, request.assignments, os.environ)
+    if fault := _contradiction(own, asked, own):
+        raise ConfigError(
+            f"{path} was made with {fault}: leave the setting out to continue it, or start another "
+            "run with another --run-dir"
+        )
     kept = frozenset(entry.name for entry in path.iterdir())
     return RunFolder(path, preset=run["preset"], resumed=True, lock=locked(path), kept=kept)
 
 
-def _refuse_contradictions(path: Path, request: Request) -> None:
-    """Settings stated now must be those that the run was made with."""
-    own = config.resolve(file=path / "config.toml", environment={})
-    asked = config.lay_over(own, request.config, request.assignments, os.environ)
-    for section, values in asked.items():
-        for key, value in values.items():
-            if value != own[section][key]:
-                raise ConfigError(
-                    f"{path} was made with {section}.{key} = {own[section][key]!r}, not {value!r}: "
-                    "leave the setting out to continue it, or start another run with another "
-                    "--run-dir"
-                )
+def _contradiction(own: Tables, asked: Tables, stated: Mapping[str, Collection[str]]) -> str:
+    """The first stated setting that is asked for with another value, "" without one."""
+    for section, keys in stated.items():
+        for key in keys:
+            if asked[section][key] != own[section][key]:
+                return f"{section}.{key} = {own[section][key]!r}, not {asked[section][key]!r}"
+    return ""
 
 
 def _next_folder(preset: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,75 @@ def test_start_that_broke_off_is_begun_anew() -> None:
     Path("run/run.json").unlink()
     with open_run(request("run", "smoke")) as folder:
         assert not folder.resumed
+
+
+OWN = 'extends = "smoke"\n[learner]\nsteps = 5\n[game]\nmatch_seconds = 4\n'
+
+
+@pytest.fixture
+def own() -> Path:
+    """A user's settings in a folder that is no run yet."""
+    Path("run").mkdir()
+    file = Path("run/config.toml")
+    file.write_text(OWN)
+    return file
+
+
+@pytest.mark.parametrize("new", [request("run"), request("run", "smoke")])
+def test_settings_in_a_new_folder_win_over_the_preset(own: Path, new: Request) -> None:
+    Path("more.toml").write_text("[learner]\nsteps = 5\nlearning_rate = 0.125\n")
+    flags = ("evaluator.nice=3",)
+    with open_run(replace(new, config=Path("more.toml"), assignments=flags)) as folder:
+        assert not folder.resumed
+        assert folder.preset == "smoke"
+        assert config.resolve(file=folder.config, environment={}) == config.resolve(
+            "smoke",
+            environment={},
+            assignments=[
+                *("learner.steps=5", "game.match_seconds=4"),
+                *("learner.learning_rate=0.125", *flags),
+            ],
+        )
+    with open_run(request("run")) as folder:
+        assert folder.resumed
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        (request("run", "test"), r"config\.toml extends preset 'smoke', but --preset says 'test'"),
+        (request("run", None, "other.toml"), r"extends preset 'smoke', but .*other\.toml .*'test'"),
+        (
+            request("run", None, None, "learner.steps=7"),
+            r"config\.toml says learner\.steps = 5, not 7",
+        ),
+        (request("run", None, "mine.toml"), r"config\.toml says learner\.steps = 5, not 9"),
+    ],
+)
+def test_what_contradicts_settings_in_a_new_folder_is_refused(
+    own: Path, new: Request, words: str
+) -> None:
+    Path("mine.toml").write_text("[learner]\nsteps = 9\n")
+    Path("other.toml").write_text('extends = "test"\n')
+    with pytest.raises(ConfigError, match=words):
+        open_run(new)
+    assert own.read_text() == OWN
+    assert [path.name for path in Path("run").iterdir()] == ["config.toml"]
+
+
+def test_a_variable_contradicts_settings_in_a_new_folder_too(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUMITE_LEARNER__STEPS", "7")
+    with pytest.raises(ConfigError, match=r"learner\.steps = 5, not 7"):
+        open_run(request("run"))
+
+
+def test_a_run_that_never_began_gives_the_users_settings_back(own: Path) -> None:
+    with open_run(request("run")) as folder:
+        assert own.read_text() != OWN, "a run's file has every setting"
+        folder.discard()
+    assert own.read_text() == OWN
 
 
 def test_ports_stay_unless_taken() -> None:
