@@ -150,8 +150,8 @@ class Queue:
     def resume(
         self, rows: Iterable[Mapping[str, str]], players: Iterable[Player], counts: Counts
     ) -> list[str]:
-        """Takes the players of a report's rows as evaluated. Returns those whose matches the log
-        lacks, as after a restored backup: they are evaluated again.
+        """Takes the players of a report's rows as evaluated, unless the rows have no end. Returns
+        those whose matches the log lacks, as after a restored backup: they are evaluated again.
         """
         by_player, lacking = defaultdict(list), []
         for row in rows:
@@ -167,7 +167,7 @@ class Queue:
             ]
             if any(reported > counted for reported, counted in matches):
                 lacking.append(player.name)
-            elif own:
+            elif own and all(row["finished_at"] for row in own):
                 longest = max(reported for reported, _ in matches)
                 as_milestone = longest >= self._settings.milestone_matches
                 self._done[player.name] = (player.digest, as_milestone)

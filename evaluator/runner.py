@@ -398,6 +398,8 @@ class Evaluator:
         )
         try:
             if not self._play(work, arena) or work.refused:
+                if self.stop.is_set() and not self.fenced:
+                    self._put(player, plan, is_whole=False)
                 return  # the next look plans what is missing
         except (Refused, NotFound, InvalidInput) as error:
             now = {p.name: p.state for p in self._client.players()}
@@ -408,19 +410,25 @@ class Evaluator:
             _log.warning("gauntlet of %s is planned again: %s", player.name, error)
             self._client.release_matches(self._incarnation, reason="the gauntlet is planned again")
             return
-        fps, cells = self._game.spec.frames_per_second, self._cells(player.name)
-        self._report.put(
-            [
-                make_row(player, book, cells[player.name, name, book], played[name, book], fps)
-                for name, book, _ in plan
-                if (player.name, name, book) in cells
-            ]
-        )
+        self._put(player, plan, is_whole=True)
         del self._played[player.name]
         if player.role is Role.MAIN:
             self._client.review_exploiters(self._incarnation, player.name)
         self.queue.finish(player)
         _log.info("gauntlet of %s is complete", player.name)
+
+    def _put(self, player: Player, plan: Sequence[Entry], *, is_whole: bool) -> None:
+        """Writes the rows of a gauntlet, as far as it was played."""
+        fps, cells = self._game.spec.frames_per_second, self._cells(player.name)
+        played = self._played[player.name]
+        self._report.put(
+            [
+                make_row(player, book, cells[player.name, name, book], played[name, book], fps)
+                for name, book, _ in plan
+                if (player.name, name, book) in cells
+            ],
+            is_whole=is_whole,
+        )
 
     def _arena(self, player: Player, frame_skip: int, recorder: Recorder | None = None) -> Arena:
         load = self._weights.network

@@ -91,9 +91,16 @@ class Report:
                 raise DataCorrupt(f"{self._path} has columns of another version: move it away")
             return [dict(row) for row in reader]
 
-    def put(self, rows: Sequence[Row]) -> None:
-        """Appends rows, or replaces those about the same player, opponent and book."""
-        merged = {tuple(row[name] for name in KEY): row for row in [*self.rows(), *rows]}
+    def put(self, rows: Sequence[Row], *, is_whole: bool = True) -> None:
+        """Appends rows, or replaces those about the same player, opponent and book. The rows of a
+        gauntlet that is not whole have no `finished_at`, and give way to those of a whole one.
+        """
+        players, known = {row["player"] for row in rows}, self.rows()
+        if not is_whole and any(r["finished_at"] and r["player"] in players for r in known):
+            return
+        known = [row for row in known if row["finished_at"] or row["player"] not in players]
+        added = rows if is_whole else [{**row, "finished_at": ""} for row in rows]
+        merged = {tuple(row[name] for name in KEY): row for row in [*known, *added]}
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")
         writer.writeheader()

@@ -59,7 +59,7 @@ STRATEGY: Final = {
 """Each is the metric of that name with a slash for the first underscore: latent/norm."""
 
 EVALUATION: Final = {
-    "finished_at": "end of the newest match, UTC, ISO 8601",
+    "finished_at": "end of the newest match, UTC, ISO 8601; empty while the gauntlet is not whole",
     "player": "name of the evaluated snapshot",
     "step": "learner steps that trained it",
     "opponent": "name of the bot or snapshot it met",

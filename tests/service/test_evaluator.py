@@ -12,7 +12,7 @@ from evaluator_league import games, register_snapshot
 from waiting import wait_for
 
 from evaluator.arena import Arena
-from evaluator.reports.table import Report
+from evaluator.reports.table import Report, Row
 from league.players import Assignment, Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
@@ -111,6 +111,37 @@ def test_a_request_is_played_again_and_replaces_its_rows(
     rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
     assert [r["matches"] for r in rows if r["book"] == "eval"] == ["8"] * len(BOTS)
     assert len(rows) == 2 * len(BOTS)
+
+
+def test_an_end_in_the_middle_of_a_gauntlet_reports_what_was_played(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
+    """Without its end, so that the next start plays the rest."""
+
+    def rows() -> dict[str, Row]:
+        found = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
+        assert len(found) == len({(row["player"], row["opponent"], row["book"]) for row in found})
+        return {row["opponent"]: row for row in found if row["book"] == "eval"}
+
+    register_snapshot(client, tmp_path, 10)
+    for _ in range(2):
+        before = sum(games(client, Book.EVAL, "main@10").values())
+        with running(client, tmp_path, matches_per_opponent=32) as run:
+            wait_for(lambda: sum(games(client, Book.EVAL, "main@10").values()) > before)  # noqa: B023
+        assert run.error is None
+        played = games(client, Book.EVAL, "main@10")
+        assert 0 < sum(played.values()) < 32 * len(BOTS), "it was broken off"
+        assert {name: int(row["matches"]) for name, row in rows().items()} == played
+        assert {row["finished_at"] for row in rows().values()} == {""}
+        assert client.status().open_leases == 0
+    with running(client, tmp_path) as run:
+        wait_for(lambda: run.status().drained)
+    assert all(row["finished_at"] for row in rows().values())
+    assert rows().keys() == set(BOTS)
+    with running(client, tmp_path, matches_per_opponent=32) as run:
+        run.stub.RequestEvaluation(e.RequestEvaluationRequest(player="main@10"))
+        wait_for(lambda: run.status().current == "main@10")
+    assert all(row["finished_at"] for row in rows().values()), "a gauntlet that was whole stays so"
 
 
 def test_opponents_of_another_pace_are_left_out(client: MatchmakerClient, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from league.errors import LeagueError, Unauthenticated
 from league.players import WorkerStatus
 from league.rpc.client import MatchmakerClient
+from league.runs.records import read_rows
 from league.security.credentials import Credentials, of_run
 from league.security.issuing import make_folder
 from matchmaker.tools.fsck import fsck
@@ -181,3 +182,28 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
         assert f"main@{end}" in (league.folder / name).read_text()
     assert (league.folder / "training_curves.png").read_bytes().startswith(b"\x89PNG")
     assert not league.announced("matchmaker")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_ctrl_c_while_the_evaluator_finishes_keeps_what_it_has_played(
+    start: Callable[..., League],
+) -> None:
+    """The last snapshot is in the report and in the picture, though its gauntlet is not whole."""
+    long = "evaluator.milestone_matches=4000"
+    league = start("--preset", "smoke", "--steps", "1024", "--set", long)
+    league.until(lambda: "Waiting for the evaluator" in league.words)
+    played = (
+        "SELECT count(*) FROM results JOIN assignments USING (ordinal) WHERE category = 'gauntlet' "
+        "AND 'main@1024' IN (seat0, seat1)"
+    )
+    league.until(lambda: league.query(played) != [(0,)])
+    league.process.send_signal(signal.SIGINT)
+    assert league.process.wait(timeout=120) == 0, league.words
+    report = league.folder / "evaluator" / "evaluation_results.csv"
+    rows = [row for row in read_rows(report) if row["player"] == "main@1024"]
+    assert 0 < sum(int(row["matches"]) for row in rows) < 4000
+    assert {row["finished_at"] for row in rows} == {""}
+    assert (league.folder / "training_curves.png").stat().st_mtime >= report.stat().st_mtime
+    assert "main@1024" in (league.folder / "leaderboard.csv").read_text()
+    assert_whole(league)

@@ -21,7 +21,13 @@ PLAYERS = [
 ]
 COUNTED = {("main@30", "based", Book.EVAL): 4, ("main@30", "based", Book.GREEDY): 2}
 ROWS = [
-    {"player": "main@30", "opponent": "based", "book": book, "matches": matches}
+    {
+        "player": "main@30",
+        "opponent": "based",
+        "book": book,
+        "matches": matches,
+        "finished_at": "2026-11-21T14:00:00+00:00",
+    }
     for book, matches in (("eval", "4"), ("greedy", "2"))
 ]
 
@@ -63,6 +69,12 @@ def test_a_request_goes_to_the_head_even_when_evaluated(queue: Queue) -> None:
 def test_a_restart_resumes_from_the_report(queue: Queue) -> None:
     assert queue.resume(ROWS, PLAYERS, COUNTED) == []
     assert (names(queue.waiting(PLAYERS)), queue.gauntlets_done) == (["main@20", "main@10"], 1)
+
+
+def test_rows_without_an_end_are_of_a_gauntlet_that_goes_on(queue: Queue) -> None:
+    broken_off = [ROWS[0], ROWS[1] | {"finished_at": ""}]
+    assert queue.resume(broken_off, PLAYERS, COUNTED) == []
+    assert names(queue.waiting(PLAYERS))[0] == "main@30"
 
 
 def test_what_the_matchmaker_no_longer_has_is_played_again(queue: Queue) -> None:
