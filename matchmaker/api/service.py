@@ -225,7 +225,14 @@ def _decoder(field: Any) -> Callable[[Any], Any]:
         decode = plain
     else:
         return lambda value: value
-    return (lambda values: list(map(decode, values))) if field.is_repeated else decode
+    if not field.is_repeated:
+        return decode
+
+    def decoded(values: Any) -> list[Any]:
+        checks.number(len(values), field.name, 0, checks.MAX_BATCH)  # before it reads them
+        return list(map(decode, values))
+
+    return decoded
 
 
 def _mutation(name: str) -> Callable[..., Any]:

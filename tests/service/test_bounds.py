@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,17 @@ def test_the_good_requests_are_good(tmp_path: Path) -> None:
     for method in METHODS:
         with small_league(tmp_path / method, whole=False) as made:
             assert refusal_of(made, method, fresh(good_requests(made)[method])) == "", method
+
+
+def test_a_million_of_anything_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """Two megabytes of empty results took the service 4.7 s of its one processor."""
+    with small_league(tmp_path) as made:
+        request = good_requests(made)["ReportResults"]
+        raw = fresh(request).SerializeToString() + b"\x1a\x00" * 1_000_000
+        began = time.process_time()  # the service is in this process
+        sentence = refusal_of(made, "ReportResults", m.ReportResultsRequest.FromString(raw))
+        assert "1000001" in sentence
+        assert time.process_time() - began < 2.0
 
 
 def test_every_field_of_the_evaluators_requests_has_bounds(tmp_path: Path) -> None:
