@@ -222,11 +222,16 @@ class Supervisor:
             tick=self._tick,
         )
         if self._stop_requests < 2:
-            self._reader.look_again(_LAST_LOOK_SECONDS)
+
+            def unused() -> float:  # what the workers left of their time
+                rest = began + self._stop_worker_seconds - time.monotonic()
+                return max(_LAST_LOOK_SECONDS, rest)
+
+            self._reader.look_again(unused(), hurried=lambda: self._stop_requests >= 2)
             if self._reader.facts.ratings:  # a matchmaker that hangs must not delay the end
                 writer = threading.Thread(target=self._write_leaderboard, daemon=True)
                 writer.start()
-                writer.join(_LAST_LOOK_SECONDS)
+                writer.join(unused())
             self._reader.stop()
             if self._reader.facts.learner is not None:  # else there is nothing to draw
                 self._drawing = self._draw()

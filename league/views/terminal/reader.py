@@ -67,12 +67,14 @@ class LeagueReader:
         if self._thread.is_alive():
             self._thread.join(timeout=0.3)  # it may wait for a service that hangs
 
-    def look_again(self, seconds: float) -> None:
-        """Waits up to `seconds` for a look, with ratings, that began after this call."""
+    def look_again(self, seconds: float, hurried: Callable[[], bool] = lambda: False) -> None:
+        """Waits up to `seconds`, or until `hurried`, for a look, with ratings, that began after
+        this call.
+        """
         wanted = self.looks + 2
         self._table_wanted.set()
         deadline = time.monotonic() + seconds
-        while self.looks < wanted and time.monotonic() < deadline:
+        while self.looks < wanted and time.monotonic() < deadline and not hurried():
             time.sleep(0.02)
         self._table_wanted.clear()
 
