@@ -6,6 +6,7 @@ A checkpoint is one file of tensors and plain values, read without unpickling co
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -62,6 +63,11 @@ class CheckpointFolder:
                 torch.save({"format": FORMAT, **values}, file)
                 file.flush()
                 os.fsync(file.fileno())
+            if path in self.unfit:
+                kept = path.with_suffix(".unfit")
+                kept.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # a disk without hard links
+                    os.link(path, kept)
             os.replace(temporary, path)
             for unfit in self.unfit:  # the new one is on disk, so a crash leaves one that fits
                 if unfit != path and unfit.exists():

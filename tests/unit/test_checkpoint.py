@@ -33,6 +33,19 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     assert "damaged" in caplog.text
 
 
+def test_checkpoints_that_do_not_fit_are_kept_next_to_new_ones(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for step in (10, 20, 30):
+        folder.write(step, {"step": step})
+    assert folder.read_newest(lambda values: values["step"] < 20) is None
+    assert len(folder.files()) == 2, "they stay until there is one that fits"
+    (tmp_path / "step_000000000020.unfit").touch()  # of an earlier restore
+    folder.write(20, {"step": "another 20"})
+    assert folder.read_newest()["step"] == "another 20"
+    kept = {path.name: read_checkpoint(path)["step"] for path in tmp_path.glob("*.unfit")}
+    assert kept == {"step_000000000020.unfit": 20, "step_000000000030.unfit": 30}
+
+
 def test_another_format_is_refused(tmp_path):
     path = tmp_path / "step_000000000001.pt"
     torch.save({"format": 99}, path)
