@@ -7,9 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import grpc
+from typing import TYPE_CHECKING, Any
 
 from evaluator.runner import Evaluator
 from league.ids import checked_player_name
@@ -40,14 +38,14 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
         self._client = client
 
     def RequestEvaluation(
-        self, request: evaluator_pb2.RequestEvaluationRequest, context: grpc.ServicerContext
+        self, request: evaluator_pb2.RequestEvaluationRequest, context: Any
     ) -> evaluator_pb2.RequestEvaluationResponse:
         name = checked_player_name(request.player)
         place = self._evaluator.queue.request(name, self._client.players())
         return evaluator_pb2.RequestEvaluationResponse(place=place)
 
     def GetEvaluatorStatus(
-        self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: grpc.ServicerContext
+        self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: Any
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
         gates = [gate.candidate for gate in self._client.gates(open_only=True)]
         waiting = gates + [p.name for p in self._evaluator.queue.waiting(self._client.players())]
@@ -86,7 +84,7 @@ class EvaluatorServer:
                 observers.append(called)
             self._frame = GrpcServer(
                 "the evaluator",
-                SERVICE,
+                (SERVICE,),
                 threads=THREADS,
                 most_bytes=MAX_REQUEST_BYTES,
                 security=security,
@@ -96,7 +94,7 @@ class EvaluatorServer:
             )
             opened.callback(self._frame.stop, STOP_SECONDS)
             servicer = EvaluatorServicer(evaluator, client)
-            evaluator_pb2_grpc.add_EvaluatorServiceServicer_to_server(servicer, self._frame.server)
+            self._frame.add(evaluator_pb2_grpc.add_EvaluatorServiceServicer_to_server, servicer)
             self.port = self._frame.listen(port)
             self._opened = opened.pop_all()
         self.address = joined(security.host, self.port)

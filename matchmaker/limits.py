@@ -13,6 +13,6 @@ DRAW_SECONDS = 0.5
 CALL_THREADS = 64
 """Threads that answer calls; that many calls can share one commit."""
 MAX_WATCHERS = 16
-"""Watch streams at a time; each one holds a thread."""
+"""Watch streams at a time."""
 REQUEST_MEMORY_SECONDS = 6 * 3600.0
 """How long a reply is kept for a caller that repeats its request."""

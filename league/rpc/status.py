@@ -57,8 +57,6 @@ _FALLBACK = {
     # gRPC's own word for a message too large
     grpc.StatusCode.RESOURCE_EXHAUSTED: errors.InvalidInput,
 }
-# gRPC's own words for a server with too many calls at once
-_CROWDED = "Concurrent RPC limit exceeded"
 
 
 def code_of(error: errors.LeagueError) -> grpc.StatusCode:
@@ -88,7 +86,7 @@ def retry_advice(failure: grpc.RpcError) -> float | None:
     for key, value in _trailing(failure):
         if key == RETRY_KEY and value.isdigit():
             return min(int(value) / 1000, LONGEST_ADVICE)
-    return 0.1 if _CROWDED in (failure.details() or "") else None
+    return None
 
 
 def _class_name(failure: grpc.RpcError) -> str:
@@ -99,13 +97,12 @@ def _trailing(failure: grpc.RpcError) -> Any:
     return failure.trailing_metadata() or ()
 
 
-def abort(context: grpc.ServicerContext, error: errors.LeagueError) -> NoReturn:
+async def abort(context: grpc.aio.ServicerContext[Any, Any], error: errors.LeagueError) -> NoReturn:
     """Ends a call with `error`: its code, its sentence, its class, and when to try again."""
     metadata = [(ERROR_CLASS_KEY, type(error).__name__)]
     if isinstance(error, errors.Busy):
         metadata.append((RETRY_KEY, str(max(1, round(error.retry_seconds * 1000)))))
-    context.set_trailing_metadata(tuple(metadata))
-    context.abort(code_of(error), _fitting(str(error)))
+    await context.abort(code_of(error), _fitting(str(error)), tuple(metadata))
     raise AssertionError("context.abort always raises")
 
 

@@ -1,19 +1,23 @@
 """The interceptor of a service: is the caller allowed, not too fast, is the request a message.
 
-It does all of it in one place and caches each method's handler, so a call costs little more than
-without. Whatever fails leaves as one sentence with a gRPC code (`league.rpc.status`), never as a
-traceback.
+Every call passes these checks in one place. The service reads a request only after its headers
+have passed them, and a thread works on it only after all of it has arrived: a call that waits
+holds no thread. Whatever fails leaves as one sentence with a gRPC code (`league.rpc.status`),
+never as a traceback.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import grpc
@@ -23,10 +27,18 @@ from league.rpc.status import abort, code_of
 from league.security.credentials import HEADER
 from league.security.roles import AccessRole, check_role, least_role
 from league.security.tokens import TokenBook
-from league.service.rate_limiter import RateLimiter
+from league.service.rate_limiter import RateLimiter, peer_host
 
-MOST_REFLECTIONS = 4
-"""Reflection streams at a time: each holds a thread for as long as its client wants."""
+ARRIVAL_SECONDS = 20.0
+"""How long a request may take to arrive, also the next one of a stream: as long as our clients wait
+for a reply.
+"""
+WAITING_CALLS = 4000
+"""Requests of all peers that may wait for a thread; the service refuses further ones."""
+OPEN_STREAMS = 100
+"""Streams of one method that a machine may hold open."""
+HELD_SECONDS = 1.0
+"""How long a peer that calls too often waits for the refusal: it slows a flood down."""
 CLOSING_RETRY_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
@@ -73,13 +85,15 @@ class Call:
 Observer = Callable[[Call], None]
 
 
-class AuthInterceptor(grpc.ServerInterceptor):
-    """The only interceptor of a service's server.
+class Interceptor:
+    """The checks of a service's calls.
 
     Args:
         name: of the service, for messages: "the matchmaker".
         book: the tokens; None makes every caller an operator.
         limiter: of calls by peer.
+        strangers: limiter of the calls that need no token.
+        threads: answer the calls.
         observers: receive every call when it is over.
         audit: receives every call that only operators may make before it takes effect, and prevents
             it by raising; and once more, with its `error`, when it was refused.
@@ -90,65 +104,86 @@ class AuthInterceptor(grpc.ServerInterceptor):
         name: str,
         book: TokenBook | None,
         limiter: RateLimiter,
+        strangers: RateLimiter,
+        threads: Executor,
         observers: Sequence[Observer] = (),
         audit: Callable[[Call], None] | None = None,
     ) -> None:
-        self._name, self._book, self._limiter = name, book, limiter
+        self._name, self._book, self._threads = name, book, threads
+        self._limiter, self._strangers = limiter, strangers
         self._observers, self._audit = tuple(observers), audit
-        self._reflections = threading.Semaphore(MOST_REFLECTIONS)
-        self._handlers: dict[str, Any] = {}
+        self._waiting = 0
+        self._streams: Counter[tuple[str, str]] = Counter()
         self.is_closing = False
 
-    def intercept_service(self, continuation: Callable[..., Any], handler_call_details: Any) -> Any:
-        path = handler_call_details.method
-        if path not in self._handlers:
-            found = continuation(handler_call_details)
-            if found is None:
-                return None
-            self._handlers[path] = self._guarded(path, found)
-        return self._handlers[path]
+    def guarded(self, path: str, handler: Any) -> Any:
+        """Wraps a method's handler in the checks.
 
-    def _guarded(self, path: str, handler: Any) -> Any:
-        """Wraps a method's handler, which gets the request's bytes: parsing them may fail."""
+        Args:
+            path: of the method: "/league.v1.MatchmakerService/GetStatus".
+            handler: as generated code makes it; a plain function if it gives one reply, an
+                asynchronous generator if it streams.
+        """
+        parse, serialize = handler.request_deserializer, handler.response_serializer
         least, method = least_role(path), path.rpartition("/")[2]
-        if least is AccessRole.NONE:
-            return handler  # health, whose streams hold no thread unless they are wrapped
-        parse, serializer = handler.request_deserializer, handler.response_serializer
         audit = self._audit if least is AccessRole.OPERATOR else None
+        reported = partial(self._reported, () if least is AccessRole.NONE else self._observers)
 
-        def unary(raw: bytes, context: grpc.ServicerContext) -> Any:
-            with self._call(path, context) as call:
-                call.request = _parsed(parse, raw, method)
-                if audit is not None:
-                    audit(call)
-                    call.is_audited = True
-                CALLER.set(call.caller)
-                call.reply = handler.unary_unary(call.request, context)
-            return call.reply
+        async def unary(_: object, context: Any) -> bytes:
+            call, sent = Call(method, context.peer()), b""
 
-        def stream(raw: bytes, context: grpc.ServicerContext) -> Iterator[Any]:
-            with self._call(path, context) as call:
-                call.request = _parsed(parse, raw, method)
-                yield from handler.unary_stream(call.request, context)
+            def answer(raw: bytes) -> bytes:
+                with reported(call):
+                    call.request = _parsed(parse, raw, method)
+                    if audit is not None:
+                        audit(call)
+                        call.is_audited = True
+                    CALLER.set(call.caller)
+                    call.reply = handler.unary_unary(call.request, context)
+                    return serialize(call.reply)
+                return b""
 
-        def reflect(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-            with self._call(path, context), self._reflecting():
-                yield from handler.stream_stream(requests, context)
+            try:
+                await self._admit(path, call, context)
+                raw = await _one(context, method)
+                sent = await self._threaded(answer, raw) if call.caller else answer(raw)
+            except Exception as error:
+                with reported(call):
+                    raise error
+            if call.error is not None:
+                await abort(context, call.error)
+            return sent
 
-        if handler.request_streaming:
-            return grpc.stream_stream_rpc_method_handler(reflect, parse, serializer)
+        async def stream(_: object, context: Any) -> None:
+            call = Call(method, context.peer())
+            with reported(call):
+                await self._admit(path, call, context)
+                with self._streaming(call):
+                    if handler.request_streaming:
+                        requests = _requests(parse, context, method)
+                        replies = handler.stream_stream(requests, context)
+                    else:
+                        call.request = _parsed(parse, await _one(context, method), method)
+                        replies = handler.unary_stream(call.request, context)
+                    async with contextlib.aclosing(replies):
+                        async for reply in replies:
+                            await context.write(serialize(reply))
+            if call.error is not None:
+                await abort(context, call.error)
+
+        # gRPC would read the request of another kind of handler before it calls the handler.
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(stream, None, serializer)
-        return grpc.unary_unary_rpc_method_handler(unary, None, serializer)
+            return grpc.stream_stream_rpc_method_handler(stream)
+        return grpc.stream_unary_rpc_method_handler(unary)
 
     @contextlib.contextmanager
-    def _call(self, path: str, context: grpc.ServicerContext) -> Iterator[Call]:
-        """Admits a call, reports it to the observers when it is over, and answers an error."""
+    def _reported(self, observers: Sequence[Observer], call: Call) -> Iterator[None]:
+        """Keeps what fails as the call's error, and reports the call to the observers."""
         began = time.perf_counter()
-        call = Call(path.rpartition("/")[2], context.peer())
         try:
-            self._admit(path, call, context)
-            yield call
+            yield
+        except grpc.aio.BaseError:  # the client has gone, or the server has stopped
+            raise asyncio.CancelledError from None
         except LeagueError as error:
             call.error = error
         except Exception as error:
@@ -160,32 +195,48 @@ class AuthInterceptor(grpc.ServerInterceptor):
             call.seconds = time.perf_counter() - began
             is_refused = call.is_audited and call.error is not None
             audit = (self._audit,) if self._audit is not None and is_refused else ()
-            for observer in (*audit, *self._observers):
+            for observer in (*audit, *observers):
                 try:
                     observer(call)
                 except Exception:
                     _log.exception("a call was answered and could not be counted or logged")
-        if call.error is not None:
-            abort(context, call.error)
+
+    async def _threaded(self, answer: Callable[[bytes], bytes], raw: bytes) -> bytes:
+        if self._waiting >= WAITING_CALLS:
+            raise Busy(f"{WAITING_CALLS} calls wait for a thread already: come back in a second")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, answer, raw)
+        finally:
+            self._waiting -= 1
 
     @contextlib.contextmanager
-    def _reflecting(self) -> Iterator[None]:
-        if not self._reflections.acquire(blocking=False):
-            raise Busy(
-                f"{MOST_REFLECTIONS} clients ask for descriptions already: come back in a second"
-            )
+    def _streaming(self, call: Call) -> Iterator[None]:
+        key = call.method, peer_host(call.peer)
+        if self._streams[key] >= OPEN_STREAMS:
+            raise Busy(f"{OPEN_STREAMS} streams of {call.method} are open: come back in a second")
+        self._streams[key] += 1
         try:
             yield
         finally:
-            self._reflections.release()
+            self._streams[key] -= 1
+            if not self._streams[key]:
+                del self._streams[key]
 
-    def _admit(self, path: str, call: Call, context: grpc.ServicerContext) -> None:
+    async def _admit(self, path: str, call: Call, context: Any) -> None:
         """Sets the caller; raises the error that refuses the call."""
-        if self.is_closing:
+        is_open = least_role(path) is AccessRole.NONE  # health, also of a service that stops
+        if self.is_closing and not is_open:
             raise Closing(
                 f"{self._name} is stopping: ask again when it is back", CLOSING_RETRY_SECONDS
             )
-        self._limiter.take(call.peer)
+        try:
+            (self._strangers if is_open else self._limiter).take(call.peer)
+        except Busy:
+            await asyncio.sleep(HELD_SECONDS)
+            raise
+        if is_open:
+            return
         if self._book is None:
             call.caller = Caller(_certified(context), AccessRole.OPERATOR, call.peer)
             return
@@ -206,7 +257,31 @@ class AuthInterceptor(grpc.ServerInterceptor):
         check_role(path, token.access, f"the token {token.name!r}")
 
 
-def _shown(context: grpc.ServicerContext) -> str:
+async def _arrived(context: Any, method: str) -> bytes | None:
+    """The next request's bytes, None after the last one's."""
+    try:
+        async with asyncio.timeout(ARRIVAL_SECONDS):
+            raw = await context.read()
+    except TimeoutError:
+        raise Busy(
+            f"no request of {method} arrived within {ARRIVAL_SECONDS:g} s: send it again"
+        ) from None
+    return None if raw is grpc.aio.EOF else raw
+
+
+async def _one(context: Any, method: str) -> bytes:
+    raw = await _arrived(context, method)
+    if raw is None:
+        raise InvalidInput(f"the call ended without a request of {method}: send one")
+    return raw
+
+
+async def _requests(parse: Callable[[bytes], Any], context: Any, method: str) -> AsyncIterator[Any]:
+    while (raw := await _arrived(context, method)) is not None:
+        yield _parsed(parse, raw, method)
+
+
+def _shown(context: Any) -> str:
     """The token that came with a call, "" for none."""
     for key, value in context.invocation_metadata() or ():
         if key == HEADER and isinstance(value, str):
@@ -215,7 +290,7 @@ def _shown(context: grpc.ServicerContext) -> str:
     return ""
 
 
-def _certified(context: grpc.ServicerContext) -> str:
+def _certified(context: Any) -> str:
     """The name in a client's certificate, "" without one."""
     names: Any = context.auth_context().get("x509_common_name", ())
     return b"".join(names).decode("utf-8", "replace")[:64]

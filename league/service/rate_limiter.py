@@ -10,9 +10,9 @@ from collections.abc import Callable
 from league.errors import Busy
 from league.security.settings import is_loopback
 
-CALLS_PER_SECOND = 2000.0
+CALLS_PER_SECOND = 1000.0
 """Average of one peer: a worker with a thousand matches makes some ten calls a second."""
-CALLS_AT_ONCE = 4000
+CALLS_AT_ONCE = 2000
 """Calls of a peer in one burst before that average holds."""
 MOST_PEERS = 10_000
 

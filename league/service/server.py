@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import resource
 import socket
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from league.errors import ConfigError, Refused
 from league.security.credentials import read_server
@@ -18,27 +23,67 @@ from league.security.settings import SecuritySettings, is_loopback, joined
 from league.security.tokens import TokenBook, TokenFile
 from league.service import rate_limiter
 from league.service.health import Health
-from league.service.interceptor import AuthInterceptor, Call, Observer
+from league.service.interceptor import Call, Interceptor, Observer
 
-WAITING_CALLS = 20_000
-"""Calls of all peers that may wait for a thread; the service refuses further ones."""
 DRAIN_SECONDS = 2.0
 """Longest wait, at a stop, for the calls that run; a call takes a tenth of a second at most."""
+HEALTH_PER_SECOND = 100
+"""Calls of health that each peer may make a second: they need no token."""
+STREAMS = 100
+"""Calls of one connection at a time; its client keeps further ones back."""
+IDLE_SECONDS = 60
+"""How long a connection without calls lives; its client opens another one when it needs it."""
+OWN_FILES = 500
+"""Files that are kept from connections, of a limit of a thousand and more."""
+MOST_CONNECTIONS = 100_000
+OPTIONS = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_concurrent_streams", STREAMS),
+    ("grpc.max_connection_idle_ms", IDLE_SECONDS * 1000),
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    # a machine that vanished answers no ping
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # of all connections; beyond them gRPC drops calls without a word
+    ("grpc.server.max_pending_requests", 20_000),
+    ("grpc.server.max_pending_requests_hard_limit", 20_000),
+]
 _log = logging.getLogger(__name__)
 
 
+class _Handlers(grpc.GenericRpcHandler):
+    """The handlers of a server by the path of their method; generated code adds them."""
+
+    def __init__(self, guarded: Callable[[str, Any], Any]) -> None:
+        self._guarded = guarded
+        self._by_path: dict[str, Any] = {}
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        """Generated code adds the same handlers also one by one."""
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        for method, handler in handlers.items():
+            path = f"/{service}/{method}"
+            self._by_path[path] = self._guarded(path, handler)
+
+    def service(self, handler_call_details: Any) -> Any:
+        return self._by_path.get(handler_call_details.method)
+
+
 class GrpcServer:
-    """Make it, add the servicer to `server`, `listen`, `start`, and `stop` (twice is fine).
+    """Make it, `add` servicers, `listen`, `start`, and `stop` (twice is fine).
+
+    One thread runs an event loop, which waits for requests; `threads` others answer them.
 
     Args:
         name: for messages: "the matchmaker".
-        service: full name of the service, as health and reflection know it.
+        services: full names of the services, as health and reflection know them.
         threads: that answer calls.
         most_bytes: of one request.
         run_dir: where the run's tokens are; made there when the settings want tokens and the run
             has none.
-        observers, audit: see `AuthInterceptor`.
-        further: full names of further services of the same server.
+        observers, audit: see `Interceptor`.
 
     Raises:
         LeagueError: the tokens can't be used.
@@ -47,7 +92,7 @@ class GrpcServer:
     def __init__(
         self,
         name: str,
-        service: str,
+        services: Sequence[str],
         *,
         threads: int,
         most_bytes: int,
@@ -55,31 +100,39 @@ class GrpcServer:
         run_dir: Path,
         observers: Sequence[Observer] = (),
         audit: Callable[[Call], None] | None = None,
-        further: Sequence[str] = (),
     ) -> None:
-        self._security = security
-        self.health = Health([service, *further])
-        self._interceptor = AuthInterceptor(
+        self._security, self._most_bytes = security, most_bytes
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name.rpartition(" ")[2])
+        self._interceptor = Interceptor(
             name,
             _book(security, run_dir),
             rate_limiter.RateLimiter(rate_limiter.CALLS_PER_SECOND, rate_limiter.CALLS_AT_ONCE),
+            rate_limiter.RateLimiter(HEALTH_PER_SECOND, HEALTH_PER_SECOND),
+            self._threads,
             observers,
             audit,
         )
-        self.server = grpc.server(
-            ThreadPoolExecutor(threads, thread_name_prefix=name.rpartition(" ")[2]),
-            interceptors=[self._interceptor],
-            maximum_concurrent_rpcs=WAITING_CALLS,
-            options=[
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", most_bytes),
-                ("grpc.max_send_message_length", -1),
-            ],
+        self._handlers = _Handlers(self._interceptor.guarded)
+        self.health = Health(services)
+        self.add(health_pb2_grpc.add_HealthServicer_to_server, self.health)
+        names = (*services, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        self.add(
+            reflection_pb2_grpc.add_ServerReflectionServicer_to_server,
+            reflection.aio.ReflectionServicer(names),
         )
-        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, self.server)
-        names = (service, *further, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self.server)
+        self._server: grpc.aio.Server | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="grpc", daemon=True)
         self._stopped = False
+
+    def add(self, add_to_server: Callable[[Any, Any], None], servicer: object) -> None:
+        """Answers the calls of a service.
+
+        Args:
+            add_to_server: the generated function of the service.
+            servicer: see `Interceptor.guarded` for its methods.
+        """
+        add_to_server(servicer, self._handlers)
 
     def listen(self, port: int) -> int:
         """Binds the port (0 takes any free one) and returns it.
@@ -91,14 +144,10 @@ class GrpcServer:
         """
         security, host = self._security, self._security.checked_host()
         folder, address = security.tls_folder, joined(host, port)
-        if folder is not None:
-            credentials = read_server(folder, mutual=security.mutual_tls)
+        credentials = None if folder is None else read_server(folder, mutual=security.mutual_tls)
         try:
             _try_port(host, port)
-            if folder is None:
-                bound = self.server.add_insecure_port(address)
-            else:
-                bound = self.server.add_secure_port(address, credentials)
+            bound = self._loop.run_until_complete(self._bind(address, credentials))
         except OSError:
             raise Refused(
                 f"{address} can't be listened on (the port is taken or the host is not this "
@@ -113,9 +162,24 @@ class GrpcServer:
             _log.warning("tokens travel unencrypted to other machines: set security.tls")
         return bound
 
+    async def _bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        self._server = grpc.aio.server(
+            options=[
+                *OPTIONS,
+                ("grpc.max_receive_message_length", self._most_bytes),
+                ("grpc.max_allowed_incoming_connections", _most_connections()),
+            ]
+        )
+        self._server.add_generic_rpc_handlers((self._handlers,))
+        if credentials is None:
+            return self._server.add_insecure_port(address)
+        return self._server.add_secure_port(address, credentials)
+
     def start(self) -> None:
         """Begins to answer calls."""
-        self.server.start()
+        assert self._server is not None, "listen first"
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
 
     def drain(self) -> None:
         """Turns health to NOT_SERVING and refuses new calls; those that run continue."""
@@ -128,7 +192,24 @@ class GrpcServer:
             return
         self._stopped = True
         self.drain()
-        self.server.stop(seconds).wait()
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._close(seconds), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        else:
+            self._loop.run_until_complete(self._close(None))
+        self._loop.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _close(self, seconds: float | None) -> None:
+        if self._server is not None:
+            await self._server.stop(seconds)
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
+        await self._loop.shutdown_default_executor()
 
 
 def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
@@ -138,6 +219,17 @@ def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
     if file.ensure():
         _log.info("tokens for read, worker and operator were made: %s/*.token", file.folder)
     return TokenBook(file)
+
+
+def _most_connections() -> int:
+    """Connections at a time. The limit of open files is raised as far as this user may; the calls,
+    the log and the tokens need files, too.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # a system without such a limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(max(files // 2, files - OWN_FILES), MOST_CONNECTIONS)
 
 
 def _try_port(host: str, port: int) -> None:

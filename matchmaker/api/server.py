@@ -119,23 +119,22 @@ class MatchmakerServer:
         try:
             frame = GrpcServer(
                 "the matchmaker",
-                SERVICE_NAME,
-                threads=limits.CALL_THREADS + limits.MAX_WATCHERS,
+                (SERVICE_NAME, EXPLOITER_SERVICE_NAME),
+                threads=limits.CALL_THREADS,
                 most_bytes=MAX_REQUEST_BYTES,
                 security=self._security,
                 run_dir=self.monitor.db.parent,
                 observers=self.monitor.observers,
                 audit=self.monitor.audit,
-                further=(EXPLOITER_SERVICE_NAME,),
             )
-            add_MatchmakerServiceServicer_to_server(self.service, frame.server)
-            add_ExploiterServiceServicer_to_server(self.service, frame.server)
+            self._frame = frame
+            frame.add(add_MatchmakerServiceServicer_to_server, self.service)
+            frame.add(add_ExploiterServiceServicer_to_server, self.service)
             self.port = frame.listen(self.port)
             self.monitor.open(frame.health)
         except BaseException:
             self.stop()
             raise
-        self._frame = frame
         frame.start()
         for thread in self._threads:
             thread.start()

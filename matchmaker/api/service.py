@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-import grpc
 from google.protobuf.message import Message
 
 from league.errors import InvalidInput, Unavailable, plain
 from league.ids import checked_learner_name
 from league.players import (
     Book,
+    Event,
     MatchResult,
     Pairing,
     Player,
@@ -40,7 +41,6 @@ from matchmaker.store.transaction import Transaction
 
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
-WATCH_POLL_SECONDS = 1.0
 
 
 class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
@@ -50,7 +50,6 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
         self.league = league
         self.read_only = read_only
         self.stopping = threading.Event()
-        self._watchers = threading.Semaphore(limits.MAX_WATCHERS)
 
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
@@ -123,32 +122,32 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
         with self.league.store.read() as reader, self.league.view.checked().lock:
             return to_message(queries.status(self.league, reader))
 
-    def Watch(self, request: m.WatchRequest, context: grpc.ServicerContext) -> Iterator[m.Event]:
+    async def Watch(self, request: m.WatchRequest, context: Any) -> AsyncIterator[m.Event]:
         """Streams events; only a read-only league ends the stream, as nothing more can happen."""
-        checks.number(request.after, "after", -1, self.league.view.event_position)
-        if not self._watchers.acquire(blocking=False):
+        view, loop, is_new = self.league.view, asyncio.get_running_loop(), asyncio.Event()
+        checks.number(request.after, "after", -1, view.event_position)
+        if len(view.watchers) >= limits.MAX_WATCHERS:
             raise Unavailable(f"{limits.MAX_WATCHERS} clients watch already, the most: stop one")
+        position = view.durable_position if request.after < 0 else request.after
+        wake = partial(loop.call_soon_threadsafe, is_new.set)
+        view.watchers.append(wake)
         try:
-            yield from self._events(request.after, context)
+            while not self.stopping.is_set():
+                is_new.clear()
+                page = await asyncio.to_thread(self._events, position)
+                for event in page:
+                    position = event.position
+                    yield to_message(event)
+                if self.read_only and not page:
+                    return
+                if not page:
+                    await is_new.wait()
         finally:
-            self._watchers.release()
+            view.watchers.remove(wake)
 
-    def _events(self, after: int, context: grpc.ServicerContext) -> Iterator[m.Event]:
-        view = self.league.view
-        position = view.durable_position if after < 0 else after
-        while context.is_active() and not self.stopping.is_set():
-            with self.league.store.read() as reader:
-                page = reader.events(position, WATCH_PAGE)
-            for event in page:
-                position = event.position
-                yield to_message(event)
-            if page:
-                continue
-            if self.read_only:
-                return
-            with view.changed:
-                if view.durable_position <= position:
-                    view.changed.wait(WATCH_POLL_SECONDS)
+    def _events(self, after: int) -> list[Event]:
+        with self.league.store.read() as reader:
+            return reader.events(after, WATCH_PAGE)
 
     def GetGeneration(self, asked: x.GetGenerationRequest, _: Any) -> x.GetGenerationResponse:
         learner = checked_learner_name(asked.learner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from league.errors import Unavailable
@@ -41,7 +41,7 @@ class LeagueView:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.changed = threading.Condition()
+        self.watchers: list[Callable[[], object]] = []
         self.stale = False
         self.players: dict[str, Player] = {}
         self.fold = Fold()
@@ -152,6 +152,6 @@ class LeagueView:
 
     def wake(self) -> None:
         """Wakes the watchers after a commit."""
-        with self.changed:
-            self.durable_position = self.event_position
-            self.changed.notify_all()
+        self.durable_position = self.event_position
+        for watcher in tuple(self.watchers):
+            watcher()

@@ -40,9 +40,7 @@ def test_a_closed_client_says_so(league):
         client.status()
 
 
-def test_watching_from_the_start_and_as_it_happens(league, monkeypatch):
-    """The next poll is far away, so only the commit can wake the watcher."""
-    monkeypatch.setattr("matchmaker.api.service.WATCH_POLL_SECONDS", 60.0)
+def test_watching_from_the_start_and_as_it_happens(league):
     seen: list[str] = []
     enough = threading.Event()
 
