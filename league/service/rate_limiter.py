@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 
 from league.errors import Busy
 from league.security.settings import is_loopback
@@ -23,6 +24,12 @@ def peer_host(peer: str) -> str:
     if kind not in ("ipv4", "ipv6"):
         return peer
     return rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
+
+
+@lru_cache(MOST_PEERS)  # an address takes longer to read than the rest of a count
+def _key(peer: str) -> str:
+    host = peer_host(peer)
+    return peer if is_loopback(host) else host
 
 
 class RateLimiter:
@@ -47,8 +54,7 @@ class RateLimiter:
 
     def take(self, peer: str) -> None:
         """Counts a call; raises `Busy`, with when to come back, for one too many."""
-        host, now = peer_host(peer), self._clock()
-        key = peer if is_loopback(host) else host
+        key, now = _key(peer), self._clock()
         with self._lock:
             left, at = self._buckets.pop(key, (self._burst, now))
             left = min(self._burst, left + max(0.0, now - at) * self._rate)
