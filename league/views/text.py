@@ -11,10 +11,10 @@ from league.errors import plain
 
 
 class Words(Text):
-    """A text that is drawn as it is: nothing in it is markup, and nothing steers the terminal.
+    """A text for a terminal: nothing in it is markup, and nothing in it steers the terminal.
 
-    Everything that a view draws is made of these, for a worker, a log of an earlier version, or a
-    replay's file may hold anything.
+    The live view and the tables of commands are made of these, because a worker or a log of an
+    earlier version may say anything.
     """
 
     def __init__(self, text: str = "", *style: Any, **more: Any) -> None:
