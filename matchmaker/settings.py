@@ -10,6 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from league.games.settings import GameSettings
 from league.settings.base import Sections, Settings, sections_hash
+from league.stats.gates.bernoulli import LEAST_GAP
+from league.stats.gates.multinomial import LEAST_ELO_GAP
 
 WithinSnapshots = Literal[
     "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
@@ -40,8 +42,10 @@ class ExploiterGateSettings(Settings):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if self.p0 >= self.p1:
-            raise ValueError(f"p0 = {self.p0:g} must lie below p1 = {self.p1:g}")
+        if self.p1 - self.p0 < LEAST_GAP:
+            raise ValueError(
+                f"p0 = {self.p0:.9g} must lie at least {LEAST_GAP:g} below p1 = {self.p1:.9g}"
+            )
         return self
 
 
@@ -58,8 +62,11 @@ class AdmissionSettings(Settings):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if self.elo0 >= self.elo1:
-            raise ValueError(f"elo0 = {self.elo0:g} must lie below elo1 = {self.elo1:g}")
+        if self.elo1 - self.elo0 < LEAST_ELO_GAP:
+            raise ValueError(
+                f"elo0 = {self.elo0:.9g} must lie at least {LEAST_ELO_GAP:g} below elo1 = "
+                f"{self.elo1:.9g}"
+            )
         return self
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from scipy.optimize import minimize
 from league.errors import InvalidInput
 from league.stats.gates import (
     BernoulliTest,
+    Gate,
     MultinomialTest,
     Risks,
     estimate,
@@ -150,10 +153,12 @@ def test_the_likeliest_shares_keep_their_constraint_for_any_counts(counts, elo, 
         (lambda: BernoulliTest(p0=0.6, p1=0.6), "p0 0.6"),
         (lambda: BernoulliTest(p0=0.5, p1=1.0), "p1 1 "),
         (lambda: BernoulliTest(p0=math.nan, p1=0.5), "p0 nan"),
+        (lambda: BernoulliTest(p0=0.5, p1=0.5 + 1e-9), "p1 0.500000001"),
         (lambda: SHARES.llr((1, 2)), "2 counts"),
         (lambda: SHARES.llr((1, 2, -1)), "-1"),
         (lambda: SHARES.score(1.2), "1.2"),
         (lambda: MultinomialTest(elo0=3, elo1=1), "elo0 3"),
+        (lambda: MultinomialTest(elo0=0, elo1=1e-4), "elo1 0.0001"),
         (lambda: MultinomialTest(elo0=0, elo1=1001), "1001"),
         (lambda: MultinomialTest(elo0=math.nan, elo1=1), "nan"),
     ],
@@ -217,3 +222,47 @@ def test_a_forecast_is_continuous_where_the_walk_has_no_drift():
     assert (near.accepted, near.results) == pytest.approx((level.accepted, level.results), rel=1e-3)
     sure = forecast(test, 1.0, (0, 0, 0), RISKS)
     assert (sure.accepted, sure.results) == pytest.approx((1.0, RISKS.upper / test.win))
+
+
+def random_case(rng):
+    """A test, its risks and counts: hypotheses close and far, few results and many, even or all
+    alike.
+    """
+    gap, cells = 10 ** rng.uniform(-7, 3.3), rng.choice([3, 5])
+    if rng.random() < 0.5:
+        low = rng.choice([0.0, -gap / 2, rng.uniform(-1000, 1000)])
+        test = MultinomialTest(elo0=low, elo1=low + gap, cells=cells)
+    else:
+        low, cells = rng.choice([0.5, 0.5 - gap / 2, rng.random(), 10 ** rng.uniform(-300, -1)]), 3
+        test = BernoulliTest(p0=low, p1=rng.choice([low + gap, rng.random(), 1 - 1e-16]))
+    risks = Risks(alpha=rng.choice([0.05, rng.random()]), beta=rng.choice([0.05, 1e-300]))
+    counts = [round(10 ** rng.uniform(-2, rng.uniform(0, 12))) for _ in range(cells)]
+    kind = rng.randrange(4)
+    if kind == 0:
+        counts = [max(one, other) for one, other in zip(counts, counts[::-1], strict=True)]
+    if kind == 1:
+        kept = rng.randrange(cells)
+        counts = [count * (cell == kept) for cell, count in enumerate(counts)]
+    return test, risks, tuple(counts)
+
+
+def test_any_counts_get_a_verdict_and_an_ordered_estimate_or_a_sentence_in_time():
+    rng, judged = random.Random(0), 0
+    for _ in range(6000):
+        begun = time.process_time()
+        try:
+            test, risks, counts = random_case(rng)
+        except InvalidInput:
+            continue
+        judged += 1
+        gate = Gate(test=test, risks=risks, counts=counts)
+        assert gate.verdict
+        assert math.isfinite(gate.llr), (test, counts)
+        found = estimate(test, counts, risks)
+        assert found is None or 0 <= found.low <= found.score <= found.high <= 1, (gate, found)
+        for value in (*test.values, sum(test.values) / 2):
+            ahead = forecast(test, test.score(value), counts, risks)
+            assert 0 <= ahead.accepted <= 1, (gate, value)
+            assert 0 <= ahead.results < math.inf, (gate, value)
+        assert time.process_time() - begun < 0.5, gate
+    assert judged > 2000

@@ -14,6 +14,11 @@ from league.errors import InvalidInput
 
 Counts = tuple[int, ...]
 """How many results each score has, the worst first: (losses, draws, wins), or pairs by score."""
+LEAST_GAP = 1e-6
+"""How far apart two hypotheses on shares must be: 10^12 results hardly decide between closer ones.
+"""
+LEAST_VARIANCE = 1e-12
+"""Of a result's score."""
 Diffusion = Callable[[float], tuple[float, float]]
 """Maps a true score to the drift and variance of the log-likelihood ratio per result."""
 
@@ -113,9 +118,10 @@ class BernoulliTest:
 
     def __post_init__(self) -> None:
         checked_shares({"p0": self.p0, "p1": self.p1}, "score, as 0.55")
-        if self.p0 >= self.p1:
+        if self.p1 - self.p0 < LEAST_GAP:
             raise InvalidInput(
-                f"p0 {self.p0:g} is not below p1 {self.p1:g}: p0 is the score to reject"
+                f"p0 {self.p0:.9g} is not at least {LEAST_GAP:g} below p1 {self.p1:.9g}: p0 is the "
+                "score to reject"
             )
 
     @property
@@ -157,7 +163,7 @@ class BernoulliTest:
         step = self.win - self.loss
 
         def at(score: float) -> tuple[float, float]:
-            variance = max(score * (1.0 - score) - missing, 0.0)
+            variance = max(score * (1.0 - score) - missing, LEAST_VARIANCE)
             return self.loss + score * step, variance * step * step
 
         return at

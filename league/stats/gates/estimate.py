@@ -14,6 +14,10 @@ OVERSHOOT = 0.583
 """How far a random walk ends beyond a bound on average, in standard deviations of a step."""
 LEVEL = 1e-7
 """Drift times the bounds' distance, per unit of variance, below which a walk has no drift."""
+ENDED = 3.0
+"""Standard deviations, in distances of the bounds, after which all walks but 10^-19 have ended."""
+TURNS = 20
+"""Terms of the series of reflections that matter before that."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,20 @@ def forecast(
     drift, variance = test.diffusion(counts)(score)
     moved = OVERSHOOT * math.sqrt(variance)
     upper, lower = risks.upper + moved, risks.lower - moved
+    accepted = _upper_first(drift / variance, lower, upper)
     if abs(drift) * (upper - lower) < LEVEL * variance:
-        return Forecast(-lower / (upper - lower), -lower * upper / variance)
-    # written for a drift towards `near`, so that no exponent is positive
-    near, far = (upper, lower) if drift > 0 else (lower, upper)
-    exponent = 2.0 * abs(drift) / max(variance, 1e-300)
-    reached = -math.expm1(-exponent * abs(far)) / -math.expm1(-exponent * (upper - lower))
-    accepted = reached if drift > 0 else 1.0 - reached
-    return Forecast(accepted, (reached * near + (1.0 - reached) * far) / drift)
+        return Forecast(accepted, -lower * upper / variance)
+    return Forecast(accepted, (accepted * upper + (1.0 - accepted) * lower) / drift)
+
+
+def _upper_first(tilt: float, lower: float, upper: float) -> float:
+    """How likely a motion with the drift `tilt` per unit of variance reaches `upper` first."""
+    if abs(tilt) * (upper - lower) < LEVEL:
+        return -lower / (upper - lower)
+    # written for the bound that it drifts to, so that no exponent is positive
+    far, exponent = (lower if tilt > 0 else upper), 2.0 * abs(tilt)
+    reached = math.expm1(-exponent * abs(far)) / math.expm1(-exponent * (upper - lower))
+    return reached if tilt > 0 else 1.0 - reached
 
 
 @dataclass(frozen=True)
@@ -80,17 +90,22 @@ def estimate(
         results, position = results * bound / position, bound
 
     def same_or_better(score: float) -> float:
-        drift, variance = diffusion(score)
-        return 1.0 - worse_outcome(drift, max(variance, 1e-12), risks, results, position)
+        return 1.0 - worse_outcome(*diffusion(score), risks, results, position)
 
     def score_at(wanted: float) -> float:
-        """The score where the rising probability is `wanted`, 0 or 1 where it is nowhere."""
-        if same_or_better(EDGE) >= wanted:
-            return 0.0
-        if same_or_better(1.0 - EDGE) <= wanted:
-            return 1.0
-        found = brentq(lambda score: same_or_better(score) - wanted, EDGE, 1.0 - EDGE, xtol=1e-12)
-        return float(found)
+        """The score nearest to the mean where the probability is `wanted`, 0 or 1 where it is
+        nowhere: it rises there, and far off need not, as the variance depends on the score.
+        """
+        near, step = min(max(mean, EDGE), 1.0 - EDGE), EDGE
+        upwards = same_or_better(near) < wanted
+        end = 1.0 - EDGE if upwards else EDGE
+        while near != end:
+            far = min(near + step, end) if upwards else max(near - step, end)
+            if (same_or_better(far) < wanted) is not upwards:
+                found = brentq(lambda score: same_or_better(score) - wanted, near, far, xtol=1e-12)
+                return float(found)
+            near, step = far, 1.25 * step
+        return float(upwards)
 
     return Estimate(score_at(0.5), score_at(0.025), score_at(0.975))
 
@@ -119,8 +134,10 @@ def worse_outcome(
     def below(shift: float) -> float:
         return math.exp(tilt * shift + log_ndtr((position - end - shift) / deviation))
 
-    total, turn = math.exp(log_ndtr((position - end) / deviation)), 0
-    while True:
+    if deviation > ENDED * width:
+        return 1.0 - _upper_first(tilt, lower, upper)
+    total = math.exp(log_ndtr((position - end) / deviation))
+    for turn in range(TURNS):
         both, next_both = 2 * turn * width, 2 * (turn + 1) * width
         terms = (
             above(both - 2 * lower),
@@ -130,5 +147,5 @@ def worse_outcome(
         )
         total += sum(terms)
         if max(map(abs, terms)) < 1e-15:
-            return min(max(total, 0.0), 1.0)
-        turn += 1
+            break
+    return min(max(total, 0.0), 1.0)

@@ -42,6 +42,8 @@ FEW = 5
 Shares = list[float]
 
 
+LEAST_ELO_GAP = 1e-3
+"""How far apart two hypotheses must be: 10^12 results hardly decide between closer ones."""
 LARGEST_ELO = 1000.0
 """Beyond it a hypothesis is refused: a score of .9968."""
 
@@ -102,13 +104,16 @@ def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
         odds = math.exp(log_odds)
         return sum([moment / (low + odds * high) for moment, low, high in terms])
 
-    # begin where x is 0, close to the root when the hypothesis is close to what was seen
-    low_end = high_end = math.log(-least / largest)
-    step = math.copysign(0.1, secular(low_end))  # the function falls
-    while secular(high_end) * step > 0.0:
-        low_end, high_end = high_end, high_end + step
-        step *= 4.0
-    odds = math.exp(brentq(secular, *sorted((low_end, high_end)), xtol=1e-12, rtol=1e-14))
+    # begin where x is 0, close to the root when the hypothesis is close to what was seen; the
+    # last end is beyond every root, as no share is below 10^-16
+    near = start = math.log(-least / largest)
+    away = math.copysign(1.0, secular(start))  # the function falls
+    for distance in (0.1, 0.5, 2.0, 8.0, 32.0, 128.0):
+        far = start + away * distance
+        if secular(far) * away <= 0.0:
+            break
+        near = far
+    odds = math.exp(brentq(secular, *sorted((near, far)), xtol=1e-12, rtol=1e-14))
     return [
         share * (1.0 + odds) / (low + odds * high)
         for share, (_, low, high) in zip(shares, terms, strict=True)
@@ -133,9 +138,10 @@ class MultinomialTest:
     def __post_init__(self) -> None:
         for elo in self.values:
             self._check_elo(elo)
-        if self.elo0 >= self.elo1:
+        if self.elo1 - self.elo0 < LEAST_ELO_GAP:
             raise InvalidInput(
-                f"elo0 {self.elo0:g} is not below elo1 {self.elo1:g}: elo0 is the Elo to reject"
+                f"elo0 {self.elo0:.9g} is not at least {LEAST_ELO_GAP:g} below elo1 "
+                f"{self.elo1:.9g}: elo0 is the Elo to reject"
             )
 
     def _check_elo(self, elo: float) -> None:
