@@ -107,6 +107,21 @@ def test_anchors_stay_and_move_all_others_with_them():
     )
 
 
+@pytest.mark.parametrize("apart", [50.0, 100.0, 1000.0, 1e6])
+@pytest.mark.parametrize("games", [1, 10, 1000])
+def test_anchors_far_apart_may_draw(apart, games):
+    """However little that fits their ratings, the fit ends and everything is finite."""
+    anchors = {0: 25.0, 1: 25.0 + apart}
+    alone = fit(counts((0, 1, 0, games, 0)), 2, anchors=anchors)
+    met = fit(counts((0, 1, 0, games, 0), (1, 2, 3, 2, 1), (0, 2, 1, 5, 6)), 3, anchors=anchors)
+    assert alone.rating_N.tolist() == list(anchors.values())
+    assert np.isfinite(met.rating_N).all()
+    assert np.isfinite(met.covariance_NN).all()
+    for found in (alone, met):
+        odds = found.win_probability(0, 1)
+        assert 0 <= odds.low <= odds.estimate <= odds.high <= 1
+
+
 def test_who_won_all_games_and_who_met_nobody_stay_finite():
     """Two islands, an all-winner on one, and a player without a game."""
     found = fit(counts((0, 1, 50, 0, 0), (2, 3, 10, 0, 10)), 5, anchors={3: 25.0})

@@ -46,6 +46,22 @@ def test_it_is_an_equilibrium(payoff):
     assert np.allclose(found.score_N, payoff @ found.mass_N)
 
 
+@pytest.mark.parametrize("least", [-3, -9, -12, -300])
+def test_payoffs_of_all_sizes_have_an_equilibrium(least):
+    """Also below the precision of linear programs: draws from the posterior of a league in which
+    nearly all pairs drew all their games are such.
+    """
+    rng = np.random.default_rng(-least)
+    for count in rng.integers(2, 16, 80):
+        size = 10.0 ** rng.uniform(least, 0, (count, count))
+        payoff = np.triu(rng.choice([-1.0, 0.0, 1.0], (count, count)) * size, 1)
+        payoff -= payoff.T
+        found = nash_averaging(payoff)
+        assert found.mass_N.sum() == pytest.approx(1, abs=1e-12)
+        assert found.mass_N.min() >= 0
+        assert found.score_N.max() <= 1e-6 * np.abs(payoff).max()
+
+
 @settings(max_examples=40, deadline=None)
 @given(games())
 def test_no_other_equilibrium_has_more_entropy_and_none_a_player_that_it_lacks(payoff):

@@ -38,6 +38,10 @@ MAX_NODES = 6_000
 """The covariance of this many takes 0.3 GB, and computing it three times that."""
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
 """Prior of ln ν: 95 % between a draw in 1,500 and 49 in 50 games of equal players."""
+MOST_NU = 1e6
+"""With it equal players draw all but two of 10^6 games. Anchors far apart that drew ask for more,
+where the size of a point can't be computed.
+"""
 REACH = NormalDist().inv_cdf(0.975)
 """Standard errors on each side of an estimate that hold the truth in 95 % of cases."""
 _MATCHED_SCORE = 0.9
@@ -206,12 +210,13 @@ def fit(
             )
     # the search for ν begins at the share of draws, as if all players were equal
     share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
-    theta_N, nu = np.zeros(players), 2.0 * share / (1.0 - share)
-    while True:  # priors and anchors are in points, whose size in logits depends on ν
+    theta_N, nu = np.zeros(players), min(2.0 * share / (1.0 - share), MOST_NU)
+    for _ in range(100):  # priors and anchors are in points, whose size in logits depends on ν
         scale = points_per_logit(nu)
         for player, points in anchors.items():
             theta_N[player] = (points - MU) / scale
-        posterior = _Posterior(counts, SIGMA**-2.0 * scale**2, list(anchors), theta_N, nu)
+        fixed = [*anchors, players] if nu >= MOST_NU else list(anchors)
+        posterior = _Posterior(counts, SIGMA**-2.0 * scale**2, fixed, theta_N, nu)
         theta_N, nu = posterior.mode()
         if abs(points_per_logit(nu) / scale - 1.0) < 1e-6:
             break
@@ -227,7 +232,8 @@ def fit(
 
 
 class _Posterior:
-    """The log-posterior of θ of every player and η = ln ν, everything in logits.
+    """The log-posterior of θ of every player and η = ln ν, everything in logits. `fixed` are the
+    coordinates that stay, η being the last.
 
     Σ over pairs of wins·ln P(win) + draws·ln P(draw) + losses·ln P(loss)
       − Σ over players of θ²/2s² − (η − η₀)²/2·3²
@@ -251,7 +257,9 @@ class _Posterior:
         self.free_M = np.flatnonzero(is_free_M)
 
     def mode(self) -> tuple[Array, float]:
-        """Returns the most probable θ and ν."""
+        """Returns the most probable θ and ν, at most `MOST_NU`."""
+        if not len(self.free_M):
+            return self.theta_N, math.exp(self.log_nu)
         found = minimize(
             self.loss,
             np.append(self.theta_N, self.log_nu)[self.free_M],
@@ -261,7 +269,7 @@ class _Posterior:
             options={"gtol": 1e-7},
         )
         self.move(found.x)
-        return self.theta_N, math.exp(self.log_nu)
+        return self.theta_N, math.exp(min(self.log_nu, math.log(MOST_NU)))
 
     def move(self, x_M: Array) -> None:
         """Sets the point at which everything is computed."""

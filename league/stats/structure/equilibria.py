@@ -31,8 +31,12 @@ from league.errors import InvalidInput, NumericalFault
 Matrix = NDArray[np.float64]
 POPULATION = 50
 """m of α-rank, as in the paper."""
+_NOTHING = 1e-7
+"""Payoffs, relative to the largest, that are 0 to HiGHS, which may find no solution with them."""
 _TIED = 1e-8
-"""Payoffs, relative to the largest, that count as 0: the precision of linear programs."""
+"""What a player may earn against a mixture, relative to the largest payoff, and not beat it."""
+_BEATEN = 1e-6
+"""What no player earns against an equilibrium; where one does, rounding misled a program."""
 _DIGITS = 12
 """Rows that are equal to this many decimals are copies."""
 _JOINING = 10
@@ -53,6 +57,7 @@ def nash_averaging(payoff_NN: Matrix) -> Nash:
     """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores."""
     checked(payoff_NN)
     scaled_NN = payoff_NN / (np.abs(payoff_NN).max() or 1.0)
+    scaled_NN[np.abs(scaled_NN) < _NOTHING] = 0.0
     _, first, copy_of_N, copies = np.unique(
         scaled_NN.round(_DIGITS), axis=0, return_index=True, return_inverse=True, return_counts=True
     )
@@ -92,14 +97,19 @@ def _largest_entropy(payoff_NN: Matrix, mass_N: Matrix) -> Matrix:
     candidates = np.flatnonzero(payoff_NN @ mass_N > -_TIED)
     if (mass_N[candidates] > _TIED).all() and _is_single(payoff_NN[np.ix_(candidates, candidates)]):
         return mass_N
-    middle_N = _in_the_middle(payoff_NN, candidates)
+    try:
+        middle_N = _in_the_middle(payoff_NN, candidates)
+    except NumericalFault:  # rounding misjudged who is a candidate
+        return mass_N
+    if (payoff_NN @ middle_N).max() > _BEATEN:
+        return mass_N
     support = np.flatnonzero(middle_N > np.clip(-payoff_NN @ middle_N, _TIED, None))
     if _is_single(payoff_NN[np.ix_(support, support)]):
         return middle_N
     spread_N = np.zeros_like(middle_N)
     spread_N[support] = _spread(payoff_NN, support, middle_N[support])
     # where rounding misjudged the support, the spread mixture is not an equilibrium; the middle is
-    return spread_N if (payoff_NN @ spread_N).max() < 1e-6 else middle_N
+    return spread_N if (payoff_NN @ spread_N).max() < _BEATEN else middle_N
 
 
 def _is_single(payoff_SS: Matrix) -> bool:
