@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from league import __version__
 from league.cli.options import SeveralValues
-from league.errors import InvalidInput, LeagueError, nearest
+from league.errors import InvalidInput, LeagueError, NotFound, nearest
 
 GROUP = "kumite.commands"
 COMMANDS = {
@@ -162,6 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sys.stdout.flush()
         return int(status or 0)
+    except NotFound as error:  # a name of nothing that exists is a wrong value of the command
+        return _fail(str(error), InvalidInput.exit_code)
     except LeagueError as error:
         return _fail(str(error), error.exit_code)
     except typer.TyperException as error:

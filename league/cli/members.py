@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from league.cli.connection import League
-from league.errors import InvalidInput, NotFound, nearest
+from league.errors import InvalidInput, InvalidName, NotFound, nearest
 from league.games.base import EXTERNAL, GameSpec
 from league.games.settings import GameSettings
+from league.ids import checked_digest
 from league.players import Player, PlayerKind
 from league.replay import Contender
 from league.runs.blobs import SUFFIX, BlobFolder
@@ -165,7 +167,15 @@ def _no_bot(name: str, spec: GameSpec) -> NotFound:
 def _from_file(path: Path) -> Member:
     if not path.is_file():
         raise NotFound(f"there is no weights file {path}: check the path")
-    return Member(name=path.stem[:12], digest=path.stem, blobs=BlobFolder(path.parent))
+    try:
+        digest = checked_digest(path.stem)
+    except InvalidName:
+        right = hashlib.sha256(path.read_bytes()).hexdigest()
+        raise InvalidName(
+            f"{path} was renamed, and weights are named by their sha256: rename it to "
+            f"{right}{SUFFIX}"
+        ) from None
+    return Member(name=digest[:12], digest=digest, blobs=BlobFolder(path.parent))
 
 
 def _newest_snapshot(lineage: str, players: list[Player]) -> Player:

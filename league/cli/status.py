@@ -27,13 +27,15 @@ RATES = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches
 SPARED = "rate leases player step"
 """Columns of workers that a narrow terminal leaves out."""
 MOST_CANDIDATES = 15
+NOT_SERVING = 5
+"""The exit status of `league status` that no error has."""
 
 
 @with_league
 def status(league: League, as_json: AsJson = False) -> int:
     """Shows health, log, disk, open leases and gates, workers, and shares of opponents.
 
-    The exit status is 1 while the service's health is NOT_SERVING.
+    The exit status is 5 while the service's health is NOT_SERVING.
     """
     with league.connect() as client:
         found, gates = client.status(), client.gates(open_only=True)
@@ -42,7 +44,7 @@ def status(league: League, as_json: AsJson = False) -> int:
     if as_json:
         extra = {"health": health, "gates": tests}
         print(json.dumps(asdict(found) | extra, indent=1, default=lambda enum: enum.value))
-        return int(bool(trouble))
+        return NOT_SERVING if trouble else 0
     headline = "health", health + (f": {trouble}" if trouble else "")
     print_pairs([headline, *_facts(found), *(("gate", line) for line in tests)])
     if found.workers:
@@ -57,7 +59,7 @@ def status(league: League, as_json: AsJson = False) -> int:
             for one in found.shares
         ]  # fmt: skip
         print_table("Opponents", SHARES, shares)
-    return int(bool(trouble))
+    return NOT_SERVING if trouble else 0
 
 
 def _facts(found: LeagueStatus) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from cli_league import served
 
-from league.cli.main import main
+from league.cli.main import CommandGroup, main
 
 Capture = pytest.CaptureFixture[str]
 
@@ -68,3 +71,73 @@ def test_help_lists_every_command_and_loads_nothing_heavy(tmp_path: Path) -> Non
     assert done.stderr == "[]\n"
     for name in ("ratings", "doctor", "simulate", "certs"):
         assert name in done.stdout
+
+
+NOTHING = """
+ecko
+ratings --run-dir nowhere
+ratings --book nothing
+players --kind nothing
+payoff --row nothing
+payoff --column nothing
+structure --versus nothing based
+exploiters nothing@1
+gates nothing@1
+watch --kind nothing
+match 00000000000000000000000000000000
+stage nothing
+stage based --player nothing
+pin nothing --mu 30
+pin nothing --unpin
+quarantine nothing --reason none
+quarantine nothing --release
+import nowhere
+import runs/laptop-1 --run-dir runs/second --players nothing@*
+demo nothing based
+demo nothing.safetensors based
+demo main@1000 based --blobs nowhere
+replay nothing
+replay nothing.replay
+record nothing based
+exploitability nothing --game kuhn
+leaderboard export --run-dir nowhere
+curves --learner nothing
+render nothing --out x.png
+attention nothing --out x.png
+export nothing@1 --out x.zip
+export nothing.safetensors --out x.zip
+config write - --preset nothing
+config write - --from nothing.toml
+tokens list --run-dir runs/laptop-1
+tokens add nothing gpu-1 --run-dir runs/second
+tokens revoke nothing --run-dir runs/second
+sprt --certificate nothing.json
+status --run-dir nowhere
+backup nowhere x.db
+fsck nowhere
+recompute nowhere
+prune nowhere
+restore nowhere x.db
+restore runs/laptop-1 nothing.db
+doctor --preset nothing
+doctor --run-dir nowhere
+doctor --run-dir runs/laptop-1 --name nothing
+profile --preset nothing
+simulate --scenario nothing
+"""
+"""Commands with a name of nothing that exists; of every command that takes names."""
+
+
+def test_a_name_of_nothing_exits_with_2(
+    tmp_path: Path, finished: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, second = tmp_path / "runs" / "laptop-1", tmp_path / "runs" / "second"
+    shutil.copytree(finished, run)
+    shutil.copytree(finished, second)
+    monkeypatch.chdir(tmp_path)
+    commands = NOTHING.strip().splitlines()
+    with served(run, read_only=False), served(second, read_only=False):
+        assert main(["tokens", "make", "--run-dir", str(second)]) == 0
+        found = {command: main(shlex.split(command)) for command in commands}
+    assert found == dict.fromkeys(commands, 2), capsys.readouterr().err
+    assert set(CommandGroup().targets) - {command.split()[0] for command in commands} == {"certs"}

@@ -46,6 +46,16 @@ def test_a_runs_snapshot_by_name(served_run: Path, tmp_path: Path) -> None:
     assert json.loads(RecurrentPPO.load(out, device="cpu").card_json)["step"] == 2000
 
 
+def test_a_renamed_file_is_refused_with_its_right_name(
+    weights: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    renamed = weights.rename(tmp_path / "mine.safetensors")
+    assert main(["export", str(renamed), "--out", str(tmp_path / "x.zip")]) == 2
+    said = capsys.readouterr().err
+    assert str(renamed) in said
+    assert weights.name in said
+
+
 def test_a_folder_wants_the_version_of_the_game(
     weights: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -350,7 +350,7 @@ def test_status_is_one_look_at_a_league(tmp_path: Path, capsys: pytest.CaptureFi
         disk_trouble(league, "query_only = ON")
         with pytest.raises(StorageReadOnly):
             league.client.heartbeat(incarnation, 2)
-        assert main(["status", *to]) == 1
+        assert main(["status", *to]) == 5
         assert "health\tNOT_SERVING: " in capsys.readouterr().out
         disk_trouble(league, "query_only = OFF")
 
