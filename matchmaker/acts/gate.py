@@ -31,6 +31,7 @@ from league.stats.gates import (
     BernoulliTest,
     Gate,
     MultinomialTest,
+    Risks,
     Subject,
     Verdict,
     amount,
@@ -46,10 +47,10 @@ from matchmaker.state.exploiters import GateRules, opened_gate, to_data
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Reader, Transaction
 
-MATCH_LIMIT = 2000
-"""Matches against a victim after which an exploiter's gate ends undecided: most take 130."""
-PAIR_LIMIT = 1000
-"""Pairs after which the gate of a main's snapshot ends undecided: most take 270."""
+LIMIT = 2000
+"""Matches against a victim, or pairs with a member, after which a gate ends undecided: most take
+130 matches or 270 pairs, and hardly any candidate as strong as the alternative so many.
+"""
 FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""
 
@@ -91,10 +92,11 @@ def open_gate(
     """Opens the gate of an exploiter's candidate, or without a `generation` a main's snapshot's."""
     if generation is None:
         elo = league.settings.admission
-        gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=PAIR_LIMIT)
+        gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=LIMIT)
     else:
         shares = league.settings.exploiters
-        gate = Gate(test=BernoulliTest(p0=shares.p0, p1=shares.p1), limit=MATCH_LIMIT)
+        test = BernoulliTest(p0=shares.p0, p1=shares.p1)
+        gate = Gate(test=test, risks=Risks().of_each(len(victims)), limit=LIMIT)
     seed = derived_seed(league.seed, int(player.digest[:16], 16))
     data = {
         "candidate": player.name,

@@ -20,6 +20,7 @@ from league.stats.gates import (
     score_of,
 )
 from league.stats.gates.multinomial import likeliest_of_mean
+from matchmaker.acts.gate import LIMIT
 
 # Shape suffixes: R runs, C cells.
 
@@ -114,6 +115,16 @@ def seat_pairs(score: float) -> list[float]:
     return [share / sum(likeliest) for share in likeliest]
 
 
+def alike_pairs(score: float) -> list[float]:
+    """Shares of pairs of which half are two matches that end alike."""
+    return [
+        (apart + together) / 2
+        for apart, together in zip(
+            independent_pairs(score), [1 - score, 0, 0, 0, score], strict=True
+        )
+    ]
+
+
 WIDE = BernoulliTest(p0=0.65, p1=0.75)
 EXPLOITER = BernoulliTest(p0=0.55, p1=0.65)
 FAR = MultinomialTest(elo0=0, elo1=100)
@@ -172,6 +183,17 @@ def test_pairs_in_short():
     assert_errs_as_allowed(weak, strong, Risks(), 3)
 
 
+@pytest.mark.parametrize("victims", [1, 2, 3])
+def test_a_strong_candidate_passes_all_its_victims(victims):
+    risks = Risks().of_each(victims)
+    tests = [
+        bernoulli_runs(EXPLOITER, 0.65, runs=3000, seed=victim, risks=risks)
+        for victim in range(victims)
+    ]
+    passed = np.all([one.accepted_R for one in tests], axis=0)
+    assert passed.mean() >= 0.95 - 2 * chance(0.95, tests[0])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("test", [WIDE, EXPLOITER], ids=str)
 @pytest.mark.parametrize("drawn", [0.0, 0.3])
@@ -214,3 +236,14 @@ def test_error_rates_of_pairs(shape):
     assert_errs_as_allowed(weak, strong, Risks(), 3)
     held, _ = covered(FAR, weak, 0.5, 300)
     assert held >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("shape", [independent_pairs, alike_pairs])
+def test_the_limit_of_gates_costs_no_strong_candidate(shape):
+    admission = MultinomialTest(elo0=0, elo1=35)
+    strong = pair_runs(admission, shape(score_of(35)), runs=600)
+    in_time_R = strong.length_R <= LIMIT
+    assert np.mean(strong.accepted_R & in_time_R) >= 0.95 - 2 * chance(0.95, strong)
+    assert np.mean(in_time_R) >= 0.995

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from league.errors import InvalidInput
@@ -83,6 +83,14 @@ class Risks:
             raise InvalidInput(
                 f"alpha {self.alpha:g} and beta {self.beta:g} add up to 1 or more: use smaller ones"
             )
+
+    def of_each(self, tests: int) -> Risks:
+        """The risks of each of several tests, if a candidate must pass all of them.
+
+        One as strong as every alternative fails one of n tests with at most n times the `beta` of
+        each. `alpha` stays: a candidate that is weak in one test has to pass that one.
+        """
+        return replace(self, beta=self.beta / tests)
 
     @property
     def lower(self) -> float:
