@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from league.errors import DataCorrupt, InvalidInput
@@ -138,8 +139,8 @@ def test_the_frames_as_json(replay: Replay, tmp_path: Path) -> None:
 
 @pytest.fixture
 def ffmpeg(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
-    """A stand-in for imageio-ffmpeg that records the sizes it is given."""
-    seen = types.SimpleNamespace(frames=0, size=(0, 0), fps=0.0, fails_at=10**9)
+    """A stand-in for imageio-ffmpeg that keeps what it is given."""
+    seen = types.SimpleNamespace(frames=[], size=(0, 0), fps=0.0, fails_at=10**9)
 
     def write_frames(
         path: str, size: tuple[int, int], *, fps: float, **_: object
@@ -148,9 +149,8 @@ def ffmpeg(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
         with Path(path).open("wb") as file:
             while True:
                 image = yield
-                assert len(image) == size[0] * size[1] * 3
-                seen.frames += 1
-                if seen.frames > seen.fails_at:
+                seen.frames.append(np.frombuffer(image, np.uint8).reshape(size[1], size[0], 3))
+                if len(seen.frames) > seen.fails_at:
                     raise OSError("disk full")
                 file.write(b"x")
 
@@ -160,10 +160,35 @@ def ffmpeg(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     return seen
 
 
-def test_mp4(replay: Replay, tmp_path: Path, ffmpeg: types.SimpleNamespace) -> None:
+def still(replay: Replay, folder: Path, start: float) -> NDArray[np.uint8]:
+    """A moment of the match as a PNG of 162 x 92 shows it."""
+    write_film(folder / "x.png", replay, cut=Cut(start=start), width=162, height=92)
+    with Image.open(folder / "x.png") as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def test_ffmpeg_gets_every_picture(
+    replay: Replay, tmp_path: Path, ffmpeg: types.SimpleNamespace
+) -> None:
     write_film(tmp_path / "x.mp4", replay, cut=Cut(stop=1), width=161, height=91)
-    assert (ffmpeg.size, ffmpeg.frames, ffmpeg.fps) == ((162, 92), 30, 30)
+    assert (ffmpeg.size, len(ffmpeg.frames), ffmpeg.fps) == ((162, 92), 30, 30)
     assert [path.name for path in tmp_path.iterdir()] == ["x.mp4"]
+    for number in (0, 15):
+        assert np.array_equal(ffmpeg.frames[number], still(replay, tmp_path, number / 30))
+
+
+def test_an_mp4_plays(replay: Replay, tmp_path: Path) -> None:
+    """With ffmpeg itself: the film that is read back has the same pictures, but for the codec."""
+    reader = pytest.importorskip("imageio_ffmpeg", reason="mp4 needs the package imageio-ffmpeg")
+    write_film(tmp_path / "x.mp4", replay, cut=Cut(stop=1), width=161, height=91)
+    film = reader.read_frames(str(tmp_path / "x.mp4"))
+    facts = next(film)
+    frames = [np.frombuffer(frame, np.uint8).reshape(92, 162, 3) for frame in film]
+    assert (facts["size"], facts["fps"], len(frames)) == ((162, 92), 30, 30)
+    for number in (0, 15):
+        wanted = still(replay, tmp_path, number / 30).astype(float)
+        assert np.abs(frames[number] - wanted).mean() < 5
+    assert np.abs(frames[0] - frames[15].astype(float)).mean() > 0
 
 
 def test_an_mp4_that_breaks_off_leaves_nothing(
