@@ -20,11 +20,11 @@ from matchmaker.acts import checks
 from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table, draws
 from matchmaker.state.league import League
 from matchmaker.state.view import KnownDraw
-from matchmaker.store.rows import AssignmentRow, IncarnationRow
+from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow
 from matchmaker.store.transaction import Transaction
 
 MAX_COUNT = 1024
-GAUNTLET, GATE = "gauntlet", "gate"
+GAUNTLET = "gauntlet"
 ID_DIGITS, TOKEN_DIGITS = 22, 32
 """Random hexadecimal digits in a match's id, after its ordinal, and in a lease's token."""
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)

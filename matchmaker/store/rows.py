@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from league.players import Book
 
+GATE = "gate"
+"""Category of the matches of gates."""
+
 
 class IncarnationRow(NamedTuple):
     """A worker's process; `number` is 0 until it is stored."""
@@ -95,13 +98,14 @@ class ResultRow(NamedTuple):
     seat0: str
     seat1: str
     book: Book
+    category: str
     lost_by: int | None = None
     """The incarnation whose restart took the result back, None while it counts."""
 
     @property
     def rated(self) -> bool:
-        """Whether ratings and payoffs count it."""
-        return not self.failed and self.lost_by is None
+        """Whether ratings and payoffs count it: a gate's matches stop on luck."""
+        return not self.failed and self.lost_by is None and self.category != GATE
 
     @property
     def stats(self) -> list[dict[str, float]]:

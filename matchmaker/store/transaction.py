@@ -27,7 +27,7 @@ _PLAYER_FIELDS = tuple(field.name for field in fields(Player))
 _EVENT_FIELDS = tuple(field.name for field in fields(Event))
 _RESULT_COLUMNS = ResultRow._fields.index("match_id")
 _RESULTS = """
-SELECT r.*, a.match_id, a.seat0, a.seat1, a.book, l.incarnation
+SELECT r.*, a.match_id, a.seat0, a.seat1, a.book, a.category, l.incarnation
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
 """
 _GATE_MATCHES = """
@@ -336,6 +336,7 @@ class Transaction(Reader):
                 seat0=lease.seat0,
                 seat1=lease.seat1,
                 book=lease.book,
+                category=lease.category,
             )
             for number, (result, lease) in enumerate(accepted, start=1)
         ]
@@ -403,7 +404,7 @@ def _assignment(row: Sequence[Any]) -> AssignmentRow:
 
 
 def _result(row: Sequence[Any]) -> ResultRow:
-    return ResultRow._make((*row[:-2], _BOOKS[row[-2]], row[-1]))
+    return ResultRow._make((*row[:-3], _BOOKS[row[-3]], *row[-2:]))
 
 
 def _event(row: Sequence[Any]) -> Event:

@@ -22,7 +22,7 @@ from test_matchmaker_process import matchmaker, ready_port
 from league.cli.main import main
 from league.errors import InvalidInput, Refused
 from league.exploiters import GateState
-from league.players import Assignment, Book, PlayerKind, PlayerState, Role
+from league.players import Assignment, Book, Pairing, PlayerKind, PlayerState, Role
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict
 from matchmaker.settings import MatchmakerSettings
@@ -113,6 +113,22 @@ def test_half_a_pair_is_left_out_and_stays_so(league: AdmissionLeague) -> None:
     results = [replace(played(failed), failed=True, failure="it broke"), played(whole, 0.5)]
     client.report_results(league.evaluator, results)
     assert client.decide_gate(league.evaluator, "main@2000").victims[0].pairs == (0, 0, 0, 0, 2)
+
+
+def test_matches_of_a_gate_are_rated_in_no_book(league: AdmissionLeague, tmp_path: Path) -> None:
+    """It stopped on luck; the gauntlet's number of matches is planned."""
+    league.register(2000)
+    assert league.decide("main@2000", wins_always).victims[0].wins > 10
+    client = league.client
+    for book in Book:
+        assert (client.ratings(book), client.payoff(book)) == ([], [])
+    clean = Pairing(player="main@2000", opponent="main@1000", pairs=3, book=Book.EVAL, seed=1)
+    matches = client.acquire_pairings(league.evaluator, [clean])
+    client.report_results(league.evaluator, [played(m, first_seat_wins(m, "")) for m in matches])
+    cells = {(cell.row, cell.wins, cell.losses) for cell in client.payoff()}
+    assert cells == {("main@1000", 3, 3), ("main@2000", 3, 3)}
+    assert [rating.games for rating in client.ratings()] == [6, 6]
+    assert fsck(tmp_path / "league.db", league.small.server.address)[0] == []
 
 
 def test_a_waiting_candidate_must_beat_the_one_admitted_before_it(league: AdmissionLeague) -> None:
