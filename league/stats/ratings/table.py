@@ -5,9 +5,9 @@ same player. A pinned player is an anchor: it stays at its points and moves only
 
 The share of draws and the link are measured from the log. Numbers that moved with every result
 would rate no two results alike, so they change only at epochs, which are events of the log. A book
-opens its first epoch at FIRST_GAMES rated results, and the next one each time its results have
-grown by GROWTH: two dozen for ten million results. An epoch measures the games since the one
-before, holds for the games after it and is never revised.
+is due for its first epoch at FIRST_GAMES rated results, and for the next one each time its results
+have grown by GROWTH: two dozen for ten million results. The matchmaker's next sweep opens it. An
+epoch measures the games since the one before, holds for the games after it and is never revised.
 """
 
 from __future__ import annotations
