@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,18 @@ sys.exit(main.main(sys.argv[1:]))
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_learner_that_hangs_is_reported_and_replaced(tmp_path: Path) -> None:
-    settings = ("--set", "supervisor.evaluators=0")
-    league = League(tmp_path / "run", "--preset", "smoke", *settings, program=("-c", SHORT))
+    flags = ("--preset", "smoke", "--steps", "1_000_000", "--set", "supervisor.evaluators=0")
+    league = League(tmp_path / "run", *flags, program=("-c", SHORT))
     try:
         league.until(lambda: league.steps() >= 256)
-        hung, reached = league.pid("learner"), league.steps()
+        hung, matchmaker = league.pid("learner"), league.pid("matchmaker")
+        os.kill(matchmaker, signal.SIGSTOP)
+        time.sleep(1.5 * LIMITS["hang_seconds"])  # no heartbeat can come in
+        os.kill(matchmaker, signal.SIGCONT)
+        reached = league.steps()
+        league.until(lambda: league.steps() > reached)
+        assert league.pid("learner") == hung
+        reached = league.steps()
         os.kill(hung, signal.SIGSTOP)
         league.until(lambda: "learner-main has sent no heartbeat for 2 s" in league.words)
         assert league.pid("learner") == hung, "it may come back"
