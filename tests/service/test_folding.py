@@ -151,6 +151,14 @@ def test_fsck_finds_a_fold_that_the_log_does_not_give(stored):
     assert "log position 30" in finding
 
 
+def test_a_fold_with_an_anchor_is_what_the_log_gives(tmp_path):
+    with small_league(tmp_path) as league:
+        league.play(league.open(), 5)
+        league.client.pin_rating("random", 12.0, "anna")
+        league.server.league.store_fold(1)
+    assert fsck(tmp_path / "league.db")[0] == []
+
+
 def test_folds_are_stored_when_enough_came_since(tmp_path, monkeypatch):
     monkeypatch.setattr(folding, "EVERY", 20)
     monkeypatch.setattr(folding, "KEPT", 2)
