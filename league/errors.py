@@ -8,6 +8,7 @@ code that `league.rpc.status` gives for the class.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -123,6 +124,11 @@ class StorageFull(LeagueError):
     """No space left to write; what was on disk is whole."""
 
     exit_code = 3
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk is full, or its user's quota."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class StorageReadOnly(LeagueError):

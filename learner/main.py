@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import itertools
 import logging
 import os
@@ -13,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
+from league.errors import ConfigError, LeagueError, StorageFull, Unavailable, is_full
 from league.exploiters import EXPLOITING
 from league.players import SILENT_SECONDS, Role
 from league.rpc.channel import Reminders
@@ -95,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _work(words)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_full(error):
             raise
         failure: LeagueError = StorageFull(
             "the disk is full: free some space and start again, to continue from the newest "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import multiprocessing
 import sys
@@ -25,6 +24,7 @@ from league.errors import (
     InvalidInput,
     LeagueError,
     StorageFull,
+    is_full,
 )
 from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LeagueError as error:
         return _fail(error)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if not is_full(error):
             raise
         return _fail(StorageFull("the disk is full: free some space, then repeat the command"))
     except KeyboardInterrupt:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import secrets
 from pathlib import Path
 from typing import Any
 
-from league.errors import DataCorrupt, InvalidInput, StorageFull
+from league.errors import DataCorrupt, InvalidInput, StorageFull, is_full
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
@@ -43,7 +42,7 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
             draft.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             raise StorageFull(
                 f"no space left to write {path}: free some and start again, what was saved before "
                 "is whole"

@@ -7,7 +7,6 @@ A checkpoint is one file of tensors and plain values, read without unpickling co
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import re
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 
 from league.agent.contract import AgentState
-from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch
+from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch, is_full
 from league.players import Assignment
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
@@ -75,7 +74,7 @@ class CheckpointFolder:
             self.unfit = []
         except (OSError, RuntimeError) as error:  # torch reports a short write as RuntimeError
             temporary.unlink(missing_ok=True)
-            if isinstance(error, RuntimeError) or error.errno == errno.ENOSPC:
+            if isinstance(error, RuntimeError) or is_full(error):
                 raise StorageFull(
                     f"no space to write the checkpoint {path}: the older ones are whole; "
                     "free space and start again"

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from league.errors import DataCorrupt, LeagueError, Refused, StorageFull, StorageReadOnly
+from league.errors import (
+    DataCorrupt,
+    LeagueError,
+    Refused,
+    StorageFull,
+    StorageReadOnly,
+    is_full,
+)
 
 _FULL = (
     sqlite3.SQLITE_FULL,
@@ -17,6 +24,7 @@ _FULL = (
     sqlite3.SQLITE_IOERR_FSYNC,
     sqlite3.SQLITE_IOERR_SHMSIZE,
 )
+_BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
 @contextmanager
@@ -28,17 +36,19 @@ def as_league_errors(path: Path) -> Iterator[None]:
     except LeagueError:
         raise
     except sqlite3.OperationalError as error:
+        if not hasattr(error, "sqlite_errorcode"):  # Python's own: a text that is none
+            raise DataCorrupt(f"{path} is damaged ({error}): restore a backup") from error
         if _is_read_only(error, path):
             raise _read_only(path, str(error)) from error
         if error.sqlite_errorcode in _FULL:
             raise StorageFull(full) from error
         raise Refused(f"{path} can't be used: {error}") from error
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN:
             raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
         raise
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             raise StorageFull(full) from error
         if error.errno == errno.EROFS:
             raise _read_only(path, error.strerror or str(error)) from error

@@ -65,12 +65,13 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_full_disk_keeps_the_older_ones_and_says_so(tmp_path, monkeypatch):
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_keeps_the_older_ones_and_says_so(tmp_path, monkeypatch, reason):
     folder = CheckpointFolder(tmp_path)
     folder.write(10, {"step": 10})
 
     def full(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(reason, os.strerror(reason))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageFull, match="free space"):
