@@ -145,14 +145,9 @@ class GrpcServer:
         security, host = self._security, self._security.checked_host()
         folder, address = security.tls_folder, joined(host, port)
         credentials = None if folder is None else read_server(folder, mutual=security.mutual_tls)
+        check_port(host, port)
         try:
-            _try_port(host, port)
             bound = self._loop.run_until_complete(self._bind(address, credentials))
-        except OSError:
-            raise Refused(
-                f"{address} can't be listened on (the port is taken or the host is not this "
-                "machine's): choose another --port, 0 takes a free one"
-            ) from None
         except RuntimeError:  # the port was free a moment ago, so this is about TLS
             raise ConfigError(
                 f"{address} can't be listened on with the certificates in {folder}: each key "
@@ -232,7 +227,13 @@ def _most_connections() -> int:
     return min(max(files // 2, files - OWN_FILES), MOST_CONNECTIONS)
 
 
-def _try_port(host: str, port: int) -> None:
-    """Raises OSError when it can't be bound; gRPC would write its own line to the log."""
+def check_port(host: str, port: int, other: str = "--port, 0 takes a free one") -> None:
+    """Raises `Refused` when it can't be bound; gRPC would write its own line to the log."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    socket.create_server((host.strip("[]"), port), family=family).close()
+    try:
+        socket.create_server((host.strip("[]"), port), family=family).close()
+    except OSError:
+        raise Refused(
+            f"{joined(host, port)} can't be listened on (the port is taken or the host is not "
+            f"this machine's): choose another {other}"
+        ) from None

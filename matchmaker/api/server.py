@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from league.clock import Clock, SystemClock
 from league.errors import InvalidInput, LeagueError
 from league.security.settings import SecuritySettings, joined
-from league.service.server import GrpcServer
+from league.service.server import GrpcServer, check_port
 from league.service.settings import OperationsSettings
 from league.v1 import exploiters_pb2, matchmaker_pb2
 from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
@@ -73,6 +73,9 @@ class MatchmakerServer:
                 "--at serves the past, metrics the present: leave out the metrics port"
             )
         self._host, self.port = self._security.checked_host(), port
+        check_port(self._host, port)  # before anything is on disk
+        if operations.metrics_port:
+            check_port("127.0.0.1", operations.metrics_port, "metrics port")
         with ExitStack() as opened:
             served = Path(db)
             if at is not None:

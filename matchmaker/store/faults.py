@@ -38,6 +38,8 @@ def as_league_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if not hasattr(error, "sqlite_errorcode"):  # Python's own: a text that is none
             raise DataCorrupt(f"{path} is damaged ({error}): restore a backup") from error
+        if _is_another_users(error, path):
+            raise _forbidden(path) from error
         if _is_read_only(error, path):
             raise _read_only(path, str(error)) from error
         if error.sqlite_errorcode in _FULL:
@@ -47,12 +49,30 @@ def as_league_errors(path: Path) -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN:
             raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
         raise
+    except UnicodeDecodeError as error:  # SQLite quotes a text that is none
+        raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
     except OSError as error:
         if is_full(error):
             raise StorageFull(full) from error
         if error.errno == errno.EROFS:
             raise _read_only(path, error.strerror or str(error)) from error
+        if isinstance(error, PermissionError):
+            raise _forbidden(path) from error
         raise Refused(f"{path} can't be opened: {error.strerror}") from error
+
+
+def _forbidden(path: Path) -> Refused:
+    return Refused(
+        f"{path} can't be opened by this user, who must read it and make files in its folder, as "
+        "SQLite does also to read it: ask its owner, or copy it to a folder of your own"
+    )
+
+
+def _is_another_users(error: sqlite3.OperationalError, path: Path) -> bool:
+    may = os.access(path.parent, os.R_OK | os.W_OK | os.X_OK)
+    code = error.sqlite_errorcode & 0xFF
+    is_about_files = code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+    return is_about_files and not may and not _is_mounted_read_only(path)
 
 
 def _read_only(path: Path, reason: str) -> StorageReadOnly:
@@ -66,8 +86,12 @@ def _is_read_only(error: sqlite3.OperationalError, path: Path) -> bool:
     code = error.sqlite_errorcode & 0xFF  # the primary code of an extended one
     # SQLite creates files next to the log even to read it, so these two errors may mean it too.
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-        try:
-            return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
-        except OSError:
-            return False
+        return _is_mounted_read_only(path)
     return code == sqlite3.SQLITE_READONLY
+
+
+def _is_mounted_read_only(path: Path) -> bool:
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

@@ -131,16 +131,40 @@ def test_it_takes_a_preset_as_the_learner_does(tmp_path, capsys):
         assert process.wait(10) == 0
 
 
-def test_a_taken_port_is_one_sentence(tmp_path):
+def test_a_taken_port_is_one_sentence_and_leaves_nothing(tmp_path):
+    new = tmp_path / "new" / "b.db"
     with (
         small_league(tmp_path) as league,
-        matchmaker(tmp_path / "b.db", port=league.server.port) as process,
+        matchmaker(new, port=league.server.port) as process,
     ):
         said, complaint = process.communicate(timeout=60)
+        with matchmaker(new, "--metrics-port", str(league.server.port)) as other:
+            assert "is taken" in other.communicate(timeout=60)[1]
+        assert other.returncode == 1
     assert process.returncode == 1
     assert said == ""
     assert complaint.startswith(f"matchmaker: {league.server.address} can't be listened on")
     assert complaint.count("\n") == 1
+    assert not new.parent.exists()
+
+
+def test_a_log_in_a_folder_that_takes_no_files_is_told_with_advice(tmp_path):
+    """Only a user without a root's rights is refused there, as in a namespace of its own."""
+    with small_league(tmp_path):
+        pass
+    tmp_path.chmod(0o500)
+    words = ["-m", "matchmaker", "--db", tmp_path / "league.db", "--port", "0", "--read-only"]
+    command = ["unshare", "--user", sys.executable, *map(str, words)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        tmp_path.chmod(0o700)
+    if done.stderr.startswith("unshare"):
+        pytest.skip("this system lets nobody have a namespace of their own (unshare --user)")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"matchmaker: {tmp_path / 'league.db'} can't be opened")
+    assert "copy it" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
