@@ -165,7 +165,7 @@ def _preset_of(request: Request, own: Path | None = None) -> str | None:
 
 def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
         raise ConfigError(
@@ -228,7 +228,7 @@ def _next_folder(preset: str) -> Path:
     for number in itertools.count(max(taken, default=0) + 1):
         path = RUNS / f"{preset}-{number}"
         with contextlib.suppress(FileExistsError):  # another start has made it just now
-            path.mkdir()
+            path.mkdir(mode=0o700)
             break
     return path
 

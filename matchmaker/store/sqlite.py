@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote as quote_word
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -71,8 +72,9 @@ def locked(database: Path) -> int:
     Raises:
         Refused: another process has it.
     """
-    path = database.with_name(f"{database.name}.lock")
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    file = database.resolve()  # a link meets the same lock
+    path = file.with_name(f"{file.name}.lock")
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -86,9 +88,9 @@ def locked(database: Path) -> int:
 class SqliteStore:
     """Opens, and creates or migrates, the file at `path`.
 
-    `on_commit` receives the seconds that each commit took; `memory` follows the log. Raises
-    `Refused` when another process writes the file, `VersionMismatch`, `DataCorrupt`, `NotFound`,
-    `StorageFull`.
+    Its lock lies next to the file itself, so that a link to the file meets it, too. `on_commit`
+    receives the seconds that each commit took; `memory` follows the log. Raises `Refused` when
+    another process writes the file, `VersionMismatch`, `DataCorrupt`, `NotFound`, `StorageFull`.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -122,11 +124,17 @@ class SqliteStore:
             )
 
     def _open_for_writing(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock_path = self.path.with_name(f"{self.path.name}.lock")
-        is_foreign = self.path.exists() and not lock_path.exists()
+        file = self.path.resolve()
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock_path = file.with_name(f"{file.name}.lock")
+        is_foreign = file.exists() and not lock_path.exists()
         self._lock_file = locked(self.path)
         try:
+            for one in (file, file.with_name(f"{file.name}-wal")):
+                self._check_names(one)
+            # SQLite gives the files next to it the same mode.
+            if not file.exists():
+                os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
             self._db = self._connect("rwc")
             self._check_file(self._db)
             self._db.enable_wal()
@@ -140,6 +148,17 @@ class SqliteStore:
             raise
         self._thread = threading.Thread(target=self._serve, name="log-writer", daemon=True)
         self._thread.start()
+
+    def _check_names(self, file: Path) -> None:
+        names = file.stat().st_nlink if file.exists() else 1
+        if names > 1:
+            old, new = quote_word(str(file)), quote_word(f"{file}.own")
+            own = f"cp {old} {new} && mv {new} {old}"
+            raise Refused(
+                f"{file} has {names} names (hard links), and matchmakers that serve it by two of "
+                f"them overwrite each other's results: give it content of its own (`{own}`), and "
+                "make copies with bin/league backup"
+            )
 
     def _check_file(self, db: Database) -> None:
         owner = db.execute("PRAGMA application_id").fetchone()[0]
@@ -169,6 +188,7 @@ class SqliteStore:
     def vacuum_into(self, target: Path) -> None:
         """Writes a consistent copy of the log to a new file, while others may write the log."""
         with as_league_errors(self.path), contextlib.closing(self._connect("ro")) as db:
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
             db.execute("VACUUM INTO ?", [str(target)])
             with target.open("rb") as file:
                 os.fsync(file.fileno())

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
+import stat
+import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -457,6 +461,55 @@ def test_a_second_writer_is_refused(store, path):
         SqliteStore(path)
     store.close()
     SqliteStore(path).close()
+
+
+def test_a_second_writer_by_another_name_is_refused(tmp_path, store, path):
+    file, folder = tmp_path / "other.db", tmp_path / "elsewhere"
+    file.symlink_to(path)
+    folder.symlink_to(tmp_path)
+    for name in (file, folder / path.name):
+        with pytest.raises(Refused, match="another matchmaker"):
+            SqliteStore(name)
+    store.close()
+    for name in (file, folder / path.name):
+        SqliteStore(name).close()
+
+
+@pytest.mark.parametrize("linked", ["league.db", "league.db-wal"])
+def test_a_file_with_several_names_is_refused_until_it_has_its_own_content(
+    tmp_path, filled, path, linked
+):
+    """As a backup with hard links makes it: two writers would overwrite each other."""
+    folder = tmp_path / "linked"
+    folder.mkdir()
+    for file in tmp_path.glob("league.db*"):
+        copy = folder / file.name
+        os.link(file, copy) if file.name == linked else shutil.copy(file, copy)
+    before = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
+    with pytest.raises(Refused, match=f"{folder / linked} has 2 names") as refused:
+        SqliteStore(folder / path.name)
+    assert {file.name: file.stat().st_mtime_ns for file in folder.iterdir()} == before
+    subprocess.run(str(refused.value).split("`")[1], shell=True, check=True)
+    filled.close()
+    for one in (path, folder / path.name):
+        with closing(SqliteStore(one)) as own, own.read() as reader:
+            assert len(reader.players()) == 2
+
+
+def test_only_its_owner_reads_a_log_and_its_copies(tmp_path):
+    """It holds lease tokens."""
+    path, before = tmp_path / "run" / "league.db", os.umask(0)
+    try:
+        with closing(SqliteStore(path)) as store:
+            store.submit(lambda tx: add(tx, "text"))
+            backup(path, tmp_path / "copy.db")
+            files = [*path.parent.iterdir(), tmp_path / "copy.db"]
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files}
+    finally:
+        os.umask(before)
+    assert modes.keys() >= {"league.db", "league.db-wal", "league.db-shm", "copy.db"}
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_reading_during_and_after_the_writer(filled, path):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from league.errors import InvalidInput, StorageFull
 from league.cluster import main as cluster
+from league.errors import InvalidInput, StorageFull
 from league.runs.files import write_whole
 from learner import main as learner
 from matchmaker.store.faults import as_league_errors

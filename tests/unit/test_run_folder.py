@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +47,16 @@ def test_new_run_holds_its_resolved_settings() -> None:
         assert config.resolve(file=folder.config, environment={}) == config.resolve(
             "smoke", assignments=["learner.steps=123"]
         )
+
+
+def test_only_its_owner_enters_a_new_run() -> None:
+    before = os.umask(0)
+    try:
+        with open_run(request("deep/run")) as named, open_run(request(None)) as numbered:
+            for folder in (named, numbered):
+                assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
 
 
 def test_folders_without_a_name_are_numbered_by_preset() -> None:
