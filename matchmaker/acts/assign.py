@@ -236,7 +236,7 @@ def _leased(
         token = digits[middle : middle + TOKEN_DIGITS]
         rows.append(
             AssignmentRow._make(
-                (ordinal, match_id, token, incarnation.number, "open", *ends, now, *match, None, "")
+                (ordinal, match_id, token, incarnation.number, now, *match, "open", *ends, None, "")
             )
         )
     tx.add_assignments(rows)
@@ -289,15 +289,16 @@ def close(
     league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str
 ) -> None:
     """Closes leases and records it, one event for each incarnation."""
-    tx.close_leases([row.ordinal for row in rows], state, league.clock.now(), reason)
     for number in sorted({row.incarnation for row in rows}):
-        ids = [row.match_id for row in rows if row.incarnation == number]
+        mine = [row for row in rows if row.incarnation == number]
         worker = league.incarnation(tx, number).worker
-        league.log(
+        event = league.log(
             tx,
             f"leases_{state}",
-            f"{len(ids)} of {worker}'s leases {state}: {reason}",
+            f"{len(mine)} of {worker}'s leases {state}: {reason}",
             worker=worker,
             incarnation=number,
-            match_ids=ids,
+            reason=reason,
+            match_ids=[row.match_id for row in mine],
         )
+        tx.close_leases([row.ordinal for row in mine], state, event.at, reason)

@@ -248,13 +248,13 @@ def played(
 ) -> tuple[list[Assigned], int]:
     """A gate's matches against a victim, paired by their seeds, and how many of them failed."""
     found, failures = [], 0
-    for row in reader.gate_matches(rules.after, candidate, victim):
-        ordinal, state, seat0, seed, outcome, failed, late = row
+    for lease, row in reader.gate_matches(rules.after, candidate, victim):
         score = None
-        if state == "reported" and not failed and not late:
-            score = outcome if seat0 == candidate else 1.0 - outcome
-        failures += state == "reported" and bool(failed)
-        found.append(Assigned(ordinal=ordinal, is_open=state == "open", score=score, pair=seed))
+        if row is not None and not row.failed and not row.late:
+            score = row.outcome if lease.seat0 == candidate else 1.0 - row.outcome
+        failures += row is not None and bool(row.failed)
+        is_open = lease.lease_state == "open"
+        found.append(Assigned(ordinal=lease.ordinal, is_open=is_open, score=score, pair=lease.seed))
     return found, failures
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf import json_format
 
-from league.errors import LeagueError, StorageFull, StorageReadOnly, plain
+from league.errors import DataCorrupt, LeagueError, StorageFull, StorageReadOnly, plain
 from league.players import Vitals
 from league.service.health import Health
 from league.service.interceptor import Call, Observer
@@ -36,7 +36,8 @@ LEAST_FREE_BYTES = 64e6
 class Monitor:
     """Observers and audit for the calls, health and metrics for the server.
 
-    NOT_SERVING while the disk is nearly full, or refused a write until it accepts one of these.
+    NOT_SERVING while the disk is nearly full, or refused a write until it accepts one of these, and
+    from the moment when the log is found to be damaged.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Monitor:
         league.vitals = self.vitals
         self._health: Health | None = None
         self._workers: dict[int, str] = {}  # of incarnations, which never change theirs
+        self._broken = ""  # what is damaged in the log
         self._refused = ""  # why the disk refused a write, "" since it accepts them
         self._metrics: LeagueMetrics | None = None
         self._port: MetricsPort | None = None
@@ -80,11 +82,11 @@ class Monitor:
 
     def check_disk(self) -> None:
         """Tries the disk again if it refused a write, and measures what is free."""
-        if self._health is None or self._read_only:
+        if self._health is None or (self._read_only and not self._broken):
             return
         if self._refused:
             self._refused = self._probe()
-        self._health.set(self._refused or self._shortage())
+        self._health.set(self._broken or self._refused or self._shortage())
 
     def _probe(self) -> str:
         """Why the log still can't be written, "" when it can."""
@@ -106,10 +108,19 @@ class Monitor:
         )
 
     def failed(self, error: LeagueError) -> None:
-        """Takes note of a failed write; other errors say nothing of the disk."""
+        """Takes note of a failed write, and of a damaged row or page; other errors say nothing of
+        the disk.
+        """
         if self._health is not None and isinstance(error, (StorageFull, StorageReadOnly)):
             self._refused = str(error)
             self._health.set(self._refused)
+        if type(error) is DataCorrupt:
+            self.found_broken(str(error))
+
+    def found_broken(self, reason: str) -> None:
+        """Stops serving because of damage in the log."""
+        self._broken = reason
+        self.check_disk()
 
     def expired(self, leases: int) -> None:
         """Counts expired leases."""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from league import __version__
-from league.errors import InvalidInput, NotFound
+from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.players import (
     LeagueStatus,
     MatchRecord,
@@ -73,6 +73,8 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
     """How the match came about; `sampling.draw.draw_table_of` draws it again."""
     found = None if row.draw is None else reader.draw(row.draw)
+    if found is None and row.draw is not None:
+        raise DataCorrupt(f"draw {row.draw} of match {row.match_id} is missing: restore a backup")
     if found is None:
         return {}
     first = row

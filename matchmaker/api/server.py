@@ -7,12 +7,12 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from league.clock import Clock, SystemClock
-from league.errors import InvalidInput, LeagueError
+from league.errors import DataCorrupt, InvalidInput, LeagueError
 from league.security.settings import SecuritySettings, joined
 from league.service.server import GrpcServer, check_port
 from league.service.settings import OperationsSettings
@@ -32,6 +32,8 @@ from matchmaker.store import copies, invariants
 from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
+CHECKED_AT_START_BYTES = 32 << 20
+"""A larger log is served while its pages are checked: 7 GiB take minutes."""
 ANALYST_SECONDS = 2.0
 """How long a stop waits for a look at the league's structure, which loses nothing."""
 LOOK_EVERY = 200
@@ -84,6 +86,9 @@ class MatchmakerServer:
                 copies.copy_as_of(Path(db), served, at)
             self.store = SqliteStore(served, read_only=read_only)
             opened.callback(self.store.close)
+            is_small = served.stat().st_size <= CHECKED_AT_START_BYTES
+            if is_small:
+                self._check_whole()
             self.league = League(
                 self.store, settings or MatchmakerSettings(), clock or SystemClock()
             )
@@ -103,6 +108,9 @@ class MatchmakerServer:
                 threading.Thread(target=self._repeat, args=[work], name=work.__name__, daemon=True)
                 for work in (self.sweep, self.analyse)
             ]
+        if not is_small:
+            self._threads.append(threading.Thread(target=self.check_pages, daemon=True))
+        self._interrupt: Callable[[], None] = lambda: None
         self._next_look = 0.0
         self._stopped = False
 
@@ -141,6 +149,23 @@ class MatchmakerServer:
         frame.start()
         for thread in self._threads:
             thread.start()
+
+    def _check_whole(self) -> None:
+        """Raises `DataCorrupt` for a log with broken pages or damaged rows."""
+        with self.store.read() as reader:
+            for look in (invariants.broken_pages, invariants.damaged_rows):
+                for finding in look(reader):
+                    raise DataCorrupt(f"{self.store.path} is damaged ({finding}): restore a backup")
+
+    def check_pages(self) -> None:
+        """Turns health to NOT_SERVING, for good, when pages of the log are broken."""
+        with suppress(LeagueError), self.store.read() as reader:
+            self._interrupt = reader.interrupt
+            found = list(invariants.broken_pages(reader))
+            for finding in found if not self.service.stopping.is_set() else ():
+                self.monitor.found_broken(
+                    f"{self.store.path} is damaged ({finding}): stop, and restore a backup"
+                )
 
     def sweep(self) -> int:
         """Expires overdue leases, does what else is due, checks new rows; returns the expired."""
@@ -190,9 +215,10 @@ class MatchmakerServer:
         if self._frame is not None:
             self._frame.stop()
         self.monitor.close()
-        for thread, seconds in zip(self._threads, (None, ANALYST_SECONDS), strict=False):
+        self._interrupt()
+        for thread in self._threads:
             if thread.is_alive():
-                thread.join(seconds)
+                thread.join(None if thread.name == self.sweep.__name__ else ANALYST_SECONDS)
         if not self.service.read_only:
             try:
                 self.league.store_fold(folding.FEWEST)

@@ -44,7 +44,9 @@ class Books:
     @classmethod
     def at(cls, reader: Reader, event_position: int) -> Books:
         """Folds the log from its start up to an event, as results counted at that time."""
-        opened = reader.opened_at()
+        opened: dict[int | None, int] = {
+            row.number: row.event_position for row in reader.incarnations()
+        }
         events = reader.events_of(*RATING_EVENTS)
         results = (
             row if opened.get(row.lost_by, 0) <= event_position else row._replace(lost_by=None)
@@ -57,9 +59,7 @@ class Books:
 
     def follow(self, reader: Reader) -> None:
         """Folds what the log holds after the books' positions."""
-        events = [
-            one for one in reader.events_of(*RATING_EVENTS) if one.position > self.event_position
-        ]
+        events = reader.events_of(*RATING_EVENTS, after=self.event_position)
         self.fold(reader.results(self.log_position), events)
         self.log_position, self.event_position, _ = reader.positions()
 

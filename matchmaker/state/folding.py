@@ -75,7 +75,8 @@ class Fold:
 
 def differing(reader: Reader) -> Iterator[str]:
     """Yields a sentence for each stored fold that the log does not give, to the last bit."""
-    books, events = Books(), reader.events_of(*RATING_EVENTS)
+    books, drawn, ordinal = Books(), Drawn(), 0
+    events = reader.events_of(*RATING_EVENTS)
     for row in reversed(reader.folds()):
         if row.version != VERSION:
             continue
@@ -84,6 +85,7 @@ def differing(reader: Reader) -> Iterator[str]:
         books.fold(reader.results(books.log_position, row.log_position), between)
         books.event_position = until
         stored = Fold.stored(row)
-        drawn = reader.category_counts(until=stored.ordinal)
+        drawn.update(reader.category_counts(ordinal, stored.ordinal))
+        ordinal = stored.ordinal
         if books.state()["tables"] != stored.books.state()["tables"] or drawn != stored.drawn:
             yield f"the fold stored at log position {row.log_position} is not what the log gives"

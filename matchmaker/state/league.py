@@ -44,6 +44,7 @@ class League:
         self.store.memory = Memory(self.view.lock, self._rebuild_view, self.view.wake)
         now, wanted = self.clock.now(), self.settings.game
         with self.store.write() as tx:
+            tx.verify("meta")
             game = tx.meta("game")
             if game is None:
                 tx.set_meta("game", wanted)
@@ -74,6 +75,7 @@ class League:
     def open_read_only(self) -> None:
         """Loads the view, and from the log the settings by which opponents are drawn."""
         with self.store.read() as reader:
+            reader.verify("meta")
             self._load(reader)
             policy = json.loads(reader.policy_json() or "{}")
             self.settings = self.settings.under(policy).model_copy(

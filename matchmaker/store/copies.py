@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from league.players import PlayerState
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.schema import APPLICATION_ID, migrations
 from matchmaker.store.sqlite import SqliteStore, locked
-from matchmaker.store.transaction import Reader
+from matchmaker.store.transaction import Reader, Transaction
 
 FIRST_SECOND = 1_000_000_000
 """Whole numbers from here on are Unix seconds (2001 and later), smaller ones log positions."""
@@ -36,23 +37,17 @@ _STATES = {
 
 _PAST = """
 INSERT INTO meta SELECT * FROM past.meta;
-INSERT INTO players SELECT * FROM past.players WHERE name IN (SELECT value FROM json_each(:names));
-INSERT INTO incarnations SELECT number, worker, player, checkpoint_step, checkpoint_log_position,
-  opened_at, event_position,
-  iif(fenced_by IN (SELECT number FROM past.incarnations WHERE event_position <= :event),
-      fenced_by, NULL)
-  FROM past.incarnations WHERE event_position <= :event;
 INSERT INTO heartbeats SELECT * FROM past.heartbeats
   WHERE at <= :at AND incarnation IN (SELECT number FROM incarnations);
 INSERT INTO draws SELECT * FROM past.draws WHERE event_position <= :event;
 INSERT INTO policies SELECT * FROM past.policies
   WHERE at <= :at OR hash IN (SELECT policy_hash FROM draws);
-INSERT INTO assignments SELECT ordinal, match_id, lease_token, a.incarnation,
+INSERT INTO assignments SELECT ordinal, match_id, lease_token, a.incarnation, assigned_at, seat0,
+  seat1, learner_seat, book, seed, category, mix, replaces, draw, draw_seed, probability,
   CASE WHEN r.event_position <= :event THEN 'reported'
        WHEN r.position IS NOT NULL THEN iif(r.late AND lease_deadline <= :at, 'expired', 'open')
        WHEN closed_at <= :at THEN lease_state ELSE 'open' END AS state,
-  lease_deadline, lease_limit, assigned_at, seat0, seat1, learner_seat, book, seed, category, mix,
-  replaces, draw, draw_seed, probability, closed_at, close_reason
+  lease_deadline, lease_limit, closed_at, close_reason, a.crc
   FROM past.assignments a LEFT JOIN past.results r USING (ordinal)
   WHERE assigned_at <= :at OR r.event_position <= :event;
 UPDATE assignments SET closed_at = NULL, close_reason = '' WHERE lease_state = 'open';
@@ -97,8 +92,9 @@ def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
     """
     with _opened(copy) as store, store.read() as reader:
         results = reader.positions()[0]
-        if pages := [row[0] for row in reader.select("PRAGMA integrity_check") if row[0] != "ok"]:
-            raise DataCorrupt(f"{copy} is damaged ({pages[0]}): restore another copy")
+        broken = [row[0] for row in reader.select("PRAGMA integrity_check") if row[0] != "ok"]
+        for what in broken or reader.unverified().damaged_rows():
+            raise DataCorrupt(f"{copy} is damaged ({what}): restore another copy")
     database = database.resolve()
     kept = database.parent / f"replaced-{datetime.now():%Y%m%d-%H%M%S}"
     replaced = kept / database.name if database.exists() else None
@@ -183,18 +179,23 @@ def copy_as_of(database: Path, copy: Path, words: str) -> None:
     with _opened(database) as store, store.read() as reader:
         moment = moment_of(reader, words)
         states = player_states(reader, moment.event_position)
+        players = [player for player in reader.players() if player.name in states]
+        workers = reader.incarnations(moment.event_position)
     with as_league_errors(copy), closing(Database(copy, execute_plugins=False)) as db:
         migrations.apply(db)
         db.attach("past", database)
-        values = {"event": moment.event_position, "at": moment.at, "names": json.dumps([*states])}
+        values = {"event": moment.event_position, "at": moment.at}
         with db.atomic():
+            tx = Transaction(db)
+            for player in players:
+                state, is_milestone = states[player.name]
+                tx.add_player(replace(player, state=state, milestone=is_milestone))
+            newest = max((row.number for row in workers), default=0)
+            for row in workers:
+                is_fenced = row.fenced_by is not None and row.fenced_by <= newest
+                tx.add_incarnation(row if is_fenced else row._replace(fenced_by=None))
             for statement in _PAST.split(";\n"):
                 db.execute(statement, values)
-            for name, (state, is_milestone) in states.items():
-                db.execute(
-                    "UPDATE players SET state = ?, milestone = ? WHERE name = ?",
-                    [state, is_milestone, name],
-                )
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 

@@ -6,9 +6,15 @@ service moves that watermark up to its oldest open lease, below which nothing ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from sqlite_utils import Database
+
+from league.errors import plain
+from league.ids import SnapshotName
+from league.players import PlayerKind
 from matchmaker.store.copies import player_states
+from matchmaker.store.schema import migrations
 from matchmaker.store.transaction import Reader
 
 SHOWN = 5
@@ -24,6 +30,15 @@ INVARIANTS = {
     "a closed lease has the time it was closed at, an open one has none": """
         SELECT match_id FROM assignments
         WHERE ordinal > :after AND (lease_state = 'open') != (closed_at IS NULL)""",
+    "a lease ends at its limit at the latest": """
+        SELECT match_id FROM assignments WHERE ordinal > :after AND lease_deadline > lease_limit""",
+    "an open lease has no reason why it was closed": """
+        SELECT match_id FROM assignments
+        WHERE ordinal > :after AND lease_state = 'open' AND close_reason != ''""",
+    "a lease was closed when its result came": """
+        SELECT a.match_id FROM assignments a JOIN results r USING (ordinal)
+        WHERE a.ordinal > :after AND a.lease_state = 'reported' AND (a.close_reason != '' OR
+        a.closed_at IS NOT r.received_at)""",
     "a lease is closed as reported exactly when there is a result": """
         SELECT a.match_id FROM assignments a LEFT JOIN results r USING (ordinal)
         WHERE a.ordinal > :after AND (a.lease_state = 'reported') != (r.position IS NOT NULL)""",
@@ -51,6 +66,9 @@ INVARIANTS = {
         SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation
         WHERE a.ordinal > :after AND a.learner_seat >= 0 AND i.player != CASE a.learner_seat WHEN 0
         THEN a.seat0 ELSE a.seat1 END""",
+    "a player is of the league's game": """
+        SELECT name FROM players
+        WHERE game IS NOT (SELECT value FROM meta WHERE key = 'game') AND :after >= 0""",
 }
 """What breaks the rule that a key states, one column each."""
 
@@ -64,27 +82,60 @@ def broken(reader: Reader, after: int = 0) -> list[str]:
     return findings
 
 
-def whole_file(reader: Reader) -> list[str]:
+def broken_pages(reader: Reader) -> Iterator[str]:
+    """A sentence for a file that SQLite calls malformed."""
+    found = reader.select("PRAGMA integrity_check")
+    lines = [line for (text,) in found for line in text.splitlines() if line[:3] != "***"]
+    if lines != ["ok"]:
+        yield finding("the file's pages are whole", lines)
+
+
+def damaged_rows(reader: Reader) -> Iterator[str]:
+    """A sentence for rows that are not what was written."""
+    if damaged := list(reader.unverified().damaged_rows()):
+        yield finding("a row is what was written", damaged)
+
+
+def whole_file(reader: Reader) -> Iterator[str]:
     """A sentence for each rule that the whole file breaks."""
-    pages = [row[0] for row in reader.select("PRAGMA integrity_check")]
-    findings = [] if pages == ["ok"] else [finding("the file's pages are whole", pages)]
-    orphans = [f"{table} row {row}" for table, row, *_ in reader.select("PRAGMA foreign_key_check")]
-    findings += [finding("every reference finds its row", orphans)] if orphans else []
-    findings += broken(reader)
-    states = player_states(reader)
-    differing = [
-        player.name
-        for player in reader.players()
-        if states.get(player.name) != (player.state, player.milestone)
-    ]
-    says = "a player's state is what the log's events made it"
-    findings += [finding(says, differing)] if differing else []
-    return findings
+    fresh, tables = Database(memory=True), "SELECT type, name, tbl_name, sql FROM sqlite_master"
+    migrations.apply(fresh)
+    differing = set(reader.select(tables)).symmetric_difference(fresh.execute(tables))
+    if names := sorted({name for _, name, *_ in differing}):
+        yield finding("tables, indexes and triggers are those of a new log", names)
+    if orphans := [f"{table} row {row}" for table, row, *_ in reader.select(_ORPHANS)]:
+        yield finding("every reference finds its row", orphans)
+    if gaps := [name for name, rows, last in reader.select(_NUMBERS) if rows != (last or 0)]:
+        yield finding("rows are numbered from 1 without gaps", gaps)
+    yield from broken(reader)
+    players, states = reader.players(), player_states(reader)
+    if strangers := [
+        one.name for one in players if states.get(one.name) != (one.state, one.milestone)
+    ]:
+        yield finding("a player's state is what the log's events made it", strangers)
+    if misnamed := [
+        one.name
+        for one in players
+        if one.kind is PlayerKind.SNAPSHOT and SnapshotName.parse(one.name).step != one.step
+    ]:
+        yield finding("a snapshot has the step that its name says", misnamed)
+
+
+_ORPHANS = "PRAGMA foreign_key_check"
+_NUMBERS = """
+SELECT 'players', count(*), max(ordinal) FROM players
+UNION ALL SELECT 'incarnations', count(*), max(number) FROM incarnations
+UNION ALL SELECT 'draws', count(*), max(number) FROM draws
+UNION ALL SELECT 'assignments', count(*), max(ordinal) FROM assignments
+UNION ALL SELECT 'results', count(*), max(position) FROM results
+UNION ALL SELECT 'events', count(*), max(position) FROM
+  (SELECT position FROM events UNION ALL SELECT event_position FROM results)
+"""
 
 
 def finding(says: str, found: Sequence[object]) -> str:
     """A sentence with the rule and the first offenders."""
-    named = ", ".join(str(thing) for thing in found[:SHOWN])
+    named = ", ".join(plain(str(thing)) for thing in found[:SHOWN])
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{says}, but not {named}{more}"
 

@@ -1,14 +1,42 @@
-"""The rows of the store's tables as immutable values, their fields in the order of the columns."""
+"""The rows of the store's tables as immutable values, their fields in the order of the columns, and
+the checksum that each row is stored with.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+import zlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from league.players import Book
 
 GATE = "gate"
 """Category of the matches of gates."""
+
+
+def checksum(values: Iterable[Any]) -> int:
+    """The checksum of a row's values, as SQLite gives them back."""
+    return zlib.crc32("\x1f".join(map(str, values)).encode())
+
+
+def as_stored(row: Iterable[Any]) -> tuple[Any, ...]:
+    """The values that SQLite gives back of a row."""
+    return tuple(
+        [value if type(value) is str or type(value) is int else _number(value) for value in row]
+    )
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    return value + 0.0 if isinstance(value, float) else value  # it keeps no -0.0
+
+
+def sealed(row: Iterable[Any]) -> tuple[Any, ...]:
+    """A row as it is stored, with its checksum."""
+    values = as_stored(row)
+    return *values, checksum(values)
 
 
 class IncarnationRow(NamedTuple):
@@ -47,16 +75,12 @@ class DrawRow(NamedTuple):
 
 
 class AssignmentRow(NamedTuple):
-    """An assignment and the state of its lease."""
+    """An assignment, which never changes, and from `lease_state` on its lease, which does."""
 
     ordinal: int
     match_id: str
     lease_token: str
     incarnation: int
-    lease_state: str
-    lease_deadline: float
-    lease_limit: float
-    """The latest deadline that progress may move the lease to."""
     assigned_at: float
     seat0: str
     seat1: str
@@ -69,6 +93,10 @@ class AssignmentRow(NamedTuple):
     draw: int | None
     draw_seed: int
     probability: float
+    lease_state: str
+    lease_deadline: float
+    lease_limit: float
+    """The latest deadline that progress may move the lease to."""
     closed_at: float | None = None
     close_reason: str = ""
 

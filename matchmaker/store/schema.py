@@ -11,14 +11,14 @@ APPEND_ONLY = ("results", "lost_results", "events", "policies", "draws")
 migrations = Migrations("kumite-matchmaker")
 
 _TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
 
 CREATE TABLE players (
   ordinal INTEGER PRIMARY KEY,  -- order of registration
   name TEXT NOT NULL UNIQUE, game TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
   state TEXT NOT NULL, parent TEXT NOT NULL, digest TEXT NOT NULL, step INTEGER NOT NULL,
   creator TEXT NOT NULL, card_json TEXT NOT NULL, held_out INTEGER NOT NULL,
-  milestone INTEGER NOT NULL, created_at REAL NOT NULL
+  milestone INTEGER NOT NULL, created_at REAL NOT NULL, crc INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE incarnations (
@@ -28,18 +28,19 @@ CREATE TABLE incarnations (
   checkpoint_step INTEGER NOT NULL, checkpoint_log_position INTEGER NOT NULL,
   opened_at REAL NOT NULL,
   event_position INTEGER NOT NULL,  -- of its incarnation_opened event
-  fenced_by INTEGER                 -- the incarnation that replaced it
+  fenced_by INTEGER,                -- the incarnation that replaced it
+  crc INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX incarnations_by_worker ON incarnations (worker, number);
 
 CREATE TABLE heartbeats (  -- the newest one of each incarnation
   incarnation INTEGER PRIMARY KEY REFERENCES incarnations,
   at REAL NOT NULL, progress INTEGER NOT NULL, step INTEGER NOT NULL, mix TEXT NOT NULL,
-  activity TEXT NOT NULL, metrics_json TEXT NOT NULL
+  activity TEXT NOT NULL, metrics_json TEXT NOT NULL, crc INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE policies (  -- sampling settings by hash
-  hash TEXT PRIMARY KEY, body_json TEXT NOT NULL, at REAL NOT NULL
+  hash TEXT PRIMARY KEY, body_json TEXT NOT NULL, at REAL NOT NULL, crc INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE draws (  -- what assignments were drawn from
@@ -48,16 +49,14 @@ CREATE TABLE draws (  -- what assignments were drawn from
   log_position INTEGER NOT NULL,    -- the newest result at that time
   event_position INTEGER NOT NULL,  -- the newest event at that time
   stream INTEGER,
-  body BLOB NOT NULL                -- rule, shares, candidates with weights: JSON, by zlib
+  body BLOB NOT NULL,               -- rule, shares, candidates with weights: JSON, by zlib
+  crc INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE assignments (
   ordinal INTEGER PRIMARY KEY,      -- order of assignment
   match_id TEXT NOT NULL UNIQUE, lease_token TEXT NOT NULL,
   incarnation INTEGER NOT NULL REFERENCES incarnations,
-  lease_state TEXT NOT NULL,        -- open, reported, expired, abandoned or released
-  lease_deadline REAL NOT NULL,
-  lease_limit REAL NOT NULL,        -- the latest deadline that progress may move it to
   assigned_at REAL NOT NULL,
   seat0 TEXT NOT NULL REFERENCES players (name), seat1 TEXT NOT NULL REFERENCES players (name),
   learner_seat INTEGER NOT NULL, book TEXT NOT NULL, seed INTEGER NOT NULL,
@@ -66,7 +65,11 @@ CREATE TABLE assignments (
   replaces TEXT NOT NULL,
   draw INTEGER REFERENCES draws,
   draw_seed INTEGER NOT NULL, probability REAL NOT NULL,
-  closed_at REAL, close_reason TEXT NOT NULL
+  lease_state TEXT NOT NULL,        -- open, reported, expired, abandoned or released
+  lease_deadline REAL NOT NULL,
+  lease_limit REAL NOT NULL,        -- the latest deadline that progress may move it to
+  closed_at REAL, close_reason TEXT NOT NULL,
+  crc INTEGER NOT NULL              -- of the columns above lease_state, which never change
 ) STRICT;
 CREATE INDEX open_leases ON assignments (incarnation, lease_deadline) WHERE lease_state = 'open';
 CREATE INDEX replacements ON assignments (replaces) WHERE replaces != '';
@@ -82,41 +85,33 @@ CREATE TABLE results (
   late INTEGER NOT NULL,                   -- its lease had expired
   step0 INTEGER NOT NULL, step1 INTEGER NOT NULL,  -- learner steps when the match began
   end_step0 INTEGER NOT NULL, end_step1 INTEGER NOT NULL,  -- and when it ended
-  stats_json TEXT NOT NULL                 -- a list of two objects, one for each seat
+  stats_json TEXT NOT NULL,                -- a list of two objects, one for each seat
+  crc INTEGER NOT NULL                     -- also of its match: match_id, seats, book, category
 ) STRICT;
 
 CREATE TABLE lost_results (  -- a learner's results after the checkpoint that it returned to
   position INTEGER PRIMARY KEY REFERENCES results,
-  incarnation INTEGER NOT NULL REFERENCES incarnations
+  incarnation INTEGER NOT NULL REFERENCES incarnations,
+  crc INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE events (  -- all but results, which share their numbers
   position INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL,
-  data_json TEXT NOT NULL
+  data_json TEXT NOT NULL, crc INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX events_by_kind ON events (kind);
-CREATE VIEW all_events AS
-SELECT position, at, kind, text, data_json FROM events
-UNION ALL
-SELECT event_position, received_at, 'result',
-  CASE WHEN failed THEN
-    seat0 || ' against ' || seat1 || ' failed: ' || ifnull(nullif(failure, ''), 'no reason given')
-  ELSE seat0 || CASE outcome
-    WHEN 1.0 THEN ' beats ' WHEN 0.0 THEN ' loses to ' ELSE ' draws with ' END || seat1 END,
-  json_object('match_id', match_id, 'position', position, 'book', book, 'outcome', outcome)
-FROM results JOIN assignments USING (ordinal);
 
 CREATE TABLE requests (  -- replies by request id, so that a mutation is safe to repeat
   request_id TEXT PRIMARY KEY, method TEXT NOT NULL, fingerprint TEXT NOT NULL,
-  reply BLOB NOT NULL, at REAL NOT NULL
+  reply BLOB NOT NULL, at REAL NOT NULL, crc INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX requests_by_time ON requests (at);
 
 CREATE TABLE folds (  -- what memory held after a result (matchmaker/state/folding.py)
   log_position INTEGER PRIMARY KEY, event_position INTEGER NOT NULL, version INTEGER NOT NULL,
-  at REAL NOT NULL, body BLOB NOT NULL
+  at REAL NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL
 ) STRICT;
 """
+"""A row's `crc` is the checksum of the columns before it (`matchmaker/store/rows.py`)."""
 
 
 @migrations()

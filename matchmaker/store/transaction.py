@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import fields
+from contextlib import suppress
+from dataclasses import astuple, fields, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlite_utils import Database
 
+from league.errors import DataCorrupt
 from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, Role
 from matchmaker.store.rows import (
     AssignmentRow,
@@ -19,88 +23,127 @@ from matchmaker.store.rows import (
     FoldRow,
     IncarnationRow,
     ResultRow,
+    as_stored,
+    checksum,
+    sealed,
 )
 
-T = TypeVar("T")
 _END = (1 << 63) - 1
-_PLAYER_FIELDS = tuple(field.name for field in fields(Player))
 _EVENT_FIELDS = tuple(field.name for field in fields(Event))
+_LEASE = AssignmentRow._fields.index("lease_state")
 _RESULT_COLUMNS = ResultRow._fields.index("match_id")
-_RESULTS = """
-SELECT r.*, a.match_id, a.seat0, a.seat1, a.book, a.category, l.incarnation
+_PLAYER_COLUMNS = ("ordinal", *(field.name for field in fields(Player)), "crc")
+_SELECT = {
+    "players": f"SELECT {', '.join(_PLAYER_COLUMNS)} FROM players",
+    "results": f"""
+SELECT {", ".join(f"r.{name}" for name in ResultRow._fields[:_RESULT_COLUMNS])},
+a.match_id, a.seat0, a.seat1, a.book, a.category, l.incarnation, r.crc
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
-"""
-_GATE_MATCHES = """
-SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late
-FROM assignments a INDEXED BY gate_matches LEFT JOIN results r USING (ordinal)
-WHERE a.category = 'gate' AND a.ordinal > :after
-AND ((a.seat0 = :candidate AND a.seat1 = :victim) OR (a.seat1 = :candidate AND a.seat0 = :victim))
-ORDER BY a.ordinal
-"""
+""",
+}
+"""How a table is read that is not read as it is: a result with its match."""
+_COVERED = {"assignments": _LEASE, "results": ResultRow._fields.index("lost_by")}
+"""How many columns a checksum covers where that is not all but its own."""
+TABLES = (
+    *("meta", "players", "incarnations", "heartbeats", "policies", "draws", "assignments"),
+    *("results", "lost_results", "events", "requests", "folds"),
+)
 _BOOKS = {book.value: book for book in Book}
 _BOOK = AssignmentRow._fields.index("book")
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Reader:
-    """Queries of one connection; the store begins and ends the transaction around them."""
+    """Queries of one connection; the store begins and ends the transaction around them.
 
-    def __init__(self, db: Database) -> None:
+    What is read is what was written: a row whose checksum is another one raises `DataCorrupt`.
+    """
+
+    def __init__(self, db: Database, *, verifies: bool = True) -> None:
         self._db = db
+        self._verifies = verifies
+
+    def unverified(self) -> Reader:
+        """Reads damaged rows, too: to look for all of them."""
+        self._db.conn.text_factory = lambda text: text.decode(errors="backslashreplace")
+        return Reader(self._db, verifies=False)
+
+    def interrupt(self) -> None:
+        """Ends a query that runs in another thread."""
+        with suppress(sqlite3.ProgrammingError):  # it has ended
+            self._db.conn.interrupt()
 
     def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """The rows of any query; values are named as in ``:name``."""
         return self._db.execute(sql, values).fetchall()
 
-    def _rows(self, make: Callable[[Any], T], sql: str, *values: Any) -> list[T]:
-        return [make(row) for row in self._db.execute(sql, values)]
+    def _rows(self, table: str, where: str = "", *values: Any) -> Iterator[tuple[Any, ...]]:
+        """Rows of a table without their checksums."""
+        covered, select = _COVERED.get(table, -1), _SELECT.get(table, f"SELECT * FROM {table}")
+        for row in self._db.execute(f"{select} {where}", values):
+            if self._verifies and checksum(row[:covered]) != row[-1]:
+                raise DataCorrupt(
+                    f"row {row[0]!s:.80} of {table} in the league's log is damaged: restore a "
+                    "backup (bin/league fsck names all that is damaged)"
+                )
+            yield row[:-1]
 
-    def _row(self, make: Callable[[Any], T], sql: str, *values: Any) -> T | None:
-        row = self._db.execute(sql, values).fetchone()
-        return None if row is None else make(row)
+    def verify(self, table: str) -> None:
+        """Reads a whole table, for a row whose key is damaged is not found by its key."""
+        for _ in self._rows(table):
+            pass
+
+    def damaged_rows(self) -> Iterator[str]:
+        """Names every row whose checksum is another one."""
+        for table in TABLES:
+            covered, select = _COVERED.get(table, -1), _SELECT.get(table, f"SELECT * FROM {table}")
+            for row in self._db.execute(select):
+                if checksum(row[:covered]) != row[-1]:
+                    yield f"{table} {row[0]!s:.80}"
 
     def meta(self, key: str) -> str | None:
-        return self._row(_first, "SELECT value FROM meta WHERE key = ?", key)
+        return next((value for _, value in self._rows("meta", "WHERE key = ?", key)), None)
 
     def players(self) -> list[Player]:
         """All players, in order of registration."""
-        columns = ", ".join(_PLAYER_FIELDS)
-        return self._rows(_player, f"SELECT {columns} FROM players ORDER BY ordinal")
+        return [_player(row) for row in self._rows("players", "ORDER BY ordinal")]
+
+    def _incarnations(self, where: str, *values: Any) -> list[IncarnationRow]:
+        return [IncarnationRow._make(row) for row in self._rows("incarnations", where, *values)]
+
+    def incarnations(self, until: int = _END) -> list[IncarnationRow]:
+        """Those that were opened by events up to a position, in order."""
+        return self._incarnations("WHERE event_position <= ? ORDER BY number", until)
 
     def incarnation(self, number: int) -> IncarnationRow | None:
-        query = "SELECT * FROM incarnations WHERE number = ?"
-        return self._row(IncarnationRow._make, query, number)
+        return next(iter(self._incarnations("WHERE number = ?", number)), None)
 
     def newest_incarnations(self) -> list[IncarnationRow]:
         """The newest incarnation of each worker."""
         newest = "SELECT max(number) FROM incarnations GROUP BY worker"
-        query = f"SELECT * FROM incarnations WHERE number IN ({newest}) ORDER BY number"
-        return self._rows(IncarnationRow._make, query)
-
-    def opened_at(self) -> dict[int | None, int]:
-        """Positions of the events that opened incarnations, by their numbers."""
-        return dict(self.select("SELECT number, event_position FROM incarnations"))
+        return self._incarnations(f"WHERE number IN ({newest}) ORDER BY number")
 
     def beat(self, incarnation: int) -> BeatRow | None:
         """The newest heartbeat of an incarnation."""
-        query = "SELECT * FROM heartbeats WHERE incarnation = ?"
-        return self._row(BeatRow._make, query, incarnation)
+        found = self._rows("heartbeats", "WHERE incarnation = ?", incarnation)
+        return next(map(BeatRow._make, found), None)
 
     def last_mix(self, incarnation: int) -> str:
         """The mix that an incarnation drew from last, "" when it drew none."""
-        query = "SELECT mix FROM assignments WHERE incarnation = ? AND mix != ''"
-        return self._row(_first, f"{query} ORDER BY ordinal DESC LIMIT 1", incarnation) or ""
+        newest = "WHERE incarnation = ? AND mix != '' ORDER BY ordinal DESC LIMIT 1"
+        return next((row.mix for row in self._assignments(newest, incarnation)), "")
 
     def last_step(self, incarnation: IncarnationRow) -> int:
         """The learner's step in an incarnation's newest result, or else at its checkpoint."""
-        query = (
-            "SELECT iif(learner_seat = 0, end_step0, end_step1) "
-            "FROM results r JOIN assignments USING (ordinal) "
-            "WHERE r.event_position > ? AND r.incarnation = ? AND learner_seat >= 0 "
+        newest = (
+            "WHERE r.event_position > ? AND r.incarnation = ? AND a.learner_seat >= 0 "
             "ORDER BY r.event_position DESC LIMIT 1"
         )
-        found = self._row(_first, query, incarnation.event_position, incarnation.number)
-        return incarnation.checkpoint_step if found is None else int(found)
+        for row in self._rows("results", newest, incarnation.event_position, incarnation.number):
+            result = _result(row)
+            lease = self.assignments([result.match_id])[result.match_id]
+            return result.end_step1 if lease.learner_seat else result.end_step0
+        return incarnation.checkpoint_step
 
     def assignment(self, match_id: str) -> AssignmentRow | None:
         return self.assignments([match_id]).get(match_id)
@@ -110,18 +153,22 @@ class Reader:
         where = "WHERE match_id IN (SELECT value FROM json_each(?))"
         return {row.match_id: row for row in self._assignments(where, json.dumps([*match_ids]))}
 
-    def _assignments(self, where: str, *values: Any) -> list[AssignmentRow]:
-        return self._rows(_assignment, f"SELECT * FROM assignments {where}", *values)
+    def _assignments(self, where: str, *values: Any) -> Iterator[AssignmentRow]:
+        return map(_assignment, self._rows("assignments", where, *values))
 
     def matches_with_prefix(self, prefix: str, limit: int) -> list[AssignmentRow]:
         """The first `limit` assignments whose match id begins with `prefix`."""
         where = "WHERE match_id >= ? AND match_id < ? ORDER BY match_id LIMIT ?"
-        return self._assignments(where, prefix, f"{prefix}\x7f", limit)
+        return list(self._assignments(where, prefix, f"{prefix}\x7f", limit))
 
-    def drawn_assignments(self) -> Iterator[AssignmentRow]:
-        """Assignments that were drawn from a mix, and not carried over a restart, in order."""
-        query = "SELECT * FROM assignments WHERE mix != '' AND replaces = '' ORDER BY ordinal"
-        return map(_assignment, self._db.execute(query))
+    def all_assignments(self, after: int = 0, until: int = _END) -> Iterator[AssignmentRow]:
+        """Assignments of ordinals above `after` up to `until`, in order."""
+        where = "WHERE ordinal > ? AND ordinal <= ? ORDER BY ordinal"
+        return self._assignments(where, after, until)
+
+    def drawn_assignments(self, after: int = 0, until: int = _END) -> Iterator[AssignmentRow]:
+        """Those that were drawn from a mix, and not carried over a restart."""
+        return (row for row in self.all_assignments(after, until) if row.mix and not row.replaces)
 
     def open_assignments(
         self, incarnation: int | None = None, until: float = float("inf")
@@ -131,7 +178,7 @@ class Reader:
         where = "INDEXED BY open_leases WHERE lease_state = 'open' AND lease_deadline <= ?"
         if incarnation is not None:
             where += f" AND incarnation = {incarnation:d}"
-        return self._assignments(f"{where} ORDER BY ordinal", until)
+        return list(self._assignments(f"{where} ORDER BY ordinal", until))
 
     def open_leases(self, incarnation: int) -> tuple[int, float | None]:
         """How many leases of an incarnation are open, and their first deadline, None without."""
@@ -145,49 +192,68 @@ class Reader:
         where = "FROM assignments WHERE lease_state = 'open'"
         return dict(self.select(f"SELECT incarnation, count(*) {where} GROUP BY 1"))
 
-    def gate_matches(self, after: int, candidate: str, victim: str) -> list[tuple[Any, ...]]:
-        """A gate's matches above an ordinal, in order; `_GATE_MATCHES` has the columns."""
-        return self.select(_GATE_MATCHES, after=after, candidate=candidate, victim=victim)
+    def gate_matches(
+        self, after: int, candidate: str, victim: str
+    ) -> list[tuple[AssignmentRow, ResultRow | None]]:
+        """A gate's matches above an ordinal, in order, with their results."""
+        where = (
+            "INDEXED BY gate_matches WHERE category = 'gate' AND ordinal > ? "
+            "AND ((seat0 = ? AND seat1 = ?) OR (seat1 = ? AND seat0 = ?)) ORDER BY ordinal"
+        )
+        leases = list(self._assignments(where, after, *(candidate, victim) * 2))
+        ordinals = json.dumps([lease.ordinal for lease in leases])
+        rows = self._rows(
+            "results", "WHERE r.ordinal IN (SELECT value FROM json_each(?))", ordinals
+        )
+        results = {row.ordinal: row for row in map(_result, rows)}
+        return [(lease, results.get(lease.ordinal)) for lease in leases]
 
     def draw(self, number: int) -> DrawRow | None:
-        row = self._row(DrawRow._make, "SELECT * FROM draws WHERE number = ?", number)
+        row = next(map(DrawRow._make, self._rows("draws", "WHERE number = ?", number)), None)
         return row and row._replace(body_json=zlib.decompress(row.body_json).decode())  # type: ignore[arg-type]
 
     def policy_json(self) -> str | None:
         """The sampling settings that were used last."""
         newest = "SELECT policy_hash FROM draws ORDER BY number DESC LIMIT 1"
-        query = f"SELECT body_json FROM policies ORDER BY hash = ({newest}) DESC, at DESC LIMIT 1"
-        return self._row(_first, query)
+        found = self._rows("policies", f"ORDER BY hash = ({newest}) DESC, at DESC LIMIT 1")
+        return next((body_json for _, body_json, _ in found), None)
 
     def result(self, ordinal: int) -> ResultRow | None:
         """The result of the match of an assignment."""
-        return self._row(_result, f"{_RESULTS} WHERE r.ordinal = ?", ordinal)
+        return next(map(_result, self._rows("results", "WHERE r.ordinal = ?", ordinal)), None)
 
     def results(self, after: int = 0, until: int = _END) -> Iterator[ResultRow]:
         """Results of positions above `after` up to `until`, in commit order."""
-        query = f"{_RESULTS} WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
-        return map(_result, self._db.execute(query, [after, until]))
+        self.verify("lost_results")
+        where = "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
+        for wanted, row in enumerate(self._rows("results", where, after, until), after + 1):
+            if row[0] != wanted and self._verifies:
+                raise DataCorrupt(
+                    f"result {wanted} of the league's log is missing: restore a backup"
+                )
+            yield _result(row)
 
     def events(self, after: int, limit: int) -> list[Event]:
         """The first `limit` events after a position, results among them."""
-        query = "SELECT * FROM all_events WHERE position > ? ORDER BY position LIMIT ?"
-        return self._rows(_event, query, after, limit)
+        where = "WHERE position > ? ORDER BY position LIMIT ?"
+        others = map(_event, self._rows("events", where, after, limit))
+        where = "WHERE r.event_position > ? ORDER BY r.event_position LIMIT ?"
+        results = map(_event_of, map(_result, self._rows("results", where, after, limit)))
+        return sorted([*others, *results], key=lambda event: event.position)[:limit]
 
-    def events_of(self, *kinds: str) -> list[Event]:
-        """All events of these kinds, in order; results are not among them."""
-        query = "SELECT * FROM events WHERE kind IN (SELECT value FROM json_each(?))"
-        return self._rows(_event, f"{query} ORDER BY position", json.dumps(kinds))
+    def events_of(self, *kinds: str, after: int = 0) -> list[Event]:
+        """All events of these kinds after a position, in order; results are not among them."""
+        rows = self._rows("events", "WHERE position > ? ORDER BY position", after)
+        return [event for event in map(_event, rows) if event.kind in kinds]
 
-    def category_counts(self, after: int = 0, until: int = _END) -> dict[tuple[str, str, str], int]:
+    def category_counts(self, after: int = 0, until: int = _END) -> Counter[tuple[str, str, str]]:
         """Matches drawn by (player, mix, category) above `after`, up to `until`; carried once."""
-        rows = self.select(
-            "SELECT i.player, a.mix, a.category, count(*) FROM assignments a "
-            "JOIN incarnations i ON i.number = a.incarnation WHERE a.mix != '' "
-            "AND a.replaces = '' AND a.ordinal > :after AND a.ordinal <= :until GROUP BY 1, 2, 3",
-            after=after,
-            until=until,
+        players = {row.number: row.player for row in self.incarnations()}
+        return Counter(
+            (players[row.incarnation], row.mix, row.category)
+            for row in self.drawn_assignments(after, until)
+            if row.incarnation in players  # a copy of the past may lack one of the same second
         )
-        return {tuple(key): count for *key, count in rows}
 
     def counts(self) -> dict[str, int]:
         """How many players, assignments, results and lost results there are."""
@@ -203,7 +269,7 @@ class Reader:
 
     def folds(self) -> list[FoldRow]:
         """Stored folds, newest first."""
-        return self._rows(FoldRow._make, "SELECT * FROM folds ORDER BY log_position DESC")
+        return [FoldRow._make(row) for row in self._rows("folds", "ORDER BY log_position DESC")]
 
     def positions(self) -> tuple[int, int, int]:
         """Positions of the newest result and event, and the newest assignment's ordinal."""
@@ -227,7 +293,7 @@ class Transaction(Reader):
         """
         self.effects.append(effect)
 
-    def _insert(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+    def _insert(self, table: str, rows: Sequence[Sequence[Any]], verb: str = "INSERT INTO") -> None:
         """Inserts 16 rows a statement, since each statement hands Python's lock to another thread.
 
         64 assignments take 0.4 ms, by `insert_all` of sqlite-utils 1.2 ms.
@@ -236,56 +302,67 @@ class Transaction(Reader):
             part = rows[first : first + 16]
             places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
             values = [*chain.from_iterable(part)]
-            self._db.conn.execute(f"INSERT INTO {table} VALUES {places}", values)
+            self._db.conn.execute(f"{verb} {table} VALUES {places}", values)
 
-    def _insert_one(self, table: str, row: dict[str, Any]) -> int:
-        return int(self._db.table(table).insert(row).last_rowid or 0)
+    def _put(self, table: str, row: Sequence[Any]) -> None:
+        """Inserts a row, or replaces the one of the same key."""
+        self._insert(table, [sealed(row)], "INSERT OR REPLACE INTO")
+
+    def _next(self, table: str, column: str) -> int:
+        newest = self.select(f"SELECT max({column}) FROM {table}")[0][0]
+        return (newest or 0) + 1
 
     def set_meta(self, key: str, value: str) -> None:
-        self._db.table("meta").upsert({"key": key, "value": value}, pk="key")
+        self._put("meta", (key, value))
 
     def add_player(self, player: Player) -> None:
-        self._insert_one("players", {name: getattr(player, name) for name in _PLAYER_FIELDS})
+        self._insert("players", [sealed((self._next("players", "ordinal"), *astuple(player)))])
 
     def update_player(self, player: Player) -> None:
         """Writes the state and the milestone; nothing else of a player ever changes."""
-        self._db.execute(
-            "UPDATE players SET state = ?, milestone = ? WHERE name = ?",
-            [player.state, player.milestone, player.name],
-        )
+        for row in self._rows("players", "WHERE name = ?", player.name):
+            changed = replace(_player(row), state=player.state, milestone=player.milestone)
+            *_, crc = sealed((row[0], *astuple(changed)))
+            self._db.execute(
+                "UPDATE players SET state = ?, milestone = ?, crc = ? WHERE ordinal = ?",
+                [player.state, player.milestone, crc, row[0]],
+            )
 
     def add_incarnation(self, row: IncarnationRow) -> int:
-        """Ignores `row.number` and returns the new one."""
-        return self._insert_one("incarnations", {**row._asdict(), "number": None})
+        """Numbers it, unless `row.number` is above 0, and returns the number."""
+        row = row._replace(number=row.number or self._next("incarnations", "number"))
+        self._insert("incarnations", [sealed(row)])
+        return row.number
 
     def fence(self, worker: str, by: int) -> list[int]:
         """Marks the worker's unfenced incarnations before `by` and returns them."""
-        rows = self.select(
-            "UPDATE incarnations SET fenced_by = :by WHERE worker = :worker AND number < :by "
-            "AND fenced_by IS NULL RETURNING number",
-            worker=worker,
-            by=by,
-        )
-        return sorted(number for (number,) in rows)
+        where = "WHERE worker = ? AND number < ? AND fenced_by IS NULL ORDER BY number"
+        found = self._incarnations(where, worker, by)
+        for row in found:
+            *_, crc = sealed(row._replace(fenced_by=by))
+            update = "UPDATE incarnations SET fenced_by = ?, crc = ? WHERE number = ?"
+            self._db.execute(update, [by, crc, row.number])
+        return [row.number for row in found]
 
     def set_beat(self, row: BeatRow) -> None:
-        self._db.table("heartbeats").upsert(row._asdict(), pk="incarnation")
+        self._put("heartbeats", row)
 
     def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
         """Returns whether the policy is new."""
-        row = {"hash": policy_hash, "body_json": body_json, "at": at}
-        before = self._db.table("policies").count
-        self._db.table("policies").insert(row, ignore=True)
-        return self._db.table("policies").count > before
+        if policy_hash in [known for known, *_ in self._rows("policies")]:
+            return False
+        self._insert("policies", [sealed((policy_hash, body_json, at))])
+        return True
 
     def add_draw(self, row: DrawRow) -> int:
         """Returns the draw's number."""
-        values = {**row._asdict(), "number": None}
-        values["body"] = zlib.compress(values.pop("body_json").encode(), 1)
-        return self._insert_one("draws", values)
+        number = self._next("draws", "number")
+        body = zlib.compress(row.body_json.encode(), 1)
+        self._insert("draws", [sealed((number, *row[1:-1], body))])
+        return number
 
     def add_assignments(self, rows: Sequence[AssignmentRow]) -> None:
-        self._insert("assignments", rows)
+        self._insert("assignments", [(*row, checksum(as_stored(row[:_LEASE]))) for row in rows])
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
         self._db.conn.executemany(
@@ -340,30 +417,38 @@ class Transaction(Reader):
             )
             for number, (result, lease) in enumerate(accepted, start=1)
         ]
-        self._insert("results", [row[:_RESULT_COLUMNS] for row in rows])
+        covered = _COVERED["results"]
+        self._insert(
+            "results",
+            [(*row[:_RESULT_COLUMNS], checksum(as_stored(row[:covered]))) for row in rows],
+        )
         return rows
 
     def lose_results(self, player: str, after: int, by: int) -> int:
         """Marks a player's train results that `by`'s worker reported after a position as lost."""
-        cursor = self._db.execute(
-            "INSERT INTO lost_results SELECT r.position, ? FROM results r "
+        found = self.select(
+            "SELECT r.position FROM results r "
             "JOIN assignments a USING (ordinal) JOIN incarnations i ON i.number = r.incarnation "
             "LEFT JOIN lost_results l ON l.position = r.position "
-            "WHERE r.position > ? AND i.player = ? AND a.book = 'train' AND l.position IS NULL "
-            "AND i.worker = (SELECT worker FROM incarnations WHERE number = ?)",
-            [by, after, player, by],
+            "WHERE r.position > :after AND i.player = :player AND a.book = 'train' "
+            "AND l.position IS NULL "
+            "AND i.worker = (SELECT worker FROM incarnations WHERE number = :by)",
+            after=after,
+            player=player,
+            by=by,
         )
-        return cursor.rowcount
+        self._insert("lost_results", [sealed((position, by)) for (position,) in found])
+        return len(found)
 
     def add_event(self, at: float, kind: str, text: str, data_json: str) -> Event:
         """Numbers the event, after all others and all results."""
         position = self.positions()[1] + 1
-        self._insert("events", [(position, at, kind, text, data_json)])
+        self._insert("events", [sealed((position, at, kind, text, data_json))])
         return Event(position=position, at=at, kind=kind, text=text, data_json=data_json)
 
     def add_fold(self, row: FoldRow, keep: int) -> None:
         """Stores a fold and drops all but the `keep` newest."""
-        self._db.table("folds").upsert(row._asdict(), pk="log_position")
+        self._put("folds", row)
         newest = "SELECT log_position FROM folds ORDER BY log_position DESC LIMIT ?"
         self._db.execute(f"DELETE FROM folds WHERE log_position NOT IN ({newest})", [keep])
 
@@ -373,29 +458,28 @@ class Transaction(Reader):
 
     def reply(self, request_id: str) -> tuple[str, str, bytes] | None:
         """Method, fingerprint and reply of a request that took effect before."""
-        query = "SELECT method, fingerprint, reply FROM requests WHERE request_id = ?"
-        row = self._row(tuple, query, request_id)
-        return row and (row[0], row[1], zlib.decompress(row[2]))
+        for _, method, fingerprint, reply, _ in self._rows(
+            "requests", "WHERE request_id = ?", request_id
+        ):
+            return method, fingerprint, zlib.decompress(reply)
+        return None
 
     def add_reply(
         self, request_id: str, method: str, fingerprint: str, reply: bytes, at: float
     ) -> None:
         values = request_id, method, fingerprint, zlib.compress(reply, 1), at
-        self._insert("requests", [values])
+        self._insert("requests", [sealed(values)])
 
     def forget_requests(self, before: float) -> int:
         """Drops the replies of before a time; returns how many."""
         return self._db.execute("DELETE FROM requests WHERE at < ?", [before]).rowcount
 
 
-def _first(row: Sequence[Any]) -> Any:
-    return row[0]
-
-
 def _player(row: Sequence[Any]) -> Player:
-    values = dict(zip(_PLAYER_FIELDS, row, strict=True))
+    values = dict(zip(_PLAYER_COLUMNS, row, strict=False))
     values |= {"kind": PlayerKind(values["kind"]), "role": Role(values["role"])}
     values |= {name: bool(values[name]) for name in ("held_out", "milestone")}
+    del values["ordinal"]
     return Player(**values | {"state": PlayerState(values["state"])})
 
 
@@ -409,3 +493,24 @@ def _result(row: Sequence[Any]) -> ResultRow:
 
 def _event(row: Sequence[Any]) -> Event:
     return Event(**dict(zip(_EVENT_FIELDS, row, strict=True)))
+
+
+def _event_of(row: ResultRow) -> Event:
+    """A result as the event that it is."""
+    how = {1.0: "beats", 0.0: "loses to"}.get(row.outcome, "draws with")
+    text = f"{row.seat0} {how} {row.seat1}"
+    if row.failed:
+        text = f"{row.seat0} against {row.seat1} failed: {row.failure or 'no reason given'}"
+    data = {
+        "match_id": row.match_id,
+        "position": row.position,
+        "book": row.book,
+        "outcome": row.outcome,
+    }
+    return Event(
+        position=row.event_position,
+        at=row.received_at,
+        kind="result",
+        text=text,
+        data_json=_encoded(data),
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from league.errors import DataCorrupt
 from league.exploiters import GateState, VictimGate
@@ -13,11 +16,13 @@ from league.players import PlayerState
 from league.runs import finding
 from league.security.credentials import Credentials, of_run
 from league.stats.gates import Certificate, Verdict
+from matchmaker.acts.assign import GAUNTLET
 from matchmaker.acts.gate import played, tallied
-from matchmaker.sampling.draw import DrawTable, Stream, draw_table_of, draws
+from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table_of, draws
 from matchmaker.state import folding
 from matchmaker.state.exploiters import EVENTS, ExploiterState, GateRules
 from matchmaker.store import invariants
+from matchmaker.store.rows import GATE, DrawRow
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import RunArgument, RunOption, differing_from_shown
@@ -61,21 +66,58 @@ def fsck(
 
 def full_scan(reader: Reader) -> list[str]:
     """Every finding that the file alone gives; none when the league is whole."""
-    return [
-        *invariants.whole_file(reader),
-        *wrong_gates(reader),
-        *folding.differing(reader),
-        *wrong_draws(reader),
-    ]
+    reader, findings = reader.unverified(), list[str]()
+    for look in (
+        invariants.broken_pages,
+        invariants.damaged_rows,
+        invariants.whole_file,
+        wrong_leases,
+        wrong_gates,
+        folding.differing,
+        wrong_draws,
+    ):
+        try:
+            findings += look(reader)
+        except Exception as error:
+            if not findings:
+                raise
+            findings.append(f"{look.__name__} can't be looked for in what is damaged ({error!r})")
+    return findings
+
+
+def wrong_leases(reader: Reader) -> Iterator[str]:
+    """A sentence for leases without a result that were closed otherwise than events say."""
+    told: dict[str, tuple[str, float, str]] = {}
+    for event in reader.events_of("leases_expired", "leases_abandoned", "leases_released"):
+        data, state = json.loads(event.data_json), event.kind.removeprefix("leases_")
+        told |= dict.fromkeys(data["match_ids"], (state, event.at, data["reason"]))
+    closed = reader.select(
+        "SELECT match_id, lease_state, closed_at, close_reason FROM assignments "
+        "LEFT JOIN results r USING (ordinal) WHERE lease_state != 'open' AND r.position IS NULL"
+    )
+    if wrong := [match_id for match_id, *how in closed if told.get(match_id) != tuple(how)]:
+        yield invariants.finding("a lease without a result was closed as an event says", wrong)
 
 
 def wrong_draws(reader: Reader) -> Iterator[str]:
-    """A sentence for draws that their seeds don't give, and one for draws of open candidates."""
-    wrong, early = [], []
+    """A sentence for draws that their seeds don't give, one for pairings that differ from what was
+    asked for, and one for draws of open candidates.
+    """
+    wrong, unasked, early = [], [], []
+    named: dict[int | None, Iterator[tuple[Any, ...]]] = {}
     exploiters = ExploiterState(reader.events_of(*EVENTS))
     tables: dict[int | None, DrawTable | None] = {None: None}
     streams: dict[int, Stream] = {}
-    for row in reader.drawn_assignments():
+    for row in reader.all_assignments():
+        if row.replaces:
+            continue
+        if not row.mix:
+            if row.draw not in named:
+                named[row.draw] = _named(reader.draw(row.draw or 0), exploiters)
+            match = row.seat0, row.seat1, row.seed, row.category
+            if next(named[row.draw], None) != (*match, row.draw_seed, row.learner_seat):
+                unasked.append(row.match_id)
+            continue
         opponent = (row.seat1, row.seat0)[row.learner_seat]
         is_gated = opponent in exploiters.gates and row.category != "victims"  # may be any players
         if is_gated and row.ordinal <= exploiters.admitted_at.get(opponent, math.inf):
@@ -95,8 +137,26 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
     if wrong:
         says = "a match is what its seed draws from the recorded weights"
         yield invariants.finding(says, wrong)
+    if unasked:
+        yield invariants.finding("a pairing has the seats and seeds of its draw", unasked)
     if early:
         yield invariants.finding("candidates are drawn only after they passed", early)
+
+
+def _named(found: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
+    """The matches of a draw between named players, without an end, as they are compared."""
+    if found is None:
+        return
+    body = json.loads(found.body_json)
+    players, seed = (body["player"], body["opponent"]), body["seed"]
+    category, per_seed = GAUNTLET, 2
+    if body["rule"] == GATE:
+        category = GATE
+        per_seed = 2 if exploiters.rules[body["player"]].gate.paired else 1
+    for place in itertools.count(body.get("begun", 0)):
+        seats = players[::-1] if place % 2 else players
+        drawn = derived_seed(seed, place // per_seed)
+        yield *seats, drawn, category, drawn, -1
 
 
 def wrong_gates(reader: Reader) -> Iterator[str]:

@@ -323,10 +323,9 @@ class RatingTable:
         epoch = dict(state["epoch"])
         table.epoch = Epoch(**epoch | {"link": Link(**epoch["link"])})
         table.games = state["games"]
-        table._standings = {
-            name: _Standing(*values, before_pin and tuple(before_pin))
-            for name, (*values, before_pin) in state["players"].items()
-        }
+        table._standings = {n: _Standing(*values) for n, values in state["players"].items()}
+        for standing in table._standings.values():
+            standing.before_pin = standing.before_pin and tuple(standing.before_pin)
         table.payoff = PayoffTable.restored(state["payoff"])
         table.record = PredictionRecord(**state["record"])
         return table
