@@ -65,6 +65,8 @@ def ratings(
             rows[place] += (*numbers, gap)
         note = "fit: all games at once with its 95 % interval"
         say(f"({note}, {check.widening:.2f} times as wide as by chance)")
+        if check.warning:
+            say(f"({check.warning})")
     print_table(f"Ratings, book {book.value}", heads, rows, caption=caption, spared=SPARED)
 
 

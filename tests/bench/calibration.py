@@ -1,39 +1,60 @@
 """Do ratings mean what they say? A million simulated games of players whose strengths are known.
 
     OMP_NUM_THREADS=1 python tests/bench/calibration.py [--more]
+    OMP_NUM_THREADS=1 python tests/bench/calibration.py --widths
 
 Two bars. The fit of all games: its 95 % intervals hold the truth in 95 ± 1 % of cases. TrueSkill:
 the scores it predicts, each before its game, are within 1 % of those played, in each tenth of all
 games from the surest loss to the surest win. Exits with 1 where one is missed. It also prints what
 TrueSkill's sigma would hold if it were taken for an interval, and the deciles without the measured
 link.
+
+`--widths` plays few games in leagues of several widths, with Davidson's draws and with draws that
+do not depend on the players. Its bars are for the former: intervals hold in 95 ± 2 %, and the fit
+warns of the draws in at most 5 % of the leagues.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 sys.path.append(str(Path(__file__).parent))
-from simulated_players import Online, line_league, pair_counts
+from simulated_players import (
+    Online,
+    line_league,
+    pair_counts,
+    played,
+    played_with_equal_draws,
+)
 
 from league.stats.ratings import MU
 from league.stats.ratings.fit import Fit, expected_score, fit
 
 Array = NDArray[np.float64]
+Score = Callable[[Array], Array]
+"""Expected scores at differences in logits."""
 REACH = 1.959964
+LOGITS_PER_ELO = math.log(10.0) / 400.0
 PAIRS = 20_000
 COVERAGE, COVERAGE_BAR, DECILE_BAR = 0.95, 0.01, 0.01
 DRAWS = 0.35
 """Davidson's nu of 15 % draws between equals."""
+WIDTHS, GAMES_EACH = (100.0, 420.0, 800.0), (10, 30)
+"""Standard deviations of the strengths in Elo, and games of each player."""
+EQUAL_DRAWS = 0.3
+WIDTH_BAR, WARNING_BAR = 0.02, 0.05
 
 
 @dataclass
@@ -50,8 +71,10 @@ class Study:
     linked: list[Array] = field(default_factory=list)
     played: list[Array] = field(default_factory=list)
     misfits: list[float] = field(default_factory=list)
+    spreads: list[float] = field(default_factory=list)
+    warned: list[bool] = field(default_factory=list)
 
-    def add_fit(self, found: Fit, theta_N: Array, nu: float, rng: np.random.Generator) -> None:
+    def add_fit(self, found: Fit, theta_N: Array, score: Score, rng: np.random.Generator) -> None:
         """Whether intervals hold: of every rating, and of the score of some pairs."""
         scale, c, players = found.points_per_logit, found.covariance_NN, len(theta_N)
         reach_N = REACH * found.widening * np.sqrt(np.diagonal(c))
@@ -65,9 +88,11 @@ class Study:
         low_Q, high_Q = (
             expected_score(x / scale, found.nu) for x in (gap_Q - reach_Q, gap_Q + reach_Q)
         )
-        score_Q = expected_score(theta_N[first_Q] - theta_N[second_Q], nu)
+        score_Q = score(theta_N[first_Q] - theta_N[second_Q])
         self.scores.append((low_Q <= score_Q) & (score_Q <= high_Q))
         self.misfits.append(found.misfit)
+        self.spreads.append(found.spread / scale / LOGITS_PER_ELO)
+        self.warned.append(not found.explains_draws)
 
     def add_online(self, online: Online, theta_N: Array, scale: float) -> None:
         """TrueSkill's predictions, and sigma as if it were a standard error around the right
@@ -113,10 +138,50 @@ def line_study(
     league = line_league(rng, players, games, nu, by_rating=by_rating, elo_sd=elo_sd)
     counts = pair_counts(league.first_G, league.second_G, league.outcome_G, players)
     found = fit(counts, players)
-    study.add_fit(found, league.theta_N, nu, rng)
+    study.add_fit(found, league.theta_N, partial(expected_score, nu=nu), rng)
     study.add_online(league.online, league.theta_N, found.points_per_logit)
     study.seconds = time.process_time() - started
     return study
+
+
+def score_of_equal_draws(gap_G: Array) -> Array:
+    return EQUAL_DRAWS / 2.0 + (1.0 - EQUAL_DRAWS) * expit(gap_G)
+
+
+def width_study(
+    name: str, seed: int, leagues: int, players: int, games_each: int, elo_sd: float, *, equal: bool
+) -> Study:
+    """Leagues of few games, paired at random; `equal` draws do not depend on the players."""
+    started, study = time.process_time(), Study(name)
+    for league in range(leagues):
+        rng = np.random.default_rng([seed, league])
+        theta_N = rng.normal(0.0, elo_sd * LOGITS_PER_ELO, players)
+        first_G = rng.integers(players, size=players * games_each // 2)
+        second_G = (first_G + rng.integers(1, players, size=len(first_G))) % players
+        gap_G = theta_N[first_G] - theta_N[second_G]
+        if equal:
+            outcome_G = played_with_equal_draws(rng, gap_G, EQUAL_DRAWS)
+        else:
+            outcome_G = played(rng, gap_G, DRAWS)
+        counts = pair_counts(first_G, second_G, outcome_G, players)
+        score = score_of_equal_draws if equal else partial(expected_score, nu=DRAWS)
+        study.add_fit(fit(counts, players), theta_N, score, rng)
+    study.seconds = time.process_time() - started
+    return study
+
+
+def width_studies(seed: int, leagues: int, players: int) -> Iterator[Study]:
+    """Six leagues with Davidson's draws, then the same with equal ones."""
+    for equal in (False, True):
+        for elo_sd in WIDTHS:
+            for games in GAMES_EACH:
+                name = f"{'equal draws' if equal else 'Davidson'}, {elo_sd:.0f} Elo, {games} games"
+                yield width_study(name, seed, leagues, players, games, elo_sd, equal=equal)
+
+
+def missed_by_width(study: Study) -> list[str]:
+    found = [w for w in ("ratings", "scores") if abs(study.share(w) - COVERAGE) > WIDTH_BAR]
+    return found + (["warned"] if np.mean(study.warned) > WARNING_BAR else [])
 
 
 def studies(seed: int, players: int, games: int, *, more: bool) -> Iterator[Study]:
@@ -150,8 +215,27 @@ COLUMNS: tuple[tuple[str, Callable[[Study], str]], ...] = (
 )
 
 
-def row(study: Study) -> str:
-    return f"{study.name:36}" + "".join(f"{show(study):>15}" for _, show in COLUMNS)
+WIDTH_COLUMNS: tuple[tuple[str, Callable[[Study], str]], ...] = (
+    ("leagues", lambda s: str(len(s.warned))),
+    ("ratings held", lambda s: f"{s.share('ratings'):.1%}"),
+    ("scores held", lambda s: f"{s.share('scores'):.1%}"),
+    ("width found", lambda s: f"{np.mean(s.spreads):.0f} Elo"),
+    ("warned", lambda s: f"{np.mean(s.warned):.0%}"),
+    ("CPU s", lambda s: f"{s.seconds:.0f}"),
+)
+
+
+def row(study: Study, columns: tuple[tuple[str, Callable[[Study], str]], ...] = COLUMNS) -> str:
+    return f"{study.name:36}" + "".join(f"{show(study):>15}" for _, show in columns)
+
+
+def print_widths(seed: int, leagues: int, players: int) -> int:
+    print(" " * 36 + "".join(f"{name:>15}" for name, _ in WIDTH_COLUMNS))
+    missed = False
+    for study in width_studies(seed, leagues, players):
+        print(row(study, WIDTH_COLUMNS), flush=True)
+        missed |= study.name.startswith("Davidson") and bool(missed_by_width(study))
+    return int(missed)
 
 
 def main() -> int:
@@ -162,7 +246,11 @@ def main() -> int:
     parser.add_argument(
         "--more", action="store_true", help="also what the methods do not allow for"
     )
+    parser.add_argument("--widths", action="store_true", help="leagues of few games, by width")
+    parser.add_argument("--leagues", type=int, default=60, help="of each width, of 100 players")
     args = parser.parse_args()
+    if args.widths:
+        return print_widths(args.seed, args.leagues, 100)
     print(" " * 36 + "".join(f"{name:>15}" for name, _ in COLUMNS))
     found = []
     for study in studies(args.seed, args.players, args.games, more=args.more):

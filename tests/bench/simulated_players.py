@@ -29,6 +29,12 @@ def played(rng: np.random.Generator, gap_G: Array, nu: float) -> Array:
     return np.where(dice_G < win_G, 1.0, np.where(dice_G < win_G + draw_G, 0.5, 0.0))
 
 
+def played_with_equal_draws(rng: np.random.Generator, gap_G: Array, share: float) -> Array:
+    """Draws outcomes of which this share is drawn at any gap, which is not Davidson's model."""
+    won_G = rng.random(len(gap_G)) < 1.0 / (1.0 + np.exp(-gap_G))
+    return np.where(rng.random(len(gap_G)) < share, 0.5, won_G.astype(np.float64))
+
+
 def pair_counts(first_G: Numbers, second_G: Numbers, outcome_G: Array, players: int) -> PairCounts:
     """Counts G games, outcomes being of the first player."""
     outcome_G = np.where(first_G < second_G, outcome_G, 1.0 - outcome_G)

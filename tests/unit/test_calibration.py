@@ -1,5 +1,6 @@
-"""The calibration study in small: 100 players and 10,000 games, with wide tolerances."""
+"""The calibration studies in small, with wide tolerances."""
 
+import numpy as np
 import pytest
 from bench_programs import bench_program
 
@@ -21,3 +22,22 @@ def test_predictions_come_true_by_the_measured_link_and_sigma_is_no_interval(stu
     assert study.worst("plain") > study.worst()
     assert study.games == 10_000
     assert study.share("sigmas") < 0.85
+
+
+@pytest.mark.parametrize("games", [10, 30])
+@pytest.mark.parametrize("elo_sd", [100.0, 420.0, 800.0])
+def test_intervals_hold_in_narrow_and_wide_leagues_of_few_games(elo_sd, games):
+    """The share over eight leagues has a standard deviation of at most 1.6 %: see the program."""
+    calibration = bench_program("calibration")
+    study = calibration.width_study("", 3, 8, 60, games, elo_sd, equal=False)
+    assert study.share("ratings") == pytest.approx(0.95, abs=0.05)
+    assert study.share("scores") == pytest.approx(0.95, abs=0.05)
+    assert np.mean(study.spreads) == pytest.approx(elo_sd, rel=0.25)
+    assert sum(study.warned) <= 2
+
+
+def test_the_fit_warns_of_draws_that_do_not_depend_on_the_players():
+    calibration = bench_program("calibration")
+    study = calibration.width_study("", 3, 8, 60, 30, 420.0, equal=True)
+    assert all(study.warned)
+    assert study.share("ratings") < 0.85, "which is why it warns"

@@ -69,6 +69,22 @@ def test_disagreement_needs_a_missed_interval_and_a_gap_that_matters(cells):
     assert round(LEAST_GAP, 2) == 0.74
 
 
+def test_draws_of_another_kind_are_warned_of():
+    """Each pair plays 2,000 games: a third is drawn at any gap, or by Davidson's model."""
+    even, davidson = PayoffTable(), PayoffTable()
+    for (one, strong), (other, weak) in itertools.combinations(STRENGTHS.items(), 2):
+        drawn = 2_000 * strong**0.5 * weak**0.5 / (strong + weak + strong**0.5 * weak**0.5)
+        for table, draws in ((even, 667), (davidson, round(drawn))):
+            wins = round((2_000 - draws) * strong / (strong + weak))
+            for outcome, games in ((1.0, wins), (0.5, draws), (0.0, 2_000 - draws - wins)):
+                for _ in range(games):
+                    table.add(one, other, outcome)
+    warned, fine = (cross_check([], table.cells()) for table in (even, davidson))
+    assert warned.warning
+    assert warned.words().endswith(warned.warning)
+    assert fine.warning == ""
+
+
 def test_anchors_fix_the_zero_point(cells):
     offset = 40.0 - fit_cells(cells, {"a": 40.0}).rating_N[0]
     assert offset == 0.0

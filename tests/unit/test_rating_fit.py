@@ -9,7 +9,7 @@ import pytest
 
 from league.errors import InvalidInput
 from league.stats.payoff import PayoffTable
-from league.stats.ratings import BETA, SIGMA, Link
+from league.stats.ratings import BETA, Link
 from league.stats.ratings.belief import draw_margin
 from league.stats.ratings.fit import (
     MAX_NODES,
@@ -56,11 +56,16 @@ def test_draws_of_equals_are_their_share():
 
 
 def test_ratings_are_means_and_sigmas_of_the_posterior():
-    """Against the posterior itself on a grid, where games are few: three wins in three games."""
-    found = fit(counts((0, 1, 3, 0, 0)), 2, anchors={1: 25.0})
+    """Against the posterior itself on a grid, where games are few: three wins in three games. The
+    others, which met only the anchor too, show how wide the league is.
+    """
+    rng, others = np.random.default_rng(2), range(2, 302)
+    wins = rng.binomial(10, 1 / (1 + np.exp(-rng.normal(0, 2.4, len(others)))))
+    rows = [(n, 1, won, 0, 10 - won) for n, won in zip(others, wins, strict=True)]
+    found = fit(counts((0, 1, 3, 0, 0), *rows), 302, anchors={1: 25.0})
     theta = np.linspace(-12, 12, 20_001)
     win, _, _ = log_probabilities(theta, math.log(found.nu))
-    prior = -((theta * found.points_per_logit / SIGMA) ** 2) / 2
+    prior = -((theta * found.points_per_logit / found.spread) ** 2) / 2
     weight = np.exp(prior + 3 * win)
     mean = 25.0 + found.points_per_logit * np.average(theta, weights=weight)
     mode = 25.0 + found.points_per_logit * theta[np.argmax(weight)]
@@ -128,7 +133,7 @@ def test_who_won_all_games_and_who_met_nobody_stay_finite():
     assert np.isfinite(found.rating_N).all()
     assert found.rating_N[0] > 30.0
     assert found.rating_N[4] == pytest.approx(25.0, abs=1e-9)
-    assert found.interval(4).high - 25.0 == pytest.approx(1.959964 * SIGMA, rel=1e-6)
+    assert found.interval(4).high - 25.0 == pytest.approx(1.959964 * found.spread, rel=1e-6)
     across, on_one = found.difference(1, 2), found.difference(2, 3)
     assert across.high - across.low > 3 * (on_one.high - on_one.low)
 
@@ -167,7 +172,8 @@ def test_counts_of_a_payoff_table_have_each_pair_once():
 def test_rock_paper_scissors_is_a_misfit_with_wide_intervals():
     cycle = fit(counts((0, 1, 90, 0, 10), (1, 2, 90, 0, 10), (2, 0, 90, 0, 10)), 3)
     assert cycle.misfit > 50.0
-    assert cycle.freedom == pytest.approx(1.0, abs=0.02), "three pairs, two differences"
+    many = fit(counts((0, 1, 9e4, 0, 1e4), (1, 2, 9e4, 0, 1e4), (2, 0, 9e4, 0, 1e4)), 3)
+    assert many.freedom == pytest.approx(1.0, abs=0.02), "three pairs, two differences"
     assert cycle.widening == pytest.approx(
         math.sqrt(cycle.misfit - 2 * math.sqrt(2 / cycle.freedom))
     )
@@ -194,6 +200,16 @@ def test_points_agree_with_trueskill_where_they_are_matched():
         assert score == pytest.approx(0.9, abs=0.002)
     assert points_per_logit(0.0) == pytest.approx(3.44, abs=0.005)
     assert points_per_logit(0.0) > points_per_logit(0.35) > points_per_logit(2.0)
+
+
+def test_the_spread_of_a_league_is_found_and_unequal_leagues_are_not_pulled_together():
+    rng = np.random.default_rng(11)
+    for logits in (0.5, 2.0, 4.0):
+        theta = rng.normal(0, logits, 80)
+        found = fit(games(rng, theta, 4_000), 80)
+        spread = found.points_per_logit * theta.std()
+        assert found.spread == pytest.approx(spread, rel=0.2)
+        assert found.rating_N.std() == pytest.approx(spread, rel=0.2)
 
 
 @pytest.mark.parametrize(

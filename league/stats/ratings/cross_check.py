@@ -36,14 +36,19 @@ class CrossCheck:
         gaps: by how many points μ is above the fit, for players on which the two disagree, the
             widest gap first.
         widening: the factor on the intervals because of the fit's misfit.
+        warning: a sentence where draws are of another kind than the fit assumes, else "".
     """
 
     intervals: Mapping[str, Interval]
     gaps: Mapping[str, float]
     widening: float
+    warning: str
 
     def words(self) -> str:
-        """Returns a sentence that names the players on which the two disagree."""
+        """Returns a sentence that names the players on which the two disagree, and the warning."""
+        return f"{self._agreement()} {self.warning}".rstrip()
+
+    def _agreement(self) -> str:
         if not self.gaps:
             return "TrueSkill and the fit of all games agree on all players."
         named = ", ".join(list(self.gaps)[:_NAMED])
@@ -68,4 +73,9 @@ def cross_check(ratings: Sequence[Rating], cells: Iterable[PayoffCell]) -> Cross
             gaps[name] = mu - found.estimate
         intervals[name] = Interval(zero + found.estimate, zero + found.low, zero + found.high)
     widest_first = sorted(gaps.items(), key=lambda item: (-abs(item[1]), item[0]))
-    return CrossCheck(intervals, dict(widest_first), fit.widening)
+    warning = ""
+    if not fit.explains_draws:
+        often = "more" if fit.draws_z > 0.0 else "less"
+        warning = f"Unequal players draw {often} often than the fit's model says: its intervals "
+        warning += "may not hold."
+    return CrossCheck(intervals, dict(widest_first), fit.widening, warning)

@@ -5,10 +5,19 @@ The model is Bradley and Terry's with Davidson's draws (1970). With d = θ₁ �
     win : draw : loss = e^{d/2} : ν : e^{−d/2}
 
 so the odds of winning are e^d and equal players draw ν/(2 + ν) of their games. Each strength has
-TrueSkill's prior N(25, (25/3)²) points, so a player that won all its games, or that never met the
-others, has a finite rating with an honest, wide interval. Ratings are posterior means: scipy finds
-the mode of the concave log-posterior, its Hessian there gives the covariance (Laplace's
-approximation), and a first-order term moves the mode to the mean.
+the prior N(25, s²) points, so a player that won all its games, or that never met the others, has a
+finite rating with an honest, wide interval. How wide the league is, s, is estimated from the games
+(empirical Bayes), within LEAST_SPREAD to MOST_SPREAD: a fixed s pulls a wider league together.
+
+Ratings are posterior means. scipy finds the mode of the concave log-posterior, where expectation
+propagation begins (Minka 2001; Rasmussen and Williams 2006, section 3.6): each pair's games become
+a Gaussian factor of the pair's gap, the one that together with all other pairs gives the gap's
+true posterior mean and variance. Where all of a player's games ended alike its posterior is skewed,
+and the curvature at the mode is no measure of it. ν and s are where the evidence does not change:
+
+    s² = Σ θ² / γ,   γ = N − Σ Var θ / s²,   the number of strengths that games determine
+
+(MacKay 1992, Bayesian interpolation, section 4).
 
 Games show only differences. With anchors, ratings are relative to them. Without, the mean of all
 players is 25 and the interval of a rating is that of its difference to this mean.
@@ -18,14 +27,17 @@ Shapes: N players, P pairs that met, M free coordinates.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq, minimize
 
 from league.errors import InvalidInput
@@ -35,20 +47,41 @@ from league.stats.ratings.belief import BETA, MU, NORMAL_LINK, SIGMA, draw_margi
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 MAX_NODES = 6_000
-"""The covariance of this many takes 0.3 GB, and computing it three times that."""
+"""The covariance of this many takes 0.3 GB, and computing it several times that."""
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
 """Prior of ln ν: 95 % between a draw in 1,500 and 49 in 50 games of equal players."""
-MOST_NU = 1e6
-"""With it equal players draw all but two of 10^6 games. Anchors far apart that drew ask for more,
-where the size of a point can't be computed.
+LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
+"""Bounds of s in points: 42 and 1,680 Elo."""
+_SPREAD_SIGMA = 1.0
+"""Prior of ln s, around ln SIGMA: 95 % between 59 and 3,000 Elo. Two players show no width."""
+_MOST_LOG_NU = 7.0
+"""Equal players draw 99.8 % then. Anchors far apart that drew ask for any ν."""
+_SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
+"""Most sweeps over all pairs, how far a factor moves in each, and the change, in standard errors,
+after which they end: some twenty suffice.
 """
+_NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
+_MOST_LOG_WEIGHT = 600.0
+"""Of a node, against that of the centre: float64 ends at e^709."""
+_NEAR = 2.0
+"""Standard errors between the present mean of a gap and the new one up to which the nodes also show
+the new variance.
+"""
+_MOST_MODES = 20
+"""Searches for the mode, each at the size of a point that the ν before it gives."""
+_WIDER, _WIDER_SWEEPS = 0.1, 8
+"""How much wider ln s is to see what depends on it, and the sweeps that this takes."""
 REACH = NormalDist().inv_cdf(0.975)
 """Standard errors on each side of an estimate that hold the truth in 95 % of cases."""
 _MATCHED_SCORE = 0.9
 _LEAST_DRAWS = 1e-9
+_LEAST_GAP_VARIANCE = 1e-12
+"""In logits²: the gap of two anchors has none."""
 _LEAST_VARIANCE = 1.0
 """Of a pair's score, to count for the misfit: that of four games between equal players."""
 _LEAST_FREEDOM = 0.5
+DRAWS_BAR = 2.5
+"""`Fit.draws_z` from which draws are of another kind: docs/ratings.md has how often it warns."""
 
 
 def log_probabilities(d_P: Array, log_nu: float) -> tuple[Array, Array, Array]:
@@ -130,6 +163,9 @@ class Fit:
         misfit: mean squared residual of a pair's score in units of chance: about 1 where one
             number a player explains the results, large where rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit; 0 where there are too few games for one.
+        spread: s, the standard deviation of the players' strengths in points.
+        draws_z: about standard normal where draws are Davidson's; positive where unequal players
+            draw more often than the model says, negative where they draw less often.
         names: of the players of a payoff table.
     """
 
@@ -140,6 +176,8 @@ class Fit:
     is_anchored: bool
     misfit: float
     freedom: float
+    spread: float
+    draws_z: float
     names: tuple[str, ...] = ()
 
     def number(self, name: str) -> int:
@@ -147,6 +185,11 @@ class Fit:
         if name not in self.names:
             raise InvalidInput(f"{name} has no game in this book, so the fit does not know it")
         return self.names.index(name)
+
+    @property
+    def explains_draws(self) -> bool:
+        """Whether draws are as frequent at narrow and at wide gaps as Davidson's model says."""
+        return abs(self.draws_z) < DRAWS_BAR
 
     @property
     def widening(self) -> float:
@@ -208,68 +251,218 @@ def fit(
             raise InvalidInput(
                 f"anchor {player} at {points} points is not a rating of one of {players} players"
             )
-    # the search for ν begins at the share of draws, as if all players were equal
-    share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
-    theta_N, nu = np.zeros(players), min(2.0 * share / (1.0 - share), MOST_NU)
-    for _ in range(100):  # priors and anchors are in points, whose size in logits depends on ν
-        scale = points_per_logit(nu)
-        for player, points in anchors.items():
-            theta_N[player] = (points - MU) / scale
-        fixed = [*anchors, players] if nu >= MOST_NU else list(anchors)
-        posterior = _Posterior(counts, SIGMA**-2.0 * scale**2, fixed, theta_N, nu)
-        theta_N, nu = posterior.mode()
-        if abs(points_per_logit(nu) / scale - 1.0) < 1e-6:
-            break
-    covariance_NN = posterior.covariance_NN()
-    theta_N = theta_N + posterior.mean_less_mode_N(covariance_NN)
+    posterior = _Posterior(counts, players, anchors)
+    posterior.fit()
+    theta_N, scale = posterior.theta_N, posterior.scale
+    covariance_NN = posterior.whole_covariance_NN()
     if not anchors and players:
         row_N = covariance_NN.mean(axis=1)  # to the covariance of the differences to the mean
         theta_N = theta_N - theta_N.mean()
         covariance_NN = covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
+    nu = math.exp(posterior.log_nu)
     misfit, freedom = _misfit(counts, theta_N, covariance_NN, nu)
-    covariance_NN *= scale**2
-    return Fit(MU + scale * theta_N, covariance_NN, nu, scale, bool(anchors), misfit, freedom)
+    return Fit(
+        rating_N=MU + scale * theta_N,
+        covariance_NN=covariance_NN * scale**2,
+        nu=nu,
+        points_per_logit=scale,
+        is_anchored=bool(anchors),
+        misfit=misfit,
+        freedom=freedom,
+        spread=posterior.spread,
+        draws_z=posterior.draws_z(),
+    )
 
 
 class _Posterior:
-    """The log-posterior of θ of every player and η = ln ν, everything in logits. `fixed` are the
-    coordinates that stay, η being the last.
+    """The posterior of θ of every player as a Gaussian, with η = ln ν and s; θ and η in logits.
+
+    Its logarithm is, but for a constant,
 
     Σ over pairs of wins·ln P(win) + draws·ln P(draw) + losses·ln P(loss)
       − Σ over players of θ²/2s² − (η − η₀)²/2·3²
 
-    The sum is concave, and its Hessian is that of an exponential family, so observed and expected
-    information are the same. `x_M` holds θ of the free players, then η.
+    which is concave. `x_M` holds θ of the free players, then η. A pair's factor is
+    exp(−`precision_P` d²/2 + `pull_P` d) of its gap d.
     """
 
-    def __init__(
-        self,
-        counts: PairCounts,
-        precision: float,
-        fixed: Iterable[int],
-        theta_N: Array,
-        nu: float,
-    ) -> None:
-        self.counts, self.precision = counts, precision
-        self.theta_N, self.log_nu = theta_N.copy(), math.log(nu)
-        is_free_M = np.ones(len(theta_N) + 1, np.bool_)
-        is_free_M[list(fixed)] = False
-        self.free_M = np.flatnonzero(is_free_M)
+    def __init__(self, counts: PairCounts, players: int, anchors: Mapping[int, float]) -> None:
+        self.counts, self.anchors = counts, anchors
+        # the search for ν begins at the share of draws, as if all players were equal
+        share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
+        self.log_nu, self.spread = math.log(2.0 * share / (1.0 - share)), SIGMA
+        self.theta_N = np.zeros(players)
+        is_free_N = np.ones(players, np.bool_)
+        is_free_N[list(anchors)] = False
+        self.free_N = np.flatnonzero(is_free_N)
+        self.free_M = np.append(self.free_N, players)
+        self._rescale()
 
-    def mode(self) -> tuple[Array, float]:
-        """Returns the most probable θ and ν, at most `MOST_NU`."""
-        if not len(self.free_M):
-            return self.theta_N, math.exp(self.log_nu)
+    def _rescale(self) -> None:
+        """Anchors and the prior are in points, whose size in logits depends on ν."""
+        if self.log_nu >= _MOST_LOG_NU:
+            self.log_nu, self.free_M = _MOST_LOG_NU, self.free_N
+        self.scale = points_per_logit(math.exp(self.log_nu))
+        self.prior = (self.scale / self.spread) ** 2
+        for player, points in self.anchors.items():
+            self.theta_N[player] = (points - MU) / self.scale
+
+    def fit(self) -> None:
+        """Finds the posterior, from the factors that fit at the mode of a league SIGMA wide."""
+        for _ in range(_MOST_MODES):
+            log_nu = self.log_nu
+            self._climb()
+            if abs(self.log_nu - log_nu) < 1e-6:
+                break
+        counts, (_, mean_P, self.precision_P) = self.counts, self._expected()
+        self.pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
+        self.pull_P += self.precision_P * self._gaps()
+        self._solve()
+        steps: list[float] = []
+        for _ in range(_SWEEPS):
+            change = self._sweep()
+            slope, bend = self._spread_slope()
+            steps.append(slope / bend)
+            step = steps[-1]
+            if len(steps) == 3:  # Aitken: the steps shrink by a nearly constant factor
+                step /= 1.0 - min(max(steps[2] / (steps[1] or 1.0), 0.0), 0.95)
+                steps = []
+            spread = self.spread * math.exp(min(max(step, -1.0), 1.0))
+            self.spread = min(max(spread, LEAST_SPREAD), MOST_SPREAD)
+            self._rescale()
+            change = max(change, self._solve())
+            if change < _ENOUGH and abs(step) < _ENOUGH:
+                break
+
+    def _climb(self) -> None:
+        """Moves θ and ν to the mode."""
+        start = np.append(self.theta_N, self.log_nu)[self.free_M]
+        if not len(start):
+            return
+        options = {"gtol": 1e-3}
         found = minimize(
-            self.loss,
-            np.append(self.theta_N, self.log_nu)[self.free_M],
-            method="trust-exact",
-            jac=True,
-            hess=self.hessian,
-            options={"gtol": 1e-7},
+            self.loss, start, method="trust-exact", jac=True, hess=self.hessian, options=options
         )
         self.move(found.x)
-        return self.theta_N, math.exp(min(self.log_nu, math.log(MOST_NU)))
+        self._rescale()
+
+    def _gaps(self) -> Array:
+        return self.theta_N[self.counts.first_P] - self.theta_N[self.counts.second_P]
+
+    def _expected(self) -> tuple[Array, Array, Array]:
+        """Returns the chance to draw, the mean of ½ for a win and −½ for a loss, and the games'
+        information on the gap.
+        """
+        win_P, draw_P, loss_P = (
+            np.exp(x_P) for x_P in log_probabilities(self._gaps(), self.log_nu)
+        )
+        mean_P = (win_P - loss_P) / 2.0
+        return draw_P, mean_P, self.counts.games_P * ((win_P + loss_P) / 4.0 - mean_P**2)
+
+    def _sweep(self) -> float:
+        """Moves every pair's factor, and ν; returns how far ν moved, in standard errors.
+
+        The gap's posterior, with the pair's factor replaced by its games, is summed over nodes of
+        the present one.
+        """
+        counts, gap_P = self.counts, self._gaps()
+        variance_P = _variances_of_gaps(self.covariance_NN, counts.first_P, counts.second_P)
+        sigma_P = np.sqrt(np.maximum(variance_P, _LEAST_GAP_VARIANCE))
+        slope_P, bend_P = self.pull_P - self.precision_P * gap_P, self.precision_P * sigma_P**2
+        centre_P, moments_5P = np.zeros(0), np.zeros((5, len(gap_P)))
+        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+            win_P, draw_P, loss_P = log_probabilities(gap_P + node * sigma_P, self.log_nu)
+            log_P = counts.wins_P * win_P + counts.draws_P * draw_P + counts.losses_P * loss_P
+            log_P -= slope_P * sigma_P * node - bend_P * node**2 / 2.0
+            centre_P = log_P if node == 0.0 else centre_P
+            weight_P = weight * np.exp(np.minimum(log_P - centre_P, _MOST_LOG_WEIGHT))
+            drawn_P = np.exp(draw_P)
+            for moment_P, value in zip(
+                moments_5P, (1.0, node, node**2, drawn_P, drawn_P * (1.0 - drawn_P)), strict=True
+            ):
+                moment_P += weight_P * value
+        _, mean_P, square_P, drawn_P, spread_P = moments_5P / moments_5P[0]
+        is_near_P = np.abs(mean_P) < _NEAR
+        narrower_P = 1.0 / np.where(is_near_P, square_P - mean_P**2, 1.0)
+        precision_P = self.precision_P + (narrower_P - 1.0) / sigma_P**2
+        pull_P = self.pull_P + mean_P * narrower_P / sigma_P
+        pull_P += gap_P * (narrower_P - 1.0) / sigma_P**2
+        self.pull_P += _DAMPING * (pull_P - self.pull_P)
+        self.precision_P += _DAMPING * (np.maximum(precision_P, 0.0) - self.precision_P)
+        off = (self.log_nu - _LOG_NU_MEAN) / _LOG_NU_SIGMA**2
+        slope = counts.draws_P.sum() - counts.games_P @ drawn_P - off
+        curvature = counts.games_P @ spread_P + _LOG_NU_SIGMA**-2.0
+        if len(self.free_M) == len(self.free_N):
+            return 0.0
+        self.log_nu += min(max(slope / curvature, -1.0), 1.0)
+        return abs(slope) / math.sqrt(curvature)
+
+    def _spread_slope(self) -> tuple[float, float]:
+        """Returns the slope of the evidence over ln s, and roughly its bend."""
+        free_N = self.free_N
+        known = len(free_N) - self.prior * float(np.trace(self.covariance_NN))
+        square = self.prior * float(self.theta_N[free_N] @ self.theta_N[free_N])
+        off = math.log(self.spread / SIGMA) / _SPREAD_SIGMA**2
+        return square - known - off, 2.0 * known**2 / max(len(free_N), 1) + _SPREAD_SIGMA**-2.0
+
+    def whole_covariance_NN(self) -> Array:
+        """Returns the covariance of θ with what comes from not knowing s (Kass and Steffey 1989).
+
+        To first order that is dθ/d ln s (dθ/d ln s)ᵀ Var ln s, both measured at a wider s.
+        """
+        wider = copy.deepcopy(self)
+        wider.spread *= math.exp(_WIDER)
+        wider._rescale()
+        for _ in range(_WIDER_SWEEPS):
+            wider._sweep()
+            wider._solve()
+        bend = (self._spread_slope()[0] - wider._spread_slope()[0]) / _WIDER
+        moved_N = (wider.theta_N - self.theta_N) / _WIDER
+        variance = 1.0 / max(bend, _SPREAD_SIGMA**-2.0)
+        return self.covariance_NN + variance * np.outer(moved_N, moved_N)
+
+    def _solve(self) -> float:
+        """Multiplies prior and factors; returns how far a mean moved, in standard errors."""
+        first_P, second_P, players = self.counts.first_P, self.counts.second_P, len(self.theta_N)
+        precision_NN = np.zeros((players, players))
+        precision_NN[first_P, second_P] = precision_NN[second_P, first_P] = -self.precision_P
+        own_N = self._by_player(self.precision_P, self.precision_P) + self.prior
+        precision_NN[np.arange(players), np.arange(players)] = own_N
+        free_N, before_N = self.free_N, self.theta_N.copy()
+        self.theta_N[free_N] = 0.0
+        pull_N = self._by_player(self.pull_P, -self.pull_P) - precision_NN @ self.theta_N
+        free_NN = np.ix_(free_N, free_N)
+        self.covariance_NN = np.zeros((players, players))
+        self.covariance_NN[free_NN] = _inverse(precision_NN[free_NN])
+        self.theta_N[free_N] = (self.covariance_NN @ pull_N)[free_N]
+        sigma_N = np.sqrt(np.diagonal(self.covariance_NN)[free_N])
+        return float(np.max(np.abs(self.theta_N - before_N)[free_N] / sigma_N, initial=0.0))
+
+    def draws_z(self) -> float:
+        """Returns the score test of κ = 0 where P(draw) ∝ ν·(2 cosh(d/2))^κ, in standard errors.
+
+        κ = 0 is Davidson's model; at κ = 1 all pairs draw ν/(1 + ν). What a pair should draw comes
+        from the games of the other pairs, as its own would hide their misfit.
+        """
+        counts, gap_P = self.counts, self._gaps()
+        variance_P = _variances_of_gaps(self.covariance_NN, counts.first_P, counts.second_P)
+        left_P = np.maximum(1.0 - self.precision_P * variance_P, _LEAST_GAP_VARIANCE)
+        rest_P = (gap_P - self.pull_P * variance_P) / left_P
+        sigma_P, moments_3P = np.sqrt(variance_P / left_P), np.zeros((3, len(gap_P)))
+        for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+            d_P = rest_P + node * sigma_P
+            drawn_P = np.exp(log_probabilities(d_P, self.log_nu)[1])
+            values = drawn_P, drawn_P**2, np.logaddexp(d_P / 2.0, -d_P / 2.0)
+            moments_3P += weight * np.array(values)
+        drawn_P, square_P, width_P = moments_3P
+        chance_P = counts.games_P * drawn_P * (1.0 - drawn_P)
+        if self.log_nu == _MOST_LOG_NU or not chance_P.sum() > 0.0:
+            return 0.0
+        width_P = width_P - width_P @ chance_P / chance_P.sum()  # ν explains draws in general
+        variance_P = chance_P + counts.games_P * (counts.games_P - 1.0) * (square_P - drawn_P**2)
+        surplus_P = counts.draws_P - counts.games_P * drawn_P
+        error = math.sqrt(width_P**2 @ variance_P)
+        return float(width_P @ surplus_P) / error if error > 0.0 else 0.0
 
     def move(self, x_M: Array) -> None:
         """Sets the point at which everything is computed."""
@@ -277,21 +470,17 @@ class _Posterior:
         point[self.free_M] = x_M
         self.theta_N, self.log_nu = point[:-1], float(point[-1])
 
-    def log_probabilities(self) -> tuple[Array, Array, Array]:
-        gap_P = self.theta_N[self.counts.first_P] - self.theta_N[self.counts.second_P]
-        return log_probabilities(gap_P, self.log_nu)
-
     def loss(self, x_M: Array) -> tuple[float, Array]:
         """Returns the negative log-posterior and its gradient."""
         self.move(x_M)
         counts, off = self.counts, (self.log_nu - _LOG_NU_MEAN) / _LOG_NU_SIGMA
-        win_P, draw_P, loss_P = self.log_probabilities()
+        win_P, draw_P, loss_P = log_probabilities(self._gaps(), self.log_nu)
+        drawn_P, mean_P, _ = self._expected()
         total = counts.wins_P @ win_P + counts.draws_P @ draw_P + counts.losses_P @ loss_P
-        total -= (self.precision * self.theta_N @ self.theta_N + off**2) / 2.0
-        mean_P = (np.exp(win_P) - np.exp(loss_P)) / 2.0
+        total -= (self.prior * self.theta_N @ self.theta_N + off**2) / 2.0
         pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
-        gradient_N = self._by_player(pull_P, -pull_P) - self.precision * self.theta_N
-        surplus = counts.draws_P.sum() - counts.games_P @ np.exp(draw_P)
+        gradient_N = self._by_player(pull_P, -pull_P) - self.prior * self.theta_N
+        surplus = counts.draws_P.sum() - counts.games_P @ drawn_P
         gradient = np.append(gradient_N, surplus - off / _LOG_NU_SIGMA)
         return -float(total), -gradient[self.free_M]
 
@@ -299,13 +488,11 @@ class _Posterior:
         """Returns the Hessian of `loss`: the information of the games and the prior."""
         self.move(x_M)
         first_P, second_P, games_P = self.counts.first_P, self.counts.second_P, self.counts.games_P
-        win_P, draw_P, loss_P = (np.exp(x_P) for x_P in self.log_probabilities())
-        mean_P = (win_P - loss_P) / 2.0
-        information_P = games_P * ((win_P + loss_P) / 4.0 - mean_P**2)
+        draw_P, mean_P, information_P = self._expected()
         players = len(self.theta_N)
         hessian = np.zeros((players + 1, players + 1))
         hessian[first_P, second_P] = hessian[second_P, first_P] = -information_P
-        own_N = self._by_player(information_P, information_P) + self.precision
+        own_N = self._by_player(information_P, information_P) + self.prior
         hessian[np.arange(players), np.arange(players)] = own_N
         shared_P = games_P * mean_P * draw_P
         hessian[players, :players] = hessian[:players, players] = self._by_player(
@@ -314,34 +501,20 @@ class _Posterior:
         hessian[players, players] = games_P @ (draw_P * (1.0 - draw_P)) + _LOG_NU_SIGMA**-2.0
         return hessian[np.ix_(self.free_M, self.free_M)]
 
-    def covariance_NN(self) -> Array:
-        """Returns the covariance of θ in logits²; zeros for fixed players."""
-        hessian_MM = self.hessian(np.append(self.theta_N, self.log_nu)[self.free_M])
-        inverse_MM = cho_solve(cho_factor(hessian_MM), np.eye(len(hessian_MM)))
-        whole = np.zeros((len(self.theta_N) + 1,) * 2)
-        whole[np.ix_(self.free_M, self.free_M)] = (inverse_MM + inverse_MM.T) / 2.0
-        return whole[:-1, :-1]
-
-    def mean_less_mode_N(self, covariance_NN: Array) -> Array:
-        """Returns how far the posterior mean is from the mode, to first order: ½ C·Σ ℓ‴ Var[d].
-
-        The likelihood falls more slowly towards wider gaps. For one player that is a small part of
-        its standard error, but it is alike for all: at the mode a league stands too close together.
-        """
-        first_P, second_P = self.counts.first_P, self.counts.second_P
-        win_P, _, loss_P = (np.exp(x_P) for x_P in self.log_probabilities())
-        mean_P = (win_P - loss_P) / 2.0
-        skew_P = mean_P / 4.0 - 0.75 * mean_P * (win_P + loss_P) + 2.0 * mean_P**3
-        variance_P = _variances_of_gaps(covariance_NN, first_P, second_P)
-        pull_P = -self.counts.games_P * skew_P * variance_P / 2.0
-        return np.asarray(covariance_NN @ self._by_player(pull_P, -pull_P))
-
     def _by_player(self, first_P: Array, second_P: Array) -> Array:
         """Sums the pairs' values by their first and their second player."""
         players = len(self.theta_N)
         firsts_N = np.bincount(self.counts.first_P, first_P, players)
         seconds_N = np.bincount(self.counts.second_P, second_P, players)
         return np.asarray(firsts_N + seconds_N, np.float64)
+
+
+def _inverse(positive: Array) -> Array:
+    """Returns the inverse of a symmetric positive matrix."""
+    if not len(positive):
+        return positive
+    upper, _ = dpotri(cholesky(positive, check_finite=False))
+    return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
 
 
 def _variances_of_gaps(covariance_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
