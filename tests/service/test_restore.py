@@ -78,7 +78,7 @@ def test_what_is_no_copy_of_a_log_is_refused_and_nothing_changes(
     other.write_text("no database")
     assert main(["restore", str(run), str(damaged)]) == 4
     assert main(["restore", str(run), str(other)]) == 4
-    assert main(["restore", str(run), str(run.parent / "nowhere.db")]) == 1
+    assert main(["restore", str(run), str(run.parent / "nowhere.db")]) == 2
     assert (run / "league.db").read_bytes() == before
     assert not list(run.glob("replaced-*"))
 
