@@ -96,7 +96,7 @@ def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
         for what in broken or reader.unverified().damaged_rows():
             raise DataCorrupt(f"{copy} is damaged ({what}): restore another copy")
     database = database.resolve()
-    kept = database.parent / f"replaced-{datetime.now():%Y%m%d-%H%M%S}"
+    kept = database.parent / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
     replaced = kept / database.name if database.exists() else None
     with (
         as_league_errors(database),

@@ -39,6 +39,7 @@ text = st.text(max_size=20)
 int64 = st.integers(-(2**63), 2**63 - 1)
 int32 = st.integers(-(2**31), 2**31 - 1)
 number = st.floats(allow_nan=False)
+numbers = st.dictionaries(text, number, max_size=3).filter(lambda d: len(d) == len(arrived(d)))
 
 
 def values(cls, **overrides):
@@ -64,7 +65,7 @@ def arrived(value):
 
 players = values(Player)
 bare_players = values(Player, card_json=st.just(""))
-seat_results = values(SeatResult, stats=st.dictionaries(text, number, max_size=3))
+seat_results = values(SeatResult, stats=numbers)
 assignments = values(
     Assignment,
     seats=st.tuples(bare_players, bare_players),
@@ -72,7 +73,7 @@ assignments = values(
     seed=st.integers(0, 2**64 - 1),
 )
 results = values(MatchResult, frames=int32, seats=st.tuples(seat_results, seat_results))
-workers = values(WorkerStatus, metrics=st.dictionaries(text, number, max_size=3))
+workers = values(WorkerStatus, metrics=numbers)
 statuses = values(
     LeagueStatus,
     workers=st.lists(workers, max_size=2).map(tuple),
