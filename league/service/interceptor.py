@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import time
 from collections import Counter
@@ -121,16 +122,17 @@ class Interceptor:
 
         Args:
             path: of the method: "/league.v1.MatchmakerService/GetStatus".
-            handler: as generated code makes it; a plain function if it gives one reply, an
-                asynchronous generator if it streams.
+            handler: as generated code makes it. A plain function has a thread, an asynchronous
+                one and the generator of a stream have none.
         """
         parse, serialize = handler.request_deserializer, handler.response_serializer
         least, method = least_role(path), path.rpartition("/")[2]
         audit = self._audit if least is AccessRole.OPERATOR else None
+        is_async = inspect.iscoroutinefunction(handler.unary_unary)
         reported = partial(self._reported, () if least is AccessRole.NONE else self._observers)
 
         async def unary(_: object, context: Any) -> bytes:
-            call, sent = Call(method, context.peer()), b""
+            call, sent, loop = Call(method, context.peer()), b"", asyncio.get_running_loop()
 
             def answer(raw: bytes) -> bytes:
                 with reported(call):
@@ -139,14 +141,32 @@ class Interceptor:
                         audit(call)
                         call.is_audited = True
                     CALLER.set(call.caller)
-                    call.reply = handler.unary_unary(call.request, context)
+                    reply = handler.unary_unary(call.request, context)
+                    if is_async:
+                        reply = asyncio.run_coroutine_threadsafe(reply, loop).result()
+                    call.reply = reply
+                    return serialize(reply)
+                return b""
+
+            async def answer_here(raw: bytes) -> bytes:
+                with reported(call):
+                    call.request = _parsed(parse, raw, method)
+                    CALLER.set(call.caller)
+                    call.reply = await handler.unary_unary(call.request, context)
                     return serialize(call.reply)
                 return b""
 
             try:
                 await self._admit(path, call, context)
                 raw = await _one(context, method)
-                sent = await self._threaded(answer, raw) if call.caller else answer(raw)
+                if call.caller is None:  # health
+                    sent = answer(raw)
+                else:
+                    with self._place():
+                        if is_async and audit is None:
+                            sent = await answer_here(raw)
+                        else:  # an audit waits for the disk
+                            sent = await loop.run_in_executor(self._threads, answer, raw)
             except Exception as error:
                 with reported(call):
                     raise error
@@ -201,12 +221,13 @@ class Interceptor:
                 except Exception:
                     _log.exception("a call was answered and could not be counted or logged")
 
-    async def _threaded(self, answer: Callable[[bytes], bytes], raw: bytes) -> bytes:
+    @contextlib.contextmanager
+    def _place(self) -> Iterator[None]:
         if self._waiting >= WAITING_CALLS:
-            raise Busy(f"{WAITING_CALLS} calls wait for a thread already: come back in a second")
+            raise Busy(f"{WAITING_CALLS} calls wait for their turn: come back in a second")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, answer, raw)
+            yield
         finally:
             self._waiting -= 1
 

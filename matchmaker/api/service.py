@@ -37,6 +37,7 @@ from matchmaker import limits
 from matchmaker.acts import assign, checks, exploit, gate, incarnate, players, report, stage
 from matchmaker.api import queries
 from matchmaker.state.league import League
+from matchmaker.store.sqlite import once
 from matchmaker.store.transaction import Transaction
 
 Reply = TypeVar("Reply", bound=Message)
@@ -51,7 +52,7 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
         self.read_only = read_only
         self.stopping = threading.Event()
 
-    def once(
+    async def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
     ) -> Reply:
         """The reply of `effect`, which runs once however often the request is sent."""
@@ -62,13 +63,9 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
             fresh.append(effect(tx))
             return fresh[0].SerializeToString()
 
-        known = self.league.store.once(
-            request.request_id,
-            type(request).__name__,
-            fingerprint(request),
-            self.league.clock.now(),
-            stored,
-        )
+        name, now = type(request).__name__, self.league.clock.now()
+        effect_once = once(request.request_id, name, fingerprint(request), now, stored)
+        known = await self.league.store.submitted(effect_once)
         return fresh[0] if fresh else reply.FromString(known)
 
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
@@ -242,7 +239,7 @@ def _mutation(name: str) -> Callable[..., Any]:
     is_repeatable = asked.pop("request_id", None) is not None
     wanted = [field.name for field in reply_class.DESCRIPTOR.fields]
 
-    def method(self: MatchmakerService, request: Any, _: Any) -> Any:
+    async def method(self: MatchmakerService, request: Any, _: Any) -> Any:
         caller = CALLER.get()
         token = caller.name if caller and caller.role is AccessRole.WORKER else ""
 
@@ -257,8 +254,8 @@ def _mutation(name: str) -> Callable[..., Any]:
             return reply_class(**dict(zip(wanted, map(encoded, values), strict=True)))
 
         if is_repeatable:
-            return self.once(request, reply_class, effect)
-        return self.league.store.submit(effect)
+            return await self.once(request, reply_class, effect)
+        return await self.league.store.submitted(effect)
 
     return method
 

@@ -13,6 +13,7 @@ the log.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import fcntl
@@ -45,14 +46,39 @@ _log = logging.getLogger(__name__)
 
 
 class _Request:
-    """A call that waits for `pending`: then its `result` or `error` is on disk."""
+    """A call that waits until `done` is called: then its `result` or `error` is on disk."""
 
-    def __init__(self, effect: Callable[[Transaction], Any]) -> None:
-        self.effect = effect
-        self.pending = threading.Lock()  # a Future takes longer, and its cost is every call's
-        self.pending.acquire()
+    def __init__(self, effect: Callable[[Transaction], Any], done: Callable[[], object]) -> None:
+        self.effect, self.done = effect, done
         self.result: Any = None
         self.error: BaseException | None = None
+
+    def outcome(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+def once(
+    request_id: str,
+    method: str,
+    fingerprint: str,
+    at: float,
+    effect: Callable[[Transaction], bytes],
+) -> Callable[[Transaction], bytes]:
+    """An effect whose reply is that of `effect`, which runs once however often this id is used."""
+
+    def apply_once(transaction: Transaction) -> bytes:
+        known = transaction.reply(request_id)
+        if known is None:
+            known = method, fingerprint, effect(transaction)
+            transaction.add_reply(request_id, *known, at)
+        *bound, reply = known
+        if bound != [method, fingerprint]:
+            raise InvalidInput(f"request_id {request_id!r} was used before: use a fresh one")
+        return reply
+
+    return apply_once
 
 
 @dataclass(frozen=True)
@@ -267,16 +293,34 @@ class SqliteStore:
         """Returns what `effect` returns, once it is on disk; concurrent calls share a commit, in
         the order they came. One that raises leaves nothing and does not affect the others.
         """
-        request = _Request(effect)
+        pending = threading.Lock()  # a Future takes longer, and its cost is every call's
+        pending.acquire()
+        request = self._queued(effect, pending.release)
+        pending.acquire()
+        result: T = request.outcome()
+        return result
+
+    async def submitted(self, effect: Callable[[Transaction], T]) -> T:
+        """As `submit`; no thread waits for the disk."""
+        loop = asyncio.get_running_loop()
+        on_disk = asyncio.Event()
+
+        def done() -> None:
+            with contextlib.suppress(RuntimeError):  # the caller's loop has ended
+                loop.call_soon_threadsafe(on_disk.set)
+
+        request = self._queued(effect, done)
+        await on_disk.wait()
+        result: T = request.outcome()
+        return result
+
+    def _queued(self, effect: Callable[[Transaction], Any], done: Callable[[], object]) -> _Request:
+        request = _Request(effect, done)
         with self._queue_lock:
             self._check_open()
             self._check_writable()
             self._queue.put(request)
-        request.pending.acquire()
-        if request.error is not None:
-            raise request.error
-        result: T = request.result
-        return result
+        return request
 
     def once(
         self,
@@ -287,18 +331,7 @@ class SqliteStore:
         effect: Callable[[Transaction], bytes],
     ) -> bytes:
         """The reply of `effect`, which runs once however often this id is used."""
-
-        def apply_once(transaction: Transaction) -> tuple[str, str, bytes]:
-            known = transaction.reply(request_id)
-            if known is None:
-                known = method, fingerprint, effect(transaction)
-                transaction.add_reply(request_id, *known, at)
-            return known
-
-        *bound, reply = self.submit(apply_once)
-        if bound != [method, fingerprint]:
-            raise InvalidInput(f"request_id {request_id!r} was used before: use a fresh one")
-        return reply
+        return self.submit(once(request_id, method, fingerprint, at, effect))
 
     def _serve(self) -> None:
         """Commits requests in groups until the store is closed."""
@@ -334,7 +367,7 @@ class SqliteStore:
                 for request in group:
                     request.error = request.error or copy.copy(error)
         for request in group[:done]:
-            request.pending.release()
+            request.done()
         return done
 
     def _attempt(self, transaction: Transaction, request: _Request) -> None:
