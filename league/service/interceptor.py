@@ -35,7 +35,7 @@ ARRIVAL_SECONDS = 20.0
 for a reply.
 """
 WAITING_CALLS = 4000
-"""Requests of all peers that may wait for a thread; the service refuses further ones."""
+"""Requests of all peers that may wait for a thread or the disk; further ones are refused."""
 OPEN_STREAMS = 100
 """Streams of one method that a machine may hold open."""
 HELD_SECONDS = 1.0
@@ -94,7 +94,7 @@ class Interceptor:
         book: the tokens; None makes every caller an operator.
         limiter: of calls by peer.
         strangers: limiter of the calls that need no token.
-        threads: answer the calls.
+        threads: answer the calls whose handlers are plain functions.
         observers: receive every call when it is over.
         audit: receives every call that only operators may make before it takes effect, and prevents
             it by raising; and once more, with its `error`, when it was refused.
