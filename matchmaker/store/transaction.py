@@ -362,7 +362,8 @@ class Transaction(Reader):
         return number
 
     def add_assignments(self, rows: Sequence[AssignmentRow]) -> None:
-        self._insert("assignments", [(*row, checksum(as_stored(row[:_LEASE]))) for row in rows])
+        # These values are as stored already.
+        self._insert("assignments", [(*row, checksum(row[:_LEASE])) for row in rows])
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
         self._db.conn.executemany(
