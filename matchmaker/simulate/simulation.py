@@ -5,6 +5,7 @@ Only the clock, moved by hand, and the outcomes are not real. The same plan give
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import heapq
 import time
@@ -49,13 +50,15 @@ class DirectClient(MatchmakerClient):
     """The matchmaker's client without a socket: it calls the servicer in this process."""
 
     def __init__(self, service: MatchmakerService) -> None:
-        self._service = service
+        self._service, self._runner = service, asyncio.Runner()
 
     def close(self) -> None:
-        """Does nothing, as there is no connection."""
+        """Closes the event loop in which the calls run."""
+        self._runner.close()
 
     def _call(self, method: str, request: Any) -> Any:
-        return getattr(self._service, method)(request, None)
+        found = getattr(self._service, method)(request, None)
+        return self._runner.run(found) if asyncio.iscoroutine(found) else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +134,7 @@ class Simulation:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.client.close()
         self.server.stop()
 
     def run(self) -> None:
