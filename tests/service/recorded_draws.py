@@ -4,7 +4,7 @@ matches.
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -52,11 +52,11 @@ class RecordedDraws:
         patch.setitem(MUTATIONS, "OpenIncarnation", self.open_incarnation)
         answer = server.service.AcquireMatches
 
-        def wait(request: m.AcquireMatchesRequest, context: Any) -> m.AcquireMatchesResponse:
+        async def wait(request: m.AcquireMatchesRequest, context: Any) -> m.AcquireMatchesResponse:
             try:
-                return answer(request, context)
+                return await answer(request, context)
             except NotYet:
-                time.sleep(0.02)  # the learner asks again at once
+                await asyncio.sleep(0.02)  # the learner asks again at once
                 return m.AcquireMatchesResponse()
 
         patch.setattr(server.service, "AcquireMatches", wait)
