@@ -8,6 +8,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
+from typing import Any
 
 import grpc
 import numpy as np
@@ -19,6 +20,7 @@ from league.players import Assignment, MatchResult
 from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient
 from league.rpc.convert import from_message, to_message
+from league.rpc.status import retry_advice
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
@@ -165,11 +167,21 @@ async def _call(
     request = m.AcquireMatchesRequest(
         request_id=new_id(), incarnation=worker, count=4, mix="league"
     )
-    reply = await stub.AcquireMatches(request)
+    reply = await _answered(stub.AcquireMatches, request)
     assert len(reply.assignments) == 4
     found.append(1000.0 * (time.monotonic() - due))
     if reports:
         results = [to_message(played(from_message(Assignment, a), 1.0)) for a in reply.assignments]
-        await stub.ReportResults(
-            m.ReportResultsRequest(request_id=new_id(), incarnation=worker, results=results)
-        )
+        report = m.ReportResultsRequest(request_id=new_id(), incarnation=worker, results=results)
+        await _answered(stub.ReportResults, report)
+
+
+async def _answered(call: Any, request: Any) -> Any:
+    """The reply to a call, which is sent again when the service advises it."""
+    while True:
+        try:
+            return await call(request)
+        except grpc.aio.AioRpcError as failure:
+            if (advice := retry_advice(failure)) is None:
+                raise
+            await asyncio.sleep(advice)
