@@ -15,9 +15,11 @@ from league.service.rate_limiter import peer_host
 HUMAN = "%(asctime)s %(levelname)s %(message)s"
 SLOW_SECONDS = 1.0
 """A call that takes longer gets a line in any case: the longest ones should take a tenth of it."""
-STRANGER_SECONDS = 10.0
-"""Callers without a valid token get one line for each machine in this time."""
-MOST_HOSTS = 1000
+LINE_SECONDS = 10.0
+"""Slow calls of one method get one line in this time, and callers of one machine that have no valid
+token: a crowd must not fill the disk, nor make a busy service slower.
+"""
+MOST_LINES = 1000
 _FAILED = ("UNKNOWN", "INTERNAL", "DATA_LOSS")
 _STRANGERS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _log = logging.getLogger("calls")
@@ -78,8 +80,8 @@ class CallLog:
     """An observer that writes one line for a call.
 
     Args:
-        every: whether all calls get one; else only slow ones, failed ones, and occasionally those
-            without a valid token.
+        every: whether all calls get one; else only failed ones, and occasionally slow ones and
+            those without a valid token.
         details: what a request says of its sender, such as the worker's name.
     """
 
@@ -93,6 +95,7 @@ class CallLog:
 
     def __call__(self, call: Call) -> None:
         is_slow = call.seconds >= SLOW_SECONDS and call.reply is not None  # streams have none
+        is_slow = is_slow and self._is_due(call.method)
         is_stranger = call.code in _STRANGERS and self._is_due(peer_host(call.peer))
         is_warning = is_slow or is_stranger or call.code in _FAILED
         if not (self._every or is_warning):
@@ -111,14 +114,14 @@ class CallLog:
         level = logging.WARNING if is_warning else logging.INFO
         _log.log(level, "%s", _sentence(facts), extra=facts)
 
-    def _is_due(self, host: str) -> bool:
-        """Whether no line was written for this machine lately: strangers must not fill the disk."""
+    def _is_due(self, cause: str) -> bool:
+        """Whether no line was written for this method or machine lately."""
         now = time.monotonic()
-        if now - self._logged.get(host, -STRANGER_SECONDS) < STRANGER_SECONDS:
+        if now - self._logged.get(cause, -LINE_SECONDS) < LINE_SECONDS:
             return False
-        if len(self._logged) >= MOST_HOSTS:
+        if len(self._logged) >= MOST_LINES:
             self._logged.clear()
-        self._logged[host] = now
+        self._logged[cause] = now
         return True
 
 
