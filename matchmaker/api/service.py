@@ -113,7 +113,10 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
     def GetMatch(self, request: m.GetMatchRequest, context: Any) -> m.GetMatchResponse:
         self.league.view.checked()
         with self.league.store.read() as reader:
-            return to_message(queries.match_record(self.league, reader, request.match_id))
+            record = queries.match_record(self.league, reader, request.match_id)
+        reply: m.GetMatchResponse = to_message(record)
+        reply.has_result = record.result is not None
+        return reply
 
     def GetStatus(self, request: m.GetStatusRequest, context: Any) -> m.GetStatusResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:

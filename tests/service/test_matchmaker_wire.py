@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 
+import grpc
 import pytest
-from small_league import small_league, snapshot
+from small_league import played, report, small_league, snapshot
 
 from league.errors import InvalidInput, LeagueError, Unavailable
 from league.rpc.client import MatchmakerClient
 from league.v1 import matchmaker_pb2 as m
+from league.v1 import matchmaker_pb2_grpc
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -119,3 +121,14 @@ def test_a_huge_request_is_refused_and_the_service_lives(league):
     with pytest.raises(LeagueError):
         league.client._call("RegisterPlayers", request)
     assert league.client.status().game == "brawl"
+
+
+def test_a_client_of_the_protos_sees_whether_a_match_has_a_result(league):
+    incarnation = league.open()
+    done, running = league.client.acquire_matches(incarnation, 2, "league")
+    report(league, incarnation, played(done))
+    with grpc.insecure_channel(league.server.address) as channel:
+        ask = matchmaker_pb2_grpc.MatchmakerServiceStub(channel).GetMatch
+        for match, has_result in ((done, True), (running, False)):
+            found = ask(m.GetMatchRequest(match_id=match.match_id))
+            assert found.has_result is found.HasField("result") is has_result
