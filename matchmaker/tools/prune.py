@@ -59,13 +59,7 @@ def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
     for file in (run_dir / "replays").glob(f"*{SUFFIX}"):
         with suppress(LeagueError):  # a damaged replay shows nothing
             needed |= {seat.digest for seat in load_replay(file).seats}
-    return [
-        player
-        for player in players.values()
-        if player.kind is PlayerKind.SNAPSHOT
-        and player.state is PlayerState.RETIRED
-        and player.digest not in needed
-    ]
+    return [player for player in players.values() if player.digest not in needed]
 
 
 def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[str]:
@@ -83,8 +77,6 @@ def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[st
     for generations in exploiters.generations.values():
         yield from (name for one in generations for name in one.victims)
         yield generations[-1].parent  # whose weights it begins with
-    for gate in exploiters.gates.values():
-        yield from (test.victim for test in gate.victims)
 
 
 def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) -> Iterator[str]:
