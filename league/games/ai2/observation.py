@@ -1,0 +1,34 @@
+"""What the original shows, as an agent of `brawl` sees it.
+
+Nothing but numpy and Python 3.10: an exported agent carries this file's text to the tournament.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SCALES = np.array(
+    # x, y, vx, vy, facing 0 left / 1 right, grounded, aerial, jumps left, state, recoveries left
+    [14, 8, 12, 12, 0.5, 1, 1, 2, 12, 1]
+    # dodge timer, stun frames, damage (/ 700 already), stocks, move type, weapon
+    + [10, 17, 1, 3, 12, 2]
+    # four weapons: x, y, type (0 none, 1 on a spawner, 2 spear, 3 hammer); the platform
+    + 4 * [14, 8, 3]
+    + [14, 8, 2, 2]
+)
+"""What each of a player's 32 numbers is divided by."""
+
+
+def converted(raw: ArrayLike) -> NDArray[np.float32]:
+    """The original's observation as `brawl`'s.
+
+    Args:
+        raw: numbers in units, `[..., 32]` for one player or `[..., 64]` with the opponent after.
+
+    Returns:
+        float32 in [-1, 1], of the same shape.
+    """
+    given = np.asarray(raw, dtype=np.float64)
+    halves = given.reshape(-1, len(SCALES)) / SCALES
+    halves[:, 2:4] = np.tanh(halves[:, 2:4])
+    halves[:, 4] -= 1.0
+    return np.clip(halves, -1.0, 1.0).astype(np.float32).reshape(given.shape)
