@@ -171,6 +171,7 @@ class Interceptor:
                 with reported(call):
                     raise error
             if call.error is not None:
+                call.request = raw = b""  # gRPC keeps this frame until gc
                 await abort(context, call.error)
             return sent
 
@@ -205,7 +206,8 @@ class Interceptor:
         except grpc.aio.BaseError:  # the client has gone, or the server has stopped
             raise asyncio.CancelledError from None
         except LeagueError as error:
-            call.error = error
+            # its frames refer to the call and the request: together they would wait for gc
+            call.error, error.__context__ = error.with_traceback(None), None
         except Exception as error:
             _log.error("a request failed unexpectedly", exc_info=error)
             call.error = LeagueError(

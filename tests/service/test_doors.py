@@ -28,6 +28,7 @@ from league.errors import Busy, StorageReadOnly
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
+from league.v1 import matchmaker_pb2
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 STATUS = "/league.v1.MatchmakerService/GetStatus"
@@ -184,6 +185,19 @@ def test_a_strangers_large_requests_are_not_read(tmp_path: Path) -> None:
         calls = [channel.unary_unary(STATUS).future(body, timeout=120) for _ in range(16)]
         assert {call.code() for call in calls} == {grpc.StatusCode.UNAUTHENTICATED}
         assert most_mebibytes(pid) - before < 4 * 31
+
+
+@pytest.mark.parametrize("method", ["GetMatch", "ReportResults"])
+def test_refused_requests_leave_the_memory_at_once(tmp_path: Path, method: str) -> None:
+    body = matchmaker_pb2.GetMatchRequest(match_id="x" * (31 << 20)).SerializeToString()
+    with a_process(tmp_path) as (address, pid), grpc.insecure_channel(address) as channel:
+        refused = channel.unary_unary(f"/league.v1.MatchmakerService/{method}")
+        most = []
+        for _ in range(9):
+            with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
+                refused(body, timeout=20)
+            most.append(most_mebibytes(pid))
+        assert most[-1] - most[0] < 9 * 31  # the allocator keeps some
 
 
 @pytest.mark.parametrize("method", ["Check", "List", "Watch"])
