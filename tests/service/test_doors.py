@@ -28,6 +28,7 @@ from league.errors import Busy, StorageReadOnly
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
+from league.service import server
 from league.v1 import matchmaker_pb2
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
@@ -239,6 +240,24 @@ def test_health_is_asked_in_three_ways(tmp_path: Path, caplog: pytest.LogCapture
         league.server.store._db.execute("PRAGMA query_only = OFF")
 
 
+def test_too_many_calls_of_health_are_refused_late(tmp_path: Path) -> None:
+    """A hundred a second are answered; the refusals slow a flood down."""
+    with (
+        served("matchmaker", tmp_path) as service,
+        grpc.insecure_channel(service.address) as channel,
+    ):
+        began, check = time.monotonic(), channel.unary_unary("/grpc.health.v1.Health/Check")
+        assert check(b"", timeout=AT_ONCE)  # now the client knows how many it may make at a time
+        calls = [check.future(b"", timeout=60) for _ in range(300)]
+        codes = Counter(call.code() for call in calls)
+        seconds = time.monotonic() - began
+        assert codes.keys() == {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
+        assert codes[grpc.StatusCode.OK] <= 100 * (1 + seconds)
+        assert seconds > 1.0
+        refused = next(call for call in calls if call.code() is not grpc.StatusCode.OK)
+        assert "grpc-retry-pushback-ms" in dict(refused.trailing_metadata())
+
+
 def test_a_stream_that_its_client_leaves_is_no_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -269,6 +288,15 @@ def idle(address: str, count: int) -> Iterator[None]:
 def asked(address: str, wait_seconds: float = 20.0) -> str:
     with MatchmakerClient(address, wait_seconds=wait_seconds) as client:
         return client.status().game
+
+
+def test_an_idle_connection_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    soon = [(key, 200 if "idle" in key else value) for key, value in server.OPTIONS]
+    monkeypatch.setattr(server, "OPTIONS", soon)
+    with served("matchmaker", tmp_path) as service, connection(service.address) as idle:
+        idle.settimeout(20)
+        while idle.recv(65536):  # until its end
+            pass
 
 
 def test_idle_connections_shut_nobody_out(tmp_path: Path) -> None:
