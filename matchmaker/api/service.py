@@ -52,10 +52,10 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
         self.read_only = read_only
         self.stopping = threading.Event()
 
-    async def once(
+    def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
-    ) -> Reply:
-        """The reply of `effect`, which runs once however often the request is sent."""
+    ) -> Callable[[Transaction], Reply]:
+        """An effect with the reply of `effect`, which runs once however often the request comes."""
         checks.identifier(request.request_id, "request_id")
         fresh: list[Reply] = []
 
@@ -65,8 +65,12 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
 
         name, now = type(request).__name__, self.league.clock.now()
         effect_once = once(request.request_id, name, fingerprint(request), now, stored)
-        known = await self.league.store.submitted(effect_once)
-        return fresh[0] if fresh else reply.FromString(known)
+
+        def replied(tx: Transaction) -> Reply:
+            known = effect_once(tx)
+            return fresh[0] if fresh else reply.FromString(known)
+
+        return replied
 
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
@@ -247,18 +251,21 @@ def _mutation(name: str) -> Callable[..., Any]:
         token = caller.name if caller and caller.role is AccessRole.WORKER else ""
 
         def effect(tx: Transaction) -> Any:
-            if token:
-                worker = getattr(request, "worker", "")
-                number = getattr(request, "incarnation", 0)
-                incarnate.check_owner(self.league, tx, token, worker, number)
             given = (decode(getattr(request, field)) for field, decode in asked.items())
             found = MUTATIONS[name](self.league, tx, *given)
             values = found if len(wanted) > 1 else (found,)
             return reply_class(**dict(zip(wanted, map(encoded, values), strict=True)))
 
-        if is_repeatable:
-            return await self.once(request, reply_class, effect)
-        return await self.league.store.submitted(effect)
+        change = self.once(request, reply_class, effect) if is_repeatable else effect
+
+        def checked(tx: Transaction) -> Any:
+            if token:  # also of a repeated request: its reply is for the worker's owner
+                worker = getattr(request, "worker", "")
+                number = getattr(request, "incarnation", 0)
+                incarnate.check_owner(self.league, tx, token, worker, number)
+            return change(tx)
+
+        return await self.league.store.submitted(checked)
 
     return method
 

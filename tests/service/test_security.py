@@ -373,6 +373,13 @@ def test_a_worker_is_its_tokens_alone_until_that_is_revoked(tmp_path: Path) -> N
                 with pytest.raises(grpc.RpcError) as refused:
                     call(request, metadata=metadata)
                 assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED, name
+            again = m.ReleaseMatchesRequest(
+                request_id="by-alice", incarnation=learner, match_ids=[leased[0].match_id]
+            )
+            release = MatchmakerServiceStub(channel).ReleaseMatches
+            assert release(again, metadata=tokens["alice"].metadata).released == 0
+            with pytest.raises(grpc.RpcError, match="PERMISSION_DENIED"):
+                release(again, metadata=metadata)  # the stored reply is alice's alone, too
         with league.server.store.read() as reader:
             assert len(reader.open_assignments(learner)) == 3
             assert reader.counts()["lost_results"] == 0
