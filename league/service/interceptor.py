@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from league.errors import Busy, Closing, InvalidInput, LeagueError, Unauthenticated
+from league.errors import Busy, Closing, InvalidInput, LeagueError, Unauthenticated, plain
 from league.rpc.status import abort, code_of
 from league.security.credentials import HEADER
 from league.security.roles import AccessRole, check_role, least_role
@@ -316,7 +316,7 @@ def _shown(context: Any) -> str:
 def _certified(context: Any) -> str:
     """The name in a client's certificate, "" without one."""
     names: Any = context.auth_context().get("x509_common_name", ())
-    return b"".join(names).decode("utf-8", "replace")[:64]
+    return plain(b"".join(names).decode("utf-8", "replace"))[:64]
 
 
 def _parsed(parse: Callable[[bytes], Any], raw: bytes, method: str) -> Any:

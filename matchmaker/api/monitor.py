@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf import json_format
 
-from league.errors import DataCorrupt, LeagueError, StorageFull, StorageReadOnly, plain
+from league.errors import DataCorrupt, LeagueError, StorageFull, StorageReadOnly
 from league.players import Vitals
 from league.service.health import Health
 from league.service.interceptor import Call, Observer
@@ -158,11 +158,11 @@ class Monitor:
         if call.error is None:
             words = ", ".join(f"{key} {value!r}" for key, value in asked.items())
             text = f"{who} ({role}) calls {call.method} from {peer}: {words or 'with nothing'}"
-            self.league.log(tx, "operator_action", plain(text), **data)
+            self.league.log(tx, "operator_action", text, **data)
         else:
             text = f"{who} ({role}) is refused {call.method} from {peer}: {call.error}"
             error = str(call.error)[:LONGEST]
-            self.league.log(tx, "operator_refused", plain(text), **data, error=error)
+            self.league.log(tx, "operator_refused", text, **data, error=error)
         return b""
 
     def _observe(self, call: Call) -> None:

@@ -105,7 +105,12 @@ def test_no_text_of_any_request_steers_a_terminal_or_forges_a_line(
     tmp_path: Path, logged: io.StringIO, form: Any
 ) -> None:
     """In the answers, in all that readers get, and in the logs of both services."""
+    logging.getLogger().handlers.clear()  # pytest's, by whose format a traceback would be kept
     configure(form, logged)
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        logging.exception(HOSTILE)
     operations = OperationsSettings(log_calls=True)
     obeyed: list[str] = []
     with small_league(tmp_path, operations=operations) as league:
@@ -126,6 +131,7 @@ def test_no_text_of_any_request_steers_a_terminal_or_forges_a_line(
         failed.failed, failed.failure, failed.seats[0].stats[HOSTILE] = True, HOSTILE, 1.0
         asked = m.ReportResultsRequest(request_id="r", incarnation=opened, results=[failed])
         assert refusal_of(league, "ReportResults", asked) == ""
+        league.client.heartbeat(opened, 1, metrics={HOSTILE: 1.0})
         for answer in answers(league, match.match_id):
             for text in words_in(answer):
                 assert text.isprintable(), text
@@ -180,11 +186,20 @@ def printed(address: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.replace("\t", " ")
 
 
-def test_words_that_a_terminals_encoding_lacks_are_printed_as_escapes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["league.cli", "league.cluster"])
+def test_words_that_a_terminals_encoding_lacks_are_printed_as_escapes(
+    tmp_path: Path, program: str
+) -> None:
     with small_league(tmp_path) as league:
         league.client.heartbeat(league.open(), 1, activity="対戦")
+        shows = f"""
+from {program} import main
+from league.cli.main import main as shown
+main.parse = shown  # what start-league shows of its run
+exit(main.main(["status", "--address", "{league.server.address}"]))
+"""
         done = subprocess.run(
-            [sys.executable, "-m", "league.cli.main", "status", "--address", league.server.address],
+            [sys.executable, "-c", shows],
             env=os.environ | {"PYTHONIOENCODING": "latin-1"},
             capture_output=True,
         )

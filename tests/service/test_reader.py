@@ -16,6 +16,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.alarms import Alarm
 from league.views.terminal.reader import LeagueReader
 from matchmaker.main import MatchmakerServer
+from matchmaker.store.rows import BeatRow
 
 
 @contextmanager
@@ -59,6 +60,23 @@ def test_new_members_and_alarms_are_told_once_as_they_come(tmp_path: Path) -> No
         f"trouble: {Alarm('term_silent', 'combo', 500.0).sentence}",
         "No longer: combo never fires.",
     ]
+
+
+def test_numbers_that_can_not_be_shown_do_not_end_the_view(tmp_path: Path) -> None:
+    """A log of an earlier version may hold any."""
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        register_bots_and_live(client)
+        learner = client.open_incarnation("learner-main", "main").number
+        with reading(server.address, []) as reader:
+            beat = BeatRow(learner, 1e10, 1, 1, "", "", '{"progress/steps": 1e999}')
+            with server.store.write() as tx:
+                tx.set_beat(beat)
+            wait_for(lambda: "can't be shown" in reader.facts.trouble)
+            client.heartbeat(learner, 2, 5, "league", "rollout", {"progress/steps": 5.0})
+            wait_for(lambda: reader.facts.steps == 5)
 
 
 def test_gates_of_exploiters_are_told_as_they_are_decided(tmp_path: Path) -> None:

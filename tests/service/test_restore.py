@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cli_league import served
 from learner_process import matchmaker, snapshots
+from small_league import small_league
 
 from league.cli.main import main
 from league.rpc.client import MatchmakerClient
@@ -20,6 +21,7 @@ from league.runs.folder import locked
 from learner import main as learner
 from learner.train import session
 from learner.train.checkpoint import CheckpointFolder
+from learner.train.join import fits_log
 from matchmaker.tools.fsck import fsck
 
 Capture = pytest.CaptureFixture[str]
@@ -78,6 +80,9 @@ def test_what_is_no_copy_of_a_log_is_refused_and_nothing_changes(
     other.write_text("no database")
     assert main(["restore", str(run), str(damaged)]) == 4
     assert main(["restore", str(run), str(other)]) == 4
+    with closing(sqlite3.connect(shutil.copy(run / "league.db", other))) as db, db:
+        db.execute("UPDATE players SET step = 7")
+    assert main(["restore", str(run), str(other)]) == 4
     assert main(["restore", str(run), str(run.parent / "nowhere.db")]) == 2
     assert (run / "league.db").read_bytes() == before
     assert not list(run.glob("replaced-*"))
@@ -131,6 +136,14 @@ def back_up(run: Path, name: str) -> Path:
 
 def restore(run: Path, copy: Path) -> None:
     assert main(["restore", str(run), str(copy)]) == 0
+
+
+def test_a_checkpoint_without_matches_fits_a_log_that_is_as_long(tmp_path: Path) -> None:
+    saved = {"environment": {"matches": []}, "ready": []}
+    with small_league(tmp_path) as league:
+        league.play(league.open(), 2)
+        fits = [fits_log(league.client, saved | {"log_position": place}) for place in (2, 3)]
+    assert fits == [True, False]
 
 
 @pytest.mark.timeout(300)

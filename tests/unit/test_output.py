@@ -2,7 +2,8 @@
 
 import pytest
 
-from league.cli.output import print_pairs, print_table, when
+from league.cli import output
+from league.cli.output import print_pairs, print_table, say, when
 from league.cli.status import event_line
 from league.players import Event
 
@@ -16,13 +17,25 @@ def test_a_workers_words_make_no_line_of_ours_and_steer_no_terminal(
     assert event_line(
         Event(position=1, at=0.0, kind="leases_released", text=FORGED, data_json="")
     ).endswith(PLAIN)
-    print_table("Workers", "worker activity", [("learner-main", FORGED)])
+    print_table("Workers", ["worker", FORGED], [("learner-main", FORGED)])
     print_pairs([("doing", FORGED)])
-    assert capsys.readouterr().out.splitlines() == [
-        "worker\tactivity",
+    say(FORGED)
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == [
+        f"worker\t{PLAIN}",
         f"learner-main\t{PLAIN}",
         f"doing\t{PLAIN}",
     ]
+    assert printed.err == f"{PLAIN}\n"
+
+
+def test_no_part_of_a_table_on_a_terminal_is_markup(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    words = "[/oops]\x1b[2K"
+    print_table(words, [words], [(words,)], caption=words)
+    assert capsys.readouterr().out.count("[/oops] [2K") == 4
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,12 @@ def record(
     return take.finish(float(game.outcomes_N[0]), final_digest(game, 0))
 
 
+def test_names_in_a_strangers_replay_steer_no_terminal(replay: Replay) -> None:
+    """They may be of any length and kind, and commands show them."""
+    seats = Contender(name="a\x1b[2J", digest="a" * 64), Contender(name="b\nforged")
+    assert dataclasses.replace(replay, seats=seats).names == ("a [2J", "b forged")
+
+
 @pytest.fixture(scope="module")
 def replay() -> Replay:
     """Random keys against based, a decision every 3 frames (the last one is cut short)."""
