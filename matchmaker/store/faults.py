@@ -36,7 +36,8 @@ def as_league_errors(path: Path) -> Iterator[None]:
     except LeagueError:
         raise
     except sqlite3.OperationalError as error:
-        if not hasattr(error, "sqlite_errorcode"):  # Python's own: a text that is none
+        # no code: Python's own, for a text that is none; ERROR: other tables than the migrations'
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             raise DataCorrupt(f"{path} is damaged ({error}): restore a backup") from error
         if _is_another_users(error, path):
             raise _forbidden(path) from error

@@ -203,3 +203,13 @@ def test_what_rows_with_right_checksums_contradict_is_found(
     log.rewrite(path, table, where, column, value)
     assert any(rule in finding for finding in findings(path))
     assert not any("a row is what was written" in finding for finding in findings(path))
+
+
+def test_a_log_whose_migrations_are_damaged_is_damaged(log: Log, tmp_path: Path) -> None:
+    """An index says that one is pending; its tables are there."""
+    path, whole = tmp_path / "league.db", log.path.read_bytes()
+    index = whole.rindex(b"m001_league")
+    assert whole.index(b"m001_league") < index
+    path.write_bytes(whole[: index - 1] + b"X" + whole[index:])  # the name of their set
+    with pytest.raises(DataCorrupt, match="restore a backup"):
+        server.MatchmakerServer(path, settings=SETTINGS)
