@@ -20,6 +20,7 @@ from league.rpc.channel import Reminders
 from league.security.credentials import of_run
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
+from league.service.server import check_port
 from league.service.settings import OperationsSettings
 from league.settings.base import resolve_run
 
@@ -108,8 +109,9 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     operations = sections.of(OperationsSettings)
     configure(operations.log_format)
     security = sections.of(SecuritySettings)
+    check_port(security.checked_host(), arguments.port)  # before anything is on disk
     try:
-        arguments.run_dir.mkdir(parents=True, exist_ok=True)
+        arguments.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
             f"{arguments.run_dir} can't be a run folder ({error.strerror}): give another --run-dir"

@@ -107,7 +107,11 @@ def test_mistakes_end_in_one_sentence(
         port = taken.getsockname()[1]
         for words, sentence, code in (
             (("--config", str(config)), "did you mean 'matches_per_opponent'", 2),
-            (("--port", str(port)), f"127.0.0.1:{port} can't be listened on", 1),
+            (
+                ("--port", str(port), "--run-dir", str(tmp_path / "new"), "--preset", "smoke"),
+                f"127.0.0.1:{port} can't be listened on",
+                1,
+            ),
             (("--run-dir", str(config / "below")), "can't be a run folder", 2),
             (("--preset", "labtop"), "no preset 'labtop': did you mean", 2),
         ):
@@ -116,3 +120,4 @@ def test_mistakes_end_in_one_sentence(
             said = capsys.readouterr().err
             assert sentence in said
             assert (said.count("\n"), said[:11]) == (1, "evaluator: ")
+    assert not (tmp_path / "new").exists()
