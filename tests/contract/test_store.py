@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import stat
@@ -494,6 +495,19 @@ def test_a_file_with_several_names_is_refused_until_it_has_its_own_content(
     for one in (path, folder / path.name):
         with closing(SqliteStore(one)) as own, own.read() as reader:
             assert len(reader.players()) == 2
+
+
+def test_a_write_that_a_quota_refuses_is_told_as_a_full_disk(store):
+    """By a limit on files: SQLite reports both otherwise than a disk without space."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+    try:
+        with pytest.raises(StorageFull):
+            store.submit(lambda tx: add(tx, "x" * (1 << 20)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    store.submit(lambda tx: add(tx, "after"))
+    assert texts(store) == ["after"]
 
 
 def test_only_its_owner_reads_a_log_and_its_copies(tmp_path):

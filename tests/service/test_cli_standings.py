@@ -16,6 +16,7 @@ from small_league import small_league
 from league.cli.main import main
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
+from league.stats.ratings import fit
 from league.views.leaderboard import gather
 
 Capture = pytest.CaptureFixture[str]
@@ -62,6 +63,16 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
     assert said in table
     assert said in page
     assert page.count("≠</span>") == len(apart) == len(re.findall(r"\| mu [+-]", table))
+
+
+def test_draws_that_the_fit_does_not_explain_are_told(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "DRAWS_BAR", 0.0)
+    with small_league(tmp_path) as small:
+        pair(small, "random", "constant", 1)
+        assert main(["ratings", "--fit", "--address", small.server.address]) == 0
+    assert "its intervals may not hold" in capsys.readouterr().err
 
 
 def test_the_page_marks_an_anchor(tmp_path: Path, capsys: Capture) -> None:

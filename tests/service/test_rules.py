@@ -21,6 +21,7 @@ from league.runs.folder import Request, open_run
 from league.runs.settings import SupervisorSettings
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import NO_ANALYSIS
 
 ONE, TWO = MatchmakerSettings(game_version="1"), MatchmakerSettings(game_version="2")
 
@@ -64,10 +65,14 @@ def test_a_new_epoch_begins_with_empty_books_and_without_old_matches(tmp_path: P
         before = league.client.status().log_position
         rated = counted(league.client.ratings(Book.TRAIN))
         league.client.pin_rating("based", 30.0, "anna")
+        found = {"matches": 40, "clusters": [["main@1000", "main@2000"]], "support": []}
+        with league.server.store.write() as tx:
+            league.server.league.log(tx, "analysis", "two are alike", **found)
     with small_league(tmp_path, snapshots=(), game_version="2", new_epoch=True) as league:
         client = league.client
         assert client.ratings(Book.TRAIN) == client.payoff(Book.TRAIN) == []
         assert client.anchors() == {}
+        assert league.server.league.view.analysis == NO_ANALYSIS
         assert client.status().open_leases == 0
         states = {one.name: one.state for one in client.players()}
         assert states["main@1000"] is states["main@2000"] is PlayerState.RETIRED

@@ -36,6 +36,15 @@ def test_intervals_hold_in_narrow_and_wide_leagues_of_few_games(elo_sd, games):
     assert sum(study.warned) <= 2
 
 
+def test_few_players_have_intervals_that_hold_and_no_warnings():
+    """Six show little of how wide their league is; four of many games, how wrong a gap may be."""
+    calibration = bench_program("calibration")
+    few = calibration.width_study("", 3, 80, 6, 10, 420.0, equal=False)
+    assert few.share("ratings") == pytest.approx(0.95, abs=0.03)
+    sure = calibration.width_study("", 3, 40, 4, 2000, 800.0, equal=False)
+    assert not any(sure.warned)
+
+
 def test_the_fit_warns_of_draws_that_do_not_depend_on_the_players():
     calibration = bench_program("calibration")
     study = calibration.width_study("", 3, 8, 60, 30, 420.0, equal=True)

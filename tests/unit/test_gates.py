@@ -185,7 +185,12 @@ def by_eigenfunctions(drift, variance, risks, results, position):
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.floats(-0.2, 0.2), st.floats(0.02, 0.5), st.integers(30, 2000), st.floats(0, 1))
+@given(
+    st.floats(-0.2, 0.2),
+    st.floats(0.02, 0.5),
+    st.integers(30, 2000) | st.integers(2000, 10**8),
+    st.floats(0, 1),
+)
 def test_the_odds_of_a_worse_outcome_are_those_of_another_series(drift, variance, results, height):
     uneven = Risks(alpha=0.02, beta=0.1)
     assume(variance * results > 0.5)

@@ -5,6 +5,7 @@ import pytest
 from league.cli import output
 from league.cli.output import print_pairs, print_table, say, when
 from league.cli.status import event_line
+from league.errors import LeagueError
 from league.players import Event
 
 FORGED = "it failed\n9\t2026-01-01\toperator_action\tbob\x1b[2K"
@@ -27,6 +28,7 @@ def test_a_workers_words_make_no_line_of_ours_and_steer_no_terminal(
         f"doing\t{PLAIN}",
     ]
     assert printed.err == f"{PLAIN}\n"
+    assert str(LeagueError(FORGED)) == PLAIN
 
 
 def test_no_part_of_a_table_on_a_terminal_is_markup(
