@@ -191,6 +191,17 @@ def test_results_are_numbered_in_commit_order_with_an_event_each(filled):
         assert [e.kind for e in reader.events(1, 9)] == ["result", "result"]
 
 
+def test_a_missing_result_is_damage(filled):
+    with filled.write() as tx:
+        tx.add_results([accepted(ordinal) for ordinal in (1, 2, 3)], 5.0)
+        triggers = tx.select("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        for (name,) in triggers:
+            tx.select(f"DROP TRIGGER {name}")
+        tx.select("DELETE FROM results WHERE position = 2")
+    with filled.read() as reader, pytest.raises(DataCorrupt, match="result 2 "):
+        list(reader.results())
+
+
 def test_lost_results_stay_and_are_marked_once(filled):
     with filled.write() as tx:
         tx.add_results([accepted(ordinal) for ordinal in (1, 2, 3)], 5.0)

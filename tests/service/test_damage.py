@@ -185,11 +185,40 @@ def test_broken_pages_of_a_large_log_end_its_service(
     assert "health is NOT_SERVING" in caplog.text
 
 
+def test_a_damaged_row_of_a_large_log_ends_its_service(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "CHECKED_AT_START_BYTES", 0)
+    path, match = tmp_path / "league.db", log.rows["assignments"][0]["match_id"]
+    path.write_bytes(log.path.read_bytes())
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE assignments SET seed = 5 WHERE match_id = ?", [match])
+    with (
+        server.MatchmakerServer(path, settings=SETTINGS) as served,
+        MatchmakerClient(served.address) as client,
+    ):
+        with pytest.raises(DataCorrupt):
+            client.match(match)
+        assert "restore a backup" in client.status().vitals.trouble
+
+
+def test_a_table_without_its_triggers_is_found(log: Log, tmp_path: Path) -> None:
+    path = tmp_path / "league.db"
+    path.write_bytes(log.path.read_bytes())
+    with closing(sqlite3.connect(path)) as db, db:
+        query = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'results'"
+        ((trigger,), *_) = db.execute(query).fetchall()
+        db.execute(f"DROP TRIGGER {trigger}")
+    (finding,) = findings(path)
+    assert trigger in finding
+
+
 @pytest.mark.parametrize(
     ("table", "where", "column", "value", "rule"),
     [
         ("assignments", "category = 'gauntlet'", "seat0", "constant", "a pairing has the seats"),
         ("assignments", "category = 'gate'", "seed", 5, "a pairing has the seats and seeds"),
+        ("assignments", "category = 'gauntlet'", "category", "gate", "a pairing has the seats"),
         ("players", "name = 'main@1000'", "step", 999, "a snapshot has the step"),
         ("players", "name = 'based'", "game", "chess", "a player is of the league's game"),
         ("incarnations", "fenced_by", "fenced_by", None, "only the newest incarnation"),
