@@ -19,6 +19,7 @@ from league.service.settings import OperationsSettings
 from matchmaker.acts import checks
 from matchmaker.api.service import fingerprint
 from matchmaker.state.league import League
+from matchmaker.store.sqlite import once
 from matchmaker.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -137,13 +138,14 @@ class Monitor:
         """
         request_id = checks.identifier(call.request.request_id, "request_id")
         step = "audit" if call.error is None else "refused"
-        self.league.store.once(
+        recorded = once(
             f"{step} {request_id}",  # with a blank, which no caller's id has
             "Audit",
             fingerprint(call.request),
             self.league.clock.now(),
             lambda tx: self._record(tx, call),
         )
+        self.league.store.submit(recorded)
 
     def _record(self, tx: Transaction, call: Call) -> bytes:
         assert call.caller is not None

@@ -322,17 +322,6 @@ class SqliteStore:
             self._queue.put(request)
         return request
 
-    def once(
-        self,
-        request_id: str,
-        method: str,
-        fingerprint: str,
-        at: float,
-        effect: Callable[[Transaction], bytes],
-    ) -> bytes:
-        """The reply of `effect`, which runs once however often this id is used."""
-        return self.submit(once(request_id, method, fingerprint, at, effect))
-
     def _serve(self) -> None:
         """Commits requests in groups until the store is closed."""
         group: list[_Request | None] = []

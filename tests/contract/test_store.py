@@ -28,7 +28,7 @@ from league.players import Book, MatchResult, Player, PlayerKind, PlayerState, S
 from matchmaker.store.copies import backup
 from matchmaker.store.rows import AssignmentRow, BeatRow, DrawRow, FoldRow, IncarnationRow
 from matchmaker.store.schema import migrations
-from matchmaker.store.sqlite import Memory, SqliteStore
+from matchmaker.store.sqlite import Memory, SqliteStore, once
 
 
 def player(name):
@@ -274,16 +274,16 @@ def test_a_request_takes_effect_once(store):
     def effect(tx):
         return str(add(tx, "once")).encode()
 
-    first = store.once("r1", "Method", "f", 1.0, effect)
-    assert store.once("r1", "Method", "f", 2.0, effect) == first
-    assert store.once("r2", "Method", "f", 2.0, effect) != first
+    first = store.submit(once("r1", "Method", "f", 1.0, effect))
+    assert store.submit(once("r1", "Method", "f", 2.0, effect)) == first
+    assert store.submit(once("r2", "Method", "f", 2.0, effect)) != first
     assert texts(store) == ["once", "once"]
     for method, fingerprint in (("Other", "f"), ("Method", "g")):
         with pytest.raises(InvalidInput, match="r1"):
-            store.once("r1", method, fingerprint, 1.0, effect)
+            store.submit(once("r1", method, fingerprint, 1.0, effect))
     with store.write() as tx:
         assert tx.forget_requests(1.5) == 1
-    assert store.once("r1", "Method", "f", 9.0, lambda tx: b"again") == b"again"
+    assert store.submit(once("r1", "Method", "f", 9.0, lambda tx: b"again")) == b"again"
 
 
 class Follower:
@@ -335,7 +335,7 @@ def together(store, effects):
 
     def call(number, effect):
         try:
-            outcomes[number] = store.submit(effect) if callable(effect) else store.once(*effect)
+            outcomes[number] = store.submit(effect if callable(effect) else once(*effect))
         except Exception as error:
             outcomes[number] = error
 

@@ -148,12 +148,14 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing(tmp_path):
     assert not new.parent.exists()
 
 
-def test_a_log_in_a_folder_that_takes_no_files_is_told_with_advice(tmp_path):
+@pytest.mark.parametrize("flags", [[], ["--read-only"]], ids=["write", "read"])
+def test_a_log_in_a_folder_that_takes_no_files_is_told_with_advice(tmp_path, flags):
     """Only a user without a root's rights is refused there, as in a namespace of its own."""
     with small_league(tmp_path):
         pass
+    (tmp_path / "league.db.lock").unlink()
     tmp_path.chmod(0o500)
-    words = ["-m", "matchmaker", "--db", tmp_path / "league.db", "--port", "0", "--read-only"]
+    words = ["-m", "matchmaker", "--db", tmp_path / "league.db", "--port", "0", *flags]
     command = ["unshare", "--user", sys.executable, *map(str, words)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
