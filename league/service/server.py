@@ -47,6 +47,7 @@ OPTIONS = [
     # a machine that vanished answers no ping
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
     # of all connections; beyond them gRPC drops calls without a word
     ("grpc.server.max_pending_requests", 20_000),
     ("grpc.server.max_pending_requests_hard_limit", 20_000),

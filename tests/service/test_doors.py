@@ -19,7 +19,7 @@ import pytest
 import raw_http2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
-from raw_http2 import UNFINISHED, connection, half_open
+from raw_http2 import PING, UNFINISHED, connection, frame, half_open
 from small_league import small_league
 from test_matchmaker_process import ready_port
 
@@ -297,6 +297,20 @@ def test_an_idle_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Monkey
         idle.settimeout(20)
         while idle.recv(65536):  # until its end
             pass
+
+
+def test_a_connection_without_calls_is_asked_whether_its_machine_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel closes it when nothing acknowledges the ping."""
+    limit = "grpc.keepalive_time_ms"
+    soon = [(key, 200 if key == limit else value) for key, value in server.OPTIONS]
+    monkeypatch.setattr(server, "OPTIONS", soon)
+    with served("matchmaker", tmp_path) as service, connection(service.address) as opened:
+        opened.settimeout(AT_ONCE)
+        received = b""
+        while frame(PING, 0, 0, bytes(8))[:5] not in received:
+            received += opened.recv(65536)
 
 
 def test_idle_connections_shut_nobody_out(tmp_path: Path) -> None:
