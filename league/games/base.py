@@ -92,6 +92,8 @@ class BatchedGame(ABC):
         legal_N2A: bool, which choices a seat has now; None in games of keys, where all are free. A
             seat with nothing to decide (it is the other's turn) has one, whose choice changes
             nothing.
+        idle_N: bool, rows that the caller doesn't use; write it at any time. A slow game plays no
+            frames in them, and a quick one need not look.
         failures: by row, why a match that ended in this step could not be played to its end (an
             environment that hangs): it has no outcome and must not be rated. Emptied by `step`.
     """
@@ -115,6 +117,7 @@ class BatchedGame(ABC):
         self.stats_N2S, self.final_stats_N2S = np.zeros((2, n, 2, len(spec.stats)), np.float32)
         self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
         self.next_seeds_N = np.zeros(n, np.uint64)
+        self.idle_N = np.zeros(n, np.bool_)
         if spec.action_kind == CHOICE:
             self.legal_N2A = np.ones((n, 2, spec.action_size), np.bool_)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import threading
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +15,9 @@ from choice_contract import ChoiceContract
 from game_contract import KeysContract
 
 from league.errors import InvalidInput
+from league.games import hosted
 from league.games.base import BatchedGame
 from league.games.drawing.painter import draw_frame
-from league.games.pettingzoo import workers
 from league.games.pettingzoo.workers import Worker
 from league.games.registry import game_spec, make_batched
 
@@ -28,18 +28,15 @@ class WorkerThread:
     test_pettingzoo_failures.py has the processes themselves.
     """
 
-    def __init__(self, start: dict[str, Any], rows: range) -> None:
-        self.rows = rows
+    def __init__(self, command: list[str], rows: range, **options: Any) -> None:
+        self.rows, start = rows, json.loads(command[-1])
         self.connection, theirs = multiprocessing.Pipe()
         self.popen = SimpleNamespace(pid=os.getpid())
 
         def serve() -> None:
             worker = Worker(**{**start, "step_seconds": 0.0})
             theirs.send("")
-            with suppress(EOFError, OSError):
-                while True:
-                    verb, *arguments = theirs.recv()
-                    theirs.send(getattr(worker, verb)(*arguments))
+            hosted.serve(worker, theirs)
 
         threading.Thread(target=serve, daemon=True).start()
 
@@ -49,7 +46,7 @@ class WorkerThread:
 
 @pytest.fixture(autouse=True)
 def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_Process", WorkerThread)
+    monkeypatch.setattr(hosted, "Process", WorkerThread)
 
 
 class Made:

@@ -241,12 +241,14 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_that_cannot_make_the_environment_is_named(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    game = buttons()
-    elsewhere = [entry for entry in sys.path if not entry.endswith("contract")]
-    monkeypatch.setattr(sys, "path", elsewhere)
-    with pytest.raises(Unavailable, match="no process could make small_environments:Buttons: mod"):
+    module = tmp_path / "soon_gone.py"
+    module.write_text("from small_environments import Buttons as parallel_env\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    game = make_batched("pettingzoo:soon_gone", 6, workers=2)
+    module.unlink()
+    with pytest.raises(Unavailable, match="no process could make soon_gone: module soon_gone"):
         game.reset(np.arange(6, dtype=np.uint64))
 
 

@@ -1,24 +1,16 @@
-"""Worker processes that hold the environments of some matches and play them on command.
+"""The worker process: it holds the environments of some matches and plays them on command.
 
-gymnasium's `AsyncVectorEnv` holds one environment a process, so 128 matches would take 128
-interpreters, and a process that dies takes the whole vector with it. Here each process holds many
-matches. An environment that raises costs its match; one that hangs or crashes costs the matches of
-its process, which is started again. Shape suffixes: R rows of a request, 2 seats, A action width,
-V width of what the environment shows.
+Shape suffixes: R rows of a request, 2 seats, A action width, V width of what the environment shows.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import math
-import os
 import signal
-import socket
-import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -26,23 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import Unavailable
 from league.games.base import CHOICE
 from league.games.choice_game import mixed
+from league.games.hosted import serve
 from league.games.pettingzoo.environment import Face, Seats, board_text, build, reason
-from league.settings.device_flags import cores
 
-START_SECONDS = 120.0
-"""Longest time that a worker may take to import an environment and make the first one."""
-
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "PYGAME_HIDE_SUPPORT_PROMPT": "hide",
-    "SDL_AUDIODRIVER": "dummy",
-    "SDL_VIDEODRIVER": "dummy",
-}
-
-Answer = tuple[NDArray[np.void], dict[int, str]]
+Answer = tuple[bytes, dict[int, str]]
 """A record of `seen_type` for each row, and why rows failed; their records don't count."""
 
 
@@ -78,18 +59,16 @@ class Worker:
         self._seats: dict[int, Seats] = {}
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
-    def begin(
-        self, rows: list[int], seeds_R: NDArray[np.uint64], played: list[list[NDArray[np.uint8]]]
-    ) -> Answer:
-        """Begins the matches of `seeds_R` and plays what was `played` in them."""
+    def begin(self, rows: list[int], seeds: list[int], played: list[bytes]) -> Answer:
+        """Begins the matches of `seeds` and plays what was `played` in them."""
 
         def begin_one(row: int, place: int, seen: Seen) -> None:
             if row not in self._seats:
                 env = self._make() if self._spare is None else self._spare
                 self._spare, self._seats[row] = None, Seats.of(env)
             seats = self._seats[row]
-            seats.reset(environment_seed(int(seeds_R[place])))
-            for actions_2A in played[place]:
+            seats.reset(environment_seed(seeds[place]))
+            for actions_2A in self._actions(played[place]):
                 self._limit_call()
                 seats.step(self._decoded(actions_2A))
             if not any(seats.acting):
@@ -98,10 +77,9 @@ class Worker:
 
         return self._each(rows, begin_one)
 
-    def step(
-        self, rows: list[int], actions_R2A: NDArray[np.uint8], is_last_R: NDArray[np.bool_]
-    ) -> Answer:
-        """Plays one frame of each match, which ends it where `is_last_R`."""
+    def step(self, rows: list[int], actions: bytes, is_last: list[bool]) -> Answer:
+        """Plays one frame of each match, which ends it where `is_last`."""
+        actions_R2A = self._actions(actions)
 
         def step_one(row: int, place: int, seen: Seen) -> None:
             seats, legal_2A = self._seats[row], self._legal_2A[row]
@@ -119,7 +97,7 @@ class Worker:
                 if not all(map(math.isfinite, seats.rewards)):
                     raise ValueError(f"a reward is {seats.rewards}")
                 seen["rewards"][place] = seats.rewards
-                over = not any(seats.acting) or bool(is_last_R[place])
+                over = not any(seats.acting) or is_last[place]
             seen["ended"][place] = over
             if over:
                 self._write_views(seats, seen["views"][place])
@@ -152,7 +130,10 @@ class Worker:
                     with contextlib.suppress(Exception):
                         self._seats.pop(row).env.close()
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        return seen_R, failed
+        return seen_R.tobytes(), failed
+
+    def _actions(self, content: bytes) -> NDArray[np.uint8]:
+        return np.frombuffer(content, np.uint8).reshape(-1, 2, self._face.action_size)
 
     def _limit_call(self) -> None:
         """From now on an environment has `step_seconds`: then SIGALRM ends the process, whatever
@@ -186,125 +167,6 @@ def environment_seed(seed: int) -> int:
     return int(mixed(np.array([seed], np.uint64))[0] >> np.uint64(33))
 
 
-class _Process:
-    """One worker: a fresh interpreter, never a fork of this process and its threads."""
-
-    def __init__(self, start: dict[str, Any], rows: range) -> None:
-        self.rows = rows
-        ours, theirs = socket.socketpair()
-        with theirs:
-            words = json.dumps({**start, "connection": theirs.fileno()})
-            path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-            self.popen = subprocess.Popen(
-                [sys.executable, "-m", __name__, words],
-                pass_fds=[theirs.fileno()],
-                env={**_ENVIRONMENT, **os.environ, "PYTHONPATH": path},
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # environments print; our standard output is for answers
-            )
-        self.connection = Connection(ours.detach())
-
-    def end(self) -> int | None:
-        """Ends it; its exit status, None if it had to be killed."""
-        self.connection.close()  # which ends a worker that waits for a request
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.popen.wait(1.0)
-        status = self.popen.poll()
-        self.popen.kill()
-        self.popen.wait()
-        return status
-
-
-class Pool:
-    """Workers over `matches` rows, in contiguous and nearly equal shares."""
-
-    def __init__(
-        self,
-        argument: str,
-        options: Mapping[str, Any],
-        *,
-        matches: int,
-        workers: int,
-        step_seconds: float,
-    ) -> None:
-        self._start = {"argument": argument, "options": options, "step_seconds": step_seconds}
-        edges = np.linspace(0, matches, worker_count(matches, workers) + 1).astype(int).tolist()
-        self._shares = [range(first, last) for first, last in itertools.pairwise(edges)]
-        self._workers: list[_Process] = []
-
-    @property
-    def pids(self) -> list[int]:
-        """The process ids of the running workers."""
-        return [worker.popen.pid for worker in self._workers]
-
-    def start(self) -> None:
-        """Starts the workers unless they run; raises `Unavailable` if they can't play."""
-        if not self._workers:
-            self._workers = [_Process(self._start, rows) for rows in self._shares]
-            for worker in self._workers:
-                self._wait_until_ready(worker)
-
-    def _wait_until_ready(self, worker: _Process) -> None:
-        problem = "it took too long"
-        if worker.connection.poll(START_SECONDS):
-            try:
-                problem = worker.connection.recv()
-            except (EOFError, OSError):
-                problem = f"its process {self._ending(worker)}"
-            if not problem:
-                return
-        self.close()
-        raise Unavailable(f"no process could make {self._start['argument']}: {problem}")
-
-    def run(
-        self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
-    ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Has each worker do `verb`, a method of `Worker`, for those of `rows` that it holds.
-
-        Returns:
-            The answers with their rows; and why rows lost their environment, in words: all those of
-            a worker that died, which runs again. A row in neither is not to be found.
-        """
-        asked = []
-        for worker in self._workers:
-            if own := [row for row in rows if row in worker.rows]:
-                asked.append((worker, own))
-                with contextlib.suppress(OSError):  # it died: so says its missing answer
-                    worker.connection.send((verb, own, *arguments(own)))
-        answers, failed = [], {}
-        for worker, own in asked:
-            try:
-                answers.append((own, worker.connection.recv()))
-            except (EOFError, OSError):
-                ending = f"the environment's process {self._ending(worker)}"
-                failed.update(dict.fromkeys(worker.rows, ending))
-                place = self._workers.index(worker)
-                self._workers[place] = _Process(self._start, worker.rows)
-                self._wait_until_ready(self._workers[place])
-        return answers, failed
-
-    def _ending(self, worker: _Process) -> str:
-        status = worker.end()
-        if status == -signal.SIGALRM:
-            return f"took over {self._start['step_seconds']:g} s for a step"
-        if status is None:
-            return "was ended"
-        return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited {status}"
-
-    def close(self) -> None:
-        """Ends the workers; safe to call again, and `start` starts new ones."""
-        for worker in self._workers:
-            worker.connection.close()
-        for worker in self._workers:
-            worker.end()
-        self._workers.clear()
-
-
-def worker_count(matches: int, wanted: int) -> int:
-    """Workers for `matches`: `wanted`, or by the cores if that is 0; at most one a match."""
-    return min(matches, wanted or max(1, min(cores(), matches // 4)))
-
-
 def main() -> None:
     """Serves until the game closes its end; an interrupt is for the game's process to answer.
 
@@ -312,18 +174,14 @@ def main() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    start = json.loads(sys.argv[1])
-    connection = Connection(start.pop("connection"))
+    start, connection = json.loads(sys.argv[1]), Connection(int(sys.argv[2]))
     try:
         worker = Worker(**start)
     except Exception as error:
         connection.send(str(error) or type(error).__name__)
         return
     connection.send("")
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            verb, *arguments = connection.recv()
-            connection.send(getattr(worker, verb)(*arguments))
+    serve(worker, connection)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,387 @@
+"""Games whose matches are played by worker processes, each of which hosts many of them.
+
+gymnasium's `AsyncVectorEnv` holds one environment a process, so 128 matches would take 128
+interpreters, and a process that dies takes the whole vector with it. Here an environment that
+raises costs its match; one that hangs or crashes costs the matches of its process, which is started
+again. A match is its seed and what was done in it: a saved match is played again from these.
+
+Shape suffixes: N matches, R rows of a request, 2 seats, A action width, T frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import weakref
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import ConfigError, DataCorrupt, InvalidInput, Unavailable
+from league.games.base import BatchedGame, GameSpec, check_saved
+from league.settings.device_flags import cores
+
+START_SECONDS = 600.0
+"""Longest time that a worker may take to import an environment and make the first one: minutes
+where it gets only what a learner leaves.
+"""
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "PYGAME_HIDE_SUPPORT_PROMPT": "hide",
+    "SDL_AUDIODRIVER": "dummy",
+    "SDL_VIDEODRIVER": "dummy",
+}
+"""Variables of a worker, unless they have a value."""
+
+
+class Process:
+    """One worker: a fresh interpreter, never a fork of this process and its threads.
+
+    `command` gets the number of its end of the connection as the last argument. It first sends ""
+    or why it can't play, then answers requests until the connection is closed.
+    """
+
+    def __init__(self, command: Sequence[str], rows: range, **options: Any) -> None:
+        self.rows = rows
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.popen = subprocess.Popen(
+                [*command, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                **options,
+            )
+        self.connection = Connection(ours.detach())
+
+    def end(self) -> int | None:
+        """Ends it; its exit status, None if it had to be killed."""
+        self.connection.close()  # which ends a worker that waits for a request
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(1.0)
+        status = self.popen.poll()
+        self.popen.kill()
+        self.popen.wait()
+        return status
+
+
+class Pool:
+    """Workers over `matches` rows, in contiguous and nearly equal shares.
+
+    Args:
+        command: of a worker.
+        subject: what it plays, for messages.
+        matches: rows in all.
+        workers: processes; 0 chooses by matches and processor cores.
+        step_seconds: after which a worker that is still in one call ends itself by SIGALRM.
+        options: of `subprocess.Popen`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        subject: str,
+        *,
+        matches: int,
+        workers: int,
+        step_seconds: float,
+        **options: Any,
+    ) -> None:
+        self._command, self._options = command, options
+        self._subject, self._step_seconds = subject, step_seconds
+        edges = np.linspace(0, matches, worker_count(matches, workers) + 1).astype(int).tolist()
+        self._shares = [range(first, last) for first, last in itertools.pairwise(edges)]
+        self._workers: list[Process] = []
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the running workers."""
+        return [worker.popen.pid for worker in self._workers]
+
+    def start(self) -> None:
+        """Starts the workers unless they run; raises `Unavailable` if they can't play."""
+        if not self._workers:
+            self._workers = [self._launched(rows) for rows in self._shares]
+            for worker in self._workers:
+                self._wait_until_ready(worker)
+
+    def _launched(self, rows: range) -> Process:
+        return Process(self._command, rows, **self._options)
+
+    def _wait_until_ready(self, worker: Process) -> None:
+        problem = "it took too long"
+        if worker.connection.poll(START_SECONDS):
+            try:
+                problem = worker.connection.recv()
+            except (EOFError, OSError):
+                problem = f"its process {self._ending(worker)}"
+            if not problem:
+                return
+        self.close()
+        raise Unavailable(f"no process could make {self._subject}: {problem}")
+
+    def run(
+        self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
+    ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
+        """Has each worker do `verb` for those of `rows` that it holds.
+
+        Returns:
+            The answers with their rows; and why rows lost their environment, in words: all those of
+            a worker that died, which runs again. A row in neither is not to be found.
+        """
+        asked = []
+        for worker in self._workers:
+            if own := [row for row in rows if row in worker.rows]:
+                asked.append((worker, own))
+                with contextlib.suppress(OSError):  # it died: so says its missing answer
+                    worker.connection.send((verb, own, *arguments(own)))
+        answers, failed = [], {}
+        for worker, own in asked:
+            try:
+                answers.append((own, worker.connection.recv()))
+            except (EOFError, OSError):
+                ending = f"the environment's process {self._ending(worker)}"
+                failed.update(dict.fromkeys(worker.rows, ending))
+                place = self._workers.index(worker)
+                self._workers[place] = self._launched(worker.rows)
+                self._wait_until_ready(self._workers[place])
+        return answers, failed
+
+    def _ending(self, worker: Process) -> str:
+        status = worker.end()
+        if status == -signal.SIGALRM:
+            return f"took over {self._step_seconds:g} s for a step"
+        if status is None:
+            return "was ended"
+        return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited {status}"
+
+    def close(self) -> None:
+        """Ends the workers; safe to call again, and `start` starts new ones."""
+        for worker in self._workers:
+            worker.connection.close()
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+
+def worker_count(matches: int, wanted: int) -> int:
+    """Workers for `matches`: `wanted`, or by the cores if that is 0; at most one a match."""
+    return min(matches, wanted or max(1, min(cores(), matches // 4)))
+
+
+def check_options(step_seconds: float, workers: int) -> None:
+    """Raises `ConfigError` for what no pool can have."""
+    if step_seconds <= 0 or workers < 0:
+        raise ConfigError(
+            f"step_seconds = {step_seconds}, workers = {workers}: take seconds above 0 and "
+            "workers from 0"
+        )
+
+
+def serve(worker: Any, connection: Connection) -> None:
+    """Answers requests by the methods of `worker` until the game closes its end."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            verb, *arguments = connection.recv()
+            connection.send(getattr(worker, verb)(*arguments))
+
+
+class HostedGame(BatchedGame):
+    """N matches, played in worker processes that `reset` and `load` start.
+
+    A worker answers `begin(rows, seeds, played, ...)` and `step(rows, actions, is_last, ...)` with
+    the bytes of one record of type `seen` a row, which has a field `ended`, and with why rows
+    failed.
+    """
+
+    def __init__(
+        self, spec: GameSpec, num_matches: int, pool: Pool, seen: np.dtype[np.void]
+    ) -> None:
+        super().__init__(spec, num_matches)
+        n, self._pool = num_matches, pool
+        weakref.finalize(self, pool.close)
+        self.seeds_N = np.zeros(n, np.uint64)
+        self._actions_N2A = np.zeros((n, 2, spec.action_size), np.uint8)
+        self._played: list[list[bytes]] = [[] for _ in range(n)]
+        self._seen_N = np.zeros(n, seen)  # what the workers answered last
+        self._nothing = self._seen_N[0].copy()
+        self._broken: dict[int, str] = {}  # rows whose match failed; their next step says why
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """The process ids of the running workers."""
+        return self._pool.pids
+
+    @abstractmethod
+    def show(self, rows: NDArray[np.intp]) -> None:
+        """Writes what the seats of `rows` see and may do, from what the workers answered."""
+
+    @abstractmethod
+    def count(self, rows: NDArray[np.intp]) -> None:
+        """Adds a frame's terms and stats in `rows`."""
+
+    @abstractmethod
+    def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Writes the last views of the matches that ended in `rows`, and returns seat 0's lead in
+        each: 1, 0 or -1.
+        """
+
+    def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
+        """What a worker is asked with, after the rows."""
+        if verb == "begin":
+            return self.seeds_N[own].tolist(), [b"".join(self._played[n]) for n in own]
+        is_last_N = self.frames_N + 1 >= self.spec.max_frames
+        return self._actions_N2A[own].tobytes(), is_last_N[own].tolist()
+
+    def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
+        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
+
+        `next_seeds_N` of these rows becomes seed + 1. Raises `Unavailable` when no process can be
+        started.
+        """
+        seeds_N, where_N = self.checked_seeds(seeds, where)
+        self.seeds_N[where_N] = seeds_N[where_N]
+        self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
+        if not self._pool.pids:  # every row has a match from the first reset on
+            where_N[:] = True
+            self._pool.start()
+        self.begin(np.flatnonzero(where_N))
+
+    def begin(self, rows: NDArray[np.intp]) -> None:
+        """Begins the matches of `seeds_N` in `rows`; those that can't begin are broken."""
+        self.frames_N[rows], self.stats_N2S[rows] = 0, 0.0
+        for n in rows.tolist():
+            self._broken.pop(n, None)
+            self._played[n] = []
+        self._broken |= self._run("begin", rows.tolist())
+        self._seen_N[[n for n in rows.tolist() if n in self._broken]] = self._nothing
+        self.show(rows)
+
+    def _run(self, verb: str, rows: list[int]) -> dict[int, str]:
+        """Has the workers do `verb`; why rows failed, also those of a worker that died which were
+        not asked for.
+        """
+        answers, failed = self._pool.run(verb, rows, lambda own: self.request(verb, own))
+        for own, (seen, wrong) in answers:
+            self._seen_N[own] = np.frombuffer(seen, self._seen_N.dtype)
+            failed |= wrong
+        return failed
+
+    def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
+        """Plays `frames` frames; in games of choices exactly 1.
+
+        Raises `InvalidInput` for a wrong shape or number of frames, and in games of choices for a
+        row without a choice where no bot plays.
+        """
+        actions_N2A = self.checked_actions(actions_N2A, frames)
+        if not self._pool.pids:
+            raise InvalidInput(
+                "no match was begun, or the game was closed: reset it, or load a saved state"
+            )
+        self.reward_terms_N2K[:] = 0.0
+        self.ended_N[:] = False
+        self.failures = {}
+        for _ in range(frames):
+            self.play_frame(actions_N2A)
+
+    def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """One frame of the matches that have not ended in this step; a row that ends begins its
+        next one.
+        """
+        self._actions_N2A = actions_N2A.copy()
+        todo = np.flatnonzero(~self.ended_N & ~self.idle_N).tolist()
+        failed = {n: self._broken.pop(n) for n in todo if n in self._broken}
+        going = [n for n in todo if n not in failed]
+        lost = self._run("step", going)
+        failed |= {n: lost.pop(n) for n in going if n in lost}
+        self._broken |= lost  # their matches began in this step, in a process that has died since
+        self.failures = {**self.failures, **failed}
+        played = np.array([n for n in todo if n not in failed], np.intp)
+        self.frames_N[played] += 1
+        self.count(played)
+        for n in played.tolist():
+            self._played[n].append(self._actions_N2A[n].tobytes())
+        over = self._seen_N["ended"][played]
+        self.show(played[~over])
+        ended = np.concatenate([np.array(list(failed), np.intp), played[over]])
+        if len(ended):
+            self._end(ended)
+            self.seeds_N[ended] = self.next_seeds_N[ended]
+            self.next_seeds_N[ended] += np.uint64(1)
+            self.begin(ended)
+
+    def _end(self, rows: NDArray[np.intp]) -> None:
+        """Ends the matches in `rows`; a failed one counts as a draw and is never rated."""
+        lead_R = self.end(rows)
+        failed = [n for n in rows.tolist() if n in self.failures]
+        lead_R[np.isin(rows, failed)] = 0.0
+        self.final_observations_N2O[failed] = self.observations_N2O[failed]
+        self.ended_N[rows] = True
+        self.outcomes_N[rows] = 0.5 + 0.5 * lead_R
+        win = self.spec.reward_terms.index("win")
+        self.reward_terms_N2K[rows, :, win] = np.stack([lead_R, 0.0 - lead_R], 1)
+        self.final_frames_N[rows] = self.frames_N[rows]
+        self.final_stats_N2S[rows] = self.stats_N2S[rows]
+
+    def own_state(self) -> dict[str, NDArray]:
+        """The seeds."""
+        return {"seeds_N": self.seeds_N}
+
+    def save(self) -> dict[str, NDArray]:
+        """A copy of the whole state: the arrays, and every match as its seed and actions."""
+        broken_N = np.isin(np.arange(self.num_matches), list(self._broken))
+        played = np.frombuffer(b"".join(itertools.chain(*self._played)), np.uint8)
+        return super().save() | {"played": np.packbits(played), "broken_N": broken_N}
+
+    def load(self, state: dict[str, NDArray]) -> None:
+        """Continues from what `save` returned: plays every match again up to where it was.
+
+        Raises `DataCorrupt` when it does not fit, or when a match goes another way.
+        """
+        check_saved(state, "broken_N", np.zeros(self.num_matches, np.bool_))
+        check_saved(state, "frames_N", self.frames_N)
+        width = 2 * self.spec.action_size
+        bits = int(state["frames_N"].sum()) * width
+        check_saved(state, "played", np.zeros(-(-bits // 8), np.uint8))
+        super().load(state)
+        actions_T = np.unpackbits(state["played"], count=bits).reshape(-1, width)
+        rows = np.split(actions_T, np.cumsum(self.frames_N)[:-1])
+        self._played = [[actions.tobytes() for actions in row_T] for row_T in rows]
+        broken = np.flatnonzero(state["broken_N"]).tolist()
+        self._broken = dict.fromkeys(broken, "it had failed when it was saved")
+        self.failures = {}
+        self._pool.start()
+        good = [n for n in range(self.num_matches) if n not in self._broken]
+        saved_N2O = self.observations_N2O.copy()
+        failed = self._run("begin", good)
+        self.show(np.array(good, np.intp))
+        for n in good:
+            if n in failed or not np.array_equal(self.observations_N2O[n], saved_N2O[n]):
+                otherwise = "the environment doesn't repeat a match by its seed"
+                raise DataCorrupt(f"saved match {n} can't be continued: {failed.get(n, otherwise)}")
+
+    def played_N2A(self) -> NDArray[np.uint8]:
+        """What both seats did in the last frame played, [N, 2, A], bots' too."""
+        return self._actions_N2A.copy()
+
+    def ask(self, verb: str, match: int) -> Any:
+        """What the worker of a match answers; if it dies, why, and the match is broken."""
+        answers, failed = self._pool.run(verb, [match], lambda own: ())
+        self._broken |= failed
+        return answers[0][1] if answers else failed[match]
+
+    def close(self) -> None:
+        """Ends the worker processes; `reset` and `load` start new ones. Safe to call again."""
+        self._pool.close()
+
+
+def inherited(extra: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a worker: this process's, below `extra` and above `ENVIRONMENT`."""
+    return {**ENVIRONMENT, **os.environ, **extra}
