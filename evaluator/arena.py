@@ -16,6 +16,7 @@ from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import NotFound, VersionMismatch
 from league.games.base import EXTERNAL, BatchedGame, GameSpec, match_result
+from league.games.registry import takes_agents_of
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 from league.runs.blobs import BlobFolder
 
@@ -36,7 +37,7 @@ class Weights:
             _, card = self._load(player.digest)
         except NotFound as error:
             raise NotFound(f"{player.name}: {error}") from None
-        if (card.game, card.game_version) != (self._spec.name, self._spec.version):
+        if not takes_agents_of(self._spec, card.game, card.game_version):
             raise VersionMismatch(
                 f"{player.name} was made for {card.game} {card.game_version}, but this is "
                 f"{self._spec.name} {self._spec.version}: evaluate it with its own version"
@@ -75,7 +76,7 @@ class Arena:
             action_kind=game.spec.action_kind,
         )
         self._rows: list[Assignment | None] = [None] * game.num_matches
-        self._idle_N = np.ones(game.num_matches, dtype=np.bool_)
+        game.idle_N[:] = True
         self._actions_shape = (game.num_matches, 2, game.spec.action_size)
         self.frames_played = 0  # by matches in progress, over all rows
         game.bots_N2[:] = EXTERNAL
@@ -88,7 +89,7 @@ class Arena:
     @property
     def free(self) -> int:
         """Rows that could take a match."""
-        return int(self._idle_N.sum())
+        return int(self._game.idle_N.sum())
 
     @property
     def busy(self) -> int:
@@ -97,7 +98,7 @@ class Arena:
 
     def seat(self, assignments: Sequence[Assignment]) -> None:
         """Begins these matches, at most `free` of them."""
-        rows = np.flatnonzero(self._idle_N)[: len(assignments)]
+        rows = np.flatnonzero(self._game.idle_N)[: len(assignments)]
         if len(rows) < len(assignments):
             raise ValueError(f"{len(assignments)} matches don't fit in {len(rows)} free rows")
         if not assignments:
@@ -116,7 +117,7 @@ class Arena:
                     self._batched_policy.seat(2 * int(row) + seat, player.digest, greedy=greedy)
             if self._recorder is not None:
                 self._recorder.begin(int(row), assignment)
-        self._idle_N[rows] = False
+        self._game.idle_N[rows] = False
         self._game.reset(seeds_N, where_N)
 
     def step(self) -> list[MatchResult]:
@@ -131,8 +132,8 @@ class Arena:
             self._recorder.note(actions_N2A)
         game.step(actions_N2A, self._frame_skip)
         frames_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - frames_before_N
-        self.frames_played += int(frames_N[~self._idle_N].sum())
-        ended = np.flatnonzero(game.ended_N & ~self._idle_N)
+        self.frames_played += int(frames_N[~game.idle_N].sum())
+        ended = np.flatnonzero(game.ended_N & ~game.idle_N)
         return [self._leave(int(row)) for row in ended]
 
     def _leave(self, row: int) -> MatchResult:
@@ -145,5 +146,5 @@ class Arena:
         for seat in (0, 1):
             self._batched_policy.vacate(2 * row + seat)
         self._rows[row] = None
-        self._idle_N[row] = True
+        self._game.idle_N[row] = True
         return result

@@ -56,6 +56,7 @@ def play_bouts(
     greedy: bool = False,
     pace: int = 1,
     disturb: float = 0.0,
+    failures: list[str] | None = None,
 ) -> Iterator[Replay]:
     """Plays all bouts, `ROWS` at once, and yields each when it has ended, without failed ones.
 
@@ -71,6 +72,7 @@ def play_bouts(
         pace: frames between decisions of a bout's `pupil`, if it is a bot: it then plays as an
             agent that follows it would (`league.replay.recorder`).
         disturb: share of the frames in which the pupil makes a mistake.
+        failures: gets the reason of each match that failed.
 
     A learner from records alone sees only situations that the recorded player gets into, and is
     lost after its first mistake. Demonstrations with noise, where the noise is not learnt, cure
@@ -102,7 +104,7 @@ def play_bouts(
             actions_N2A = table.decide()
             for _ in range(max(frame_skip, pace)):
                 table.step(actions_N2A)
-                yield from table.finished()
+                yield from table.finished(failures if failures is not None else [])
     finally:
         game.close()
 
@@ -134,7 +136,7 @@ class _Table:
         self._chance = disturb / ((SHORTEST + LONGEST) / 2 * (1.0 - disturb))
         self._rng = np.random.default_rng([seed, 2])
         self._mistakes: dict[int, list[tuple[int, int, int]]] = {}
-        game.bots_N2[:] = EXTERNAL
+        game.bots_N2[:], game.idle_N[:] = EXTERNAL, True
         game.reset(np.zeros(rows, np.uint64))
 
     def seat(self, waiting: list[Bout], greedy: bool) -> None:
@@ -146,6 +148,7 @@ class _Table:
                 continue
             bout = self.bouts[row] = waiting.pop()
             where_N[row], seeds_N[row] = True, bout.seed
+            self._game.idle_N[row] = False
             self._bots_N2[row] = bout.bots
             self._pupil_N2[row] = [seat.name == bout.pupil for seat in bout.seats]
             self._slow_N2[row] = self._pupil_N2[row] & (self._bots_N2[row] != EXTERNAL)
@@ -204,14 +207,16 @@ class _Table:
         self._recorder.note(self._last_N2A)
         self._left_N2 = np.maximum(self._left_N2 - 1, 0)
 
-    def finished(self) -> Iterator[Replay]:
-        """The matches that ended in the last frame."""
+    def finished(self, failures: list[str]) -> Iterator[Replay]:
+        """The matches that ended in the last frame; `failures` gets why others failed."""
         for row in map(int, np.flatnonzero(self._game.ended_N)):
             bout = self.bouts.pop(row, None)
             if bout is None:
                 continue
-            self._pupil_N2[row] = False
+            self._pupil_N2[row], self._game.idle_N[row] = False, True
             for seat in (0, 1):
                 self._policy.vacate(2 * row + seat)
-            if row not in self._game.failures:
+            if row in self._game.failures:
+                failures.append(self._game.failures[row])
+            else:
                 yield self._recorder.finish(row, bout, tuple(self._mistakes[row]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from league.cli.connection import League
 from league.errors import InvalidInput, InvalidName, NotFound, nearest
 from league.games.base import EXTERNAL, GameSpec
+from league.games.registry import takes_agents_of
 from league.games.settings import GameSettings
 from league.ids import checked_digest
 from league.players import Player, PlayerKind
@@ -43,18 +44,19 @@ class Member:
 
 @dataclass
 class Finder:
-    """Finds members by name. `game` and `blobs` are the flags of these names."""
+    """Finds members by name. `game`, `blobs` and `assignments` (--set) are flags."""
 
     league: League
     game: str | None = None
     blobs: Path | None = None
+    assignments: Sequence[str] = ()
 
     def settings(self, names: Sequence[str]) -> GameSettings:
         """The game of the run that the members come from, unless `--game` names another one."""
         own = self._settings_of_run() if self.league.run_dir is not None else None
         if own is not None and self.game in (None, own.name):
             return own
-        named = game_settings(self.game) if self.game else GameSettings()
+        named = game_settings(self.game or "brawl", self.assignments)
         spec = named.spec()
         bots = [bot.name for bot in spec.bots]
         unknown = [name for name in names if name not in bots and not name.endswith(SUFFIX)]
@@ -94,7 +96,9 @@ class Finder:
 
     def _settings_of_run(self) -> GameSettings | None:
         file = self.league.folder() / "config.toml"
-        return resolve(file=file, environment={}).of(GameSettings) if file.exists() else None
+        if not file.exists():
+            return None
+        return resolve(None, file, self.assignments, environment={}).of(GameSettings)
 
     def _blob_folder(self) -> BlobFolder:
         if self.blobs is not None:
@@ -128,14 +132,14 @@ class Finder:
         return NotFound(f"there is no member {name!r} in {place}, which plays {spec.name}: {hint}")
 
 
-def game_settings(name: str) -> GameSettings:
-    """The settings of a game by its name, with its default options."""
-    return resolve(assignments=[f"game.name={name}"]).of(GameSettings)
+def game_settings(name: str, assignments: Sequence[str] = ()) -> GameSettings:
+    """The settings of a game by its name, with its default options but for what flags say."""
+    return resolve(assignments=[f"game.name={name}", *assignments]).of(GameSettings)
 
 
 def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
     """Raises `InvalidInput` when an agent's game, observations or actions are others."""
-    if (card.game, card.game_version) != (spec.name, spec.version):
+    if not takes_agents_of(spec, card.game, card.game_version):
         raise InvalidInput(
             f"{name} plays {card.game} version {card.game_version}, this is {spec.name} version "
             f"{spec.version}: name the game with --game, the run with --run-dir, or another member"

@@ -6,16 +6,17 @@ A shown match is drawn on a terminal and listed as lines elsewhere; a demo is re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from league.cli.connection import League, RunDir, with_league
-from league.cli.options import Blobs, GameName, Greedy, Seed, Speed
+from league.cli.options import Assignments, Blobs, GameName, Greedy, Seed, Speed
 from league.cli.output import is_terminal, print_table, say
 from league.errors import DataCorrupt, InvalidInput, NotFound
+from league.metrics import wilson_interval
 
 if TYPE_CHECKING:  # these load numpy, numba and torch
     from league.cli.members import Member
@@ -31,7 +32,9 @@ TOTALS = (
 )
 """Numbers of a match that its last lines show."""
 REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#")
-SCORES = "player opponent matches# wins# draws# losses# score# score_as_first# score_as_second#"
+SCORES = "player opponent seat matches# wins# draws# losses# score# low# high#"
+MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit")
+"""Totals of PLAYER whose mean over matches `record` prints, where the game has them."""
 
 MatchName = Annotated[
     str,
@@ -50,6 +53,7 @@ def demo(
     ],
     blobs: Blobs = None,
     game: GameName = None,
+    assignments: Assignments = None,
     seed: Seed = 0,
     speed: Speed = 1.0,
     greedy: Greedy = False,
@@ -61,14 +65,17 @@ def demo(
     from league.cli.members import Finder, numbered
     from league.replay import Bout, save_replay
 
-    finder = Finder(league, game, blobs)
+    finder = Finder(league, game, blobs, assignments or ())
     settings = finder.settings(players)
     first, second = numbered(finder.find(settings.spec(), players))
     seats, bots = (first.contender, second.contender), (first.seated, second.seated)
     bout = Bout(seats=seats, bots=bots, seed=seed)
-    played = list(_play(settings, (first, second), [bout], seed=seed, greedy=greedy))
+    failures: list[str] = []
+    played = list(
+        _play(settings, (first, second), [bout], seed=seed, greedy=greedy, failures=failures)
+    )
     if not played:
-        raise DataCorrupt(f"the match of seed {seed} could not be finished: try another --seed")
+        raise DataCorrupt(f"the match of seed {seed} could not be finished: {failures[0]}")
     if save is not None:
         save_replay(save, played[0])
     _show(played[0], speed)
@@ -281,6 +288,7 @@ def record(
     greedy: Greedy = False,
     blobs: Blobs = None,
     game: GameName = None,
+    assignments: Assignments = None,
 ) -> None:
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
     from league.agent.recorded_matches import paired
@@ -288,7 +296,7 @@ def record(
     from league.games.base import CHOICE
     from league.replay import save_replay
 
-    finder, names = Finder(league, game, blobs), [player, *opponents]
+    finder, names = Finder(league, game, blobs, assignments or ()), [player, *opponents]
     settings = finder.settings(names)
     changes_keys = bool(disturb) or pace > 1
     if changes_keys and settings.spec().action_kind == CHOICE:
@@ -303,29 +311,68 @@ def record(
         raise InvalidInput(
             f"--out {out} can't be a folder ({error.strerror}): name another place"
         ) from None
-    rows = []
+    rows, means = [], [name for name in MEANS if name in settings.spec().stats]
     for other in others:
         pupil = first.name if changes_keys else ""
         seated = first.seated, other.seated
         bouts = paired(first.contender, other.contender, seated, matches, seed, pupil=pupil)
-        outcomes: tuple[list[float], list[float]] = ([], [])  # of the player, by its seat
+        failures: list[str] = []
+        seats: dict[str, list[tuple[float, Mapping[str, float]]]] = {"both": []}
         for found in _play(
-            settings, (first, other), bouts, seed=seed, greedy=greedy, pace=pace, disturb=disturb
+            settings,
+            (first, other),
+            bouts,
+            seed=seed,
+            greedy=greedy,
+            pace=pace,
+            disturb=disturb,
+            failures=failures,
         ):
             if out is not None:
                 save_replay(out / f"{found.match_id}.replay", found)
             # a member that meets itself counts as the first seat
             seat = 0 if found.seats[0].name == first.name else 1
-            outcomes[seat].append(found.outcome if seat == 0 else 1.0 - found.outcome)
-        both = [*outcomes[0], *outcomes[1]]
-        if len(both) < len(bouts):
-            say(f"({len(bouts) - len(both)} matches could not be finished and do not count)")
-        counts = (str(both.count(value)) for value in (1.0, 0.5, 0.0))
-        scores = (f"{100 * sum(s) / len(s):.1f}%" if s else "" for s in (both, *outcomes))
-        rows.append((first.name, other.name, str(len(both)), *counts, *scores))
-    print_table("Matches", SCORES, rows)
+            own = (found.outcome if seat == 0 else 1.0 - found.outcome, found.stats[seat])
+            for place in ("both", *_places(seat, own[1])):
+                seats.setdefault(place, []).append(own)
+        if failures:
+            say(
+                f"({len(failures)} matches could not be finished and do not count, the first as "
+                f"{failures[0]})"
+            )
+        for place in PLACES:
+            if place in seats:
+                rows.append((first.name, other.name, place, *_scores(seats[place], means)))
+    print_table("Matches", [*SCORES.split(), *(f"{name}#" for name in means)], rows)
+    if "falls_unhit" in means:
+        say("(falls_unhit: knock-outs of a player that was not hit in the 3 s before)")
     if out is not None:
         say(f"kept in {out}: bin/league replay FILE shows one, bin/learner clone learns from all")
+
+
+PLACES = ("both", "first", "second", "left", "right")
+
+
+def _places(seat: int, stats: Mapping[str, float]) -> Iterator[str]:
+    """Where the player of `seat` was: its seat, and the side on which it began."""
+    yield PLACES[1 + seat]
+    if "spawn_side" in stats:
+        yield "left" if stats["spawn_side"] < 0 else "right"
+
+
+def _scores(
+    played: Sequence[tuple[float, Mapping[str, float]]], means: Sequence[str]
+) -> Iterator[str]:
+    """The cells of some matches: the player's outcome in each, and its totals."""
+    outcomes = [outcome for outcome, _ in played]
+    total, matches = sum(outcomes), len(outcomes)
+    yield str(matches)
+    yield from (str(outcomes.count(value)) for value in (1.0, 0.5, 0.0))
+    interval = wilson_interval(total, matches)
+    yield f"{100 * total / matches:.1f}%" if matches else ""
+    yield from (f"{100 * bound:.1f}%" for bound in (interval.low, interval.high))
+    for name in means:
+        yield f"{sum(stats[name] for _, stats in played) / matches:.2f}" if matches else ""
 
 
 def _play(
@@ -335,6 +382,7 @@ def _play(
     *,
     seed: int,
     greedy: bool,
+    failures: list[str],
     pace: int = 1,
     disturb: float = 0.0,
 ) -> Iterator[Replay]:
@@ -367,4 +415,5 @@ def _play(
         greedy=greedy,
         pace=pace,
         disturb=disturb,
+        failures=failures,
     )

@@ -1,6 +1,6 @@
 """Games by name: the built-in ones, registered ones, and those that packages bring along.
 
-A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, and
+A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, `ai2:FOLDER`, and
 `python:MODULE:FACTORY` for a game in a module of one's own. A factory is called as
 `factory(num_matches, *, max_frames=None, **options)`, with `argument=` too when the name has one,
 and returns a `BatchedGame`.
@@ -33,10 +33,12 @@ _BUILT_IN = {
     "kuhn": "league.games.poker:make_kuhn",
     "leduc": "league.games.poker:make_leduc",
     "pettingzoo": "league.games.pettingzoo.game:PettingZooGame",
+    "ai2": "league.games.ai2.game:Ai2Game",
 }
 _SPELLED = {
     "matrix": "matrix:NAME",
     "pettingzoo": "pettingzoo:MODULE",
+    "ai2": "ai2:FOLDER",
     "python": "python:MODULE:FACTORY",
 }
 _registered: dict[str, GameFactory] = {}
@@ -132,6 +134,22 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
         return game.spec
     finally:
         game.close()
+
+
+def family(game: str) -> str:
+    """The game whose observations and keys `game` has: the original's are those of brawl."""
+    return "brawl" if game.startswith("ai2:") else game
+
+
+def takes_agents_of(spec: GameSpec, game: str, version: str) -> bool:
+    """Whether an agent of `game` in `version` can play here.
+
+    One of brawl can play the original and the reverse, whatever the versions of their rules.
+    """
+    is_original = family(game) != game or family(spec.name) != spec.name
+    return family(game) == family(spec.name) and (
+        is_original or (game, version) == (spec.name, spec.version)
+    )
 
 
 def reward_weights(

@@ -18,8 +18,9 @@ class GameSettings(Settings):
     """Which game, under which conditions, for which reward."""
 
     name: str = "brawl"
-    """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE,
-    python:MODULE:FACTORY, or one that a package adds under the entry point group kumite.games.
+    """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE, ai2:FOLDER (a checkout
+    of the original), python:MODULE:FACTORY, or one that a package adds under the entry point group
+    kumite.games.
     """
     match_seconds: float = Field(default=0.0, ge=0, le=3600)
     """Time limit of a match in seconds of the game; 0 is the game's own, 90 in brawl as in the

@@ -66,7 +66,7 @@ class Replay:
     """A whole match. `outcome` is seat 0's; `final` is the digest of the state it ended in.
 
     `disturbed` holds (seat, first frame, frames) where the recorder pressed keys in a player's
-    stead.
+    stead. `stats` are the seats' totals, of a match that was just played; files don't hold them.
     """
 
     recipe: Recipe
@@ -77,6 +77,7 @@ class Replay:
     final: str
     match_id: str = ""
     disturbed: tuple[tuple[int, int, int], ...] = ()
+    stats: tuple[Mapping[str, float], ...] = field(default=(), compare=False)
 
     @property
     def names(self) -> tuple[str, str]:

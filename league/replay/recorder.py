@@ -85,6 +85,10 @@ class BatchRecorder:
             final=final_digest(game, row),
             match_id=bout.match_id(self._recipe),
             disturbed=tuple((seat, at, min(count, frames - at)) for seat, at, count in disturbed),
+            stats=tuple(
+                dict(zip(game.spec.stats, totals, strict=True))
+                for totals in game.final_stats_N2S[row].tolist()
+            ),
         )
 
 

@@ -17,7 +17,7 @@ from league.agent.snapshot import load_snapshot
 from league.errors import ConfigError, nearest
 from league.games.base import BatchedGame
 from league.games.brawl import rewards
-from league.games.registry import reward_weights
+from league.games.registry import family, reward_weights
 from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player
 from league.runs.blobs import BlobFolder
@@ -242,7 +242,7 @@ def initial_values(
 
 def _snapshot_values(source: str, blobs: BlobFolder, digest: str, game: str) -> Values:
     network, card = load_snapshot(blobs, digest)
-    if card.game != game:
+    if family(card.game) != family(game):
         raise ConfigError(
             f"--from {source}: it plays {card.game}, this run plays {game}: name a snapshot of it"
         )

@@ -54,7 +54,9 @@ def test_what_is_recorded_is_counted_and_kept(
     words = ["record", "based", "random", "based", "--matches", "6", "--run-dir", str(run_dir)]
     assert league_main([*words, "--seed", "5", "--out", str(tmp_path / "deep" / "er")]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert rows[0][:7] == ["player", "opponent", "matches", "wins", "draws", "losses", "score"]
+    counts = ["matches", "wins", "draws", "losses", "score"]
+    assert rows[0][:8] == ["player", "opponent", "seat", *counts]
+    rows = [rows[0], *(row[:2] + row[3:] for row in rows if row[2] == "both")]
     assert [row[:3] for row in rows[1:]] == [["based", "random", "6"], ["based", "based", "6"]]
     replays = [load_replay(path) for path in sorted((tmp_path / "deep" / "er").glob("*.replay"))]
     assert len(replays) == 12
@@ -95,7 +97,7 @@ def test_a_clone_is_made_plays_and_can_be_trained_from(
     words = ["record", str(cloned), "random", "--matches", "2", "--run-dir", str(run_dir)]
     assert league_main(words) == 0
     row = capsys.readouterr().out.splitlines()[1].split("\t")
-    assert row[:3] == [cloned.stem[:12], "random", "2"]
+    assert row[:4] == [cloned.stem[:12], "random", "both", "2"]
     assert clone(run_dir, "--out", str(tmp_path)) == 0
     made = capsys.readouterr().out.strip()
     assert made == str(tmp_path / cloned.name), "the same replays and seed make the same file"

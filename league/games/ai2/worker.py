@@ -1,0 +1,199 @@
+"""The worker process of `ai2:FOLDER`: hosts matches of the original, in the original's own Python.
+
+A program of its own, run with FOLDER as the working directory: the standard library, numpy and
+Python 3.10 alone. Requests and answers are those of `league.games.hosted`; the original prints to
+standard output, so they have a connection of their own. Shape suffixes: 2 seats, A keys, T frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+KEYS = 10
+SEEN = np.dtype(
+    [
+        ("raw", np.float64, (2, 32)),  # each player's numbers, as the original shows them
+        ("taken", np.float64, (2,)),  # damage in the match so far
+        ("combos", np.int32, (2,)),  # hits given to a stunned opponent in the match so far
+        ("keys", np.uint8, (2, KEYS)),  # held in the frame
+        ("ended", np.bool_),
+    ]
+)
+"""What the game is told of a match after each frame."""
+Answer = tuple[bytes, dict[int, str]]
+"""A record of `SEEN` for each row, and why rows failed; their records don't count."""
+
+
+class Match:
+    """One match. Each has its own random numbers, so no other match changes its course."""
+
+    def __init__(self, environment: ModuleType, agents: Sequence[type], seed: int) -> None:
+        self._agents, self.combos = agents, [0, 0]
+        self._bots: dict[tuple[int, int], Any] = {}
+        random.seed(seed)
+        self._numbers = np.random.MT19937(seed)
+        _draw_from(self._numbers)
+        self._env = environment.WarehouseBrawl()
+        self._env.action_space.seed(seed)
+        self._env.hit_during_stun.connect(self._note_combo)
+        self.observations, _ = self._env.reset()
+        self._state = random.getstate()
+
+    def _note_combo(self, env: Any, agent: str) -> None:
+        self.combos[agent == "player"] += 1  # of the other seat: `agent` is hit
+
+    def step(self, actions_2A: Any, bots: Sequence[int]) -> bool:
+        """One frame; seat s plays `actions_2A[s]`, or bot number `bots[s]` if that isn't -1.
+
+        Returns whether the original ends the match.
+        """
+        random.setstate(self._state)
+        _draw_from(self._numbers)
+        self._env.objects["platform1"].physics_process(0.05)  # as the original's `run_match` does
+        keys = [np.asarray(action, float) for action in actions_2A]
+        for seat, bot in enumerate(bots):
+            if bot >= 0:
+                keys[seat] = self._bot(seat, bot).predict(self.observations[seat])
+        self.observations, _, over, _, _ = self._env.step(dict(enumerate(keys)))
+        self._state = random.getstate()
+        self.keys = [np.asarray(action) > 0.5 for action in keys]
+        return over
+
+    def _bot(self, seat: int, bot: int) -> Any:
+        if (seat, bot) not in self._bots:
+            agent = self._bots[seat, bot] = self._agents[bot]()
+            agent.get_env_info(self._env)
+        return self._bots[seat, bot]
+
+    def write(self, seen: Any) -> None:
+        """Writes what the game is told, but for `keys` and `ended`."""
+        seen["raw"] = self.observations[0].reshape(2, 32)
+        seen["taken"] = [self._env.get_stats(seat).damage_taken for seat in (0, 1)]
+        seen["combos"] = self.combos
+
+
+class Worker:
+    """The matches of some rows.
+
+    A call of the original that takes longer than `step_seconds` ends the process.
+    """
+
+    def __init__(self, bots: Sequence[str], step_seconds: float) -> None:
+        self._step_seconds = step_seconds
+        self._matches: dict[int, Match] = {}
+        self._environment = importlib.import_module("environment.environment")
+        agents = importlib.import_module("environment.agent")
+        self._agents = [getattr(agents, name) for name in bots]
+        _spare_the_assets(self._environment)
+
+    def begin(
+        self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
+    ) -> Answer:
+        """Begins the matches of `seeds` and plays what was `played` in them."""
+
+        def begin_one(row: int, place: int, seen: Any) -> None:
+            match = Match(self._environment, self._agents, seeds[place])
+            for actions_2A in _actions(played[place]):
+                self._limit_call()
+                match.step(actions_2A, bots[place])
+            self._matches[row] = match
+            match.write(seen)
+
+        return self._each(rows, begin_one)
+
+    def step(
+        self, rows: list[int], actions: bytes, is_last: list[bool], bots: list[list[int]]
+    ) -> Answer:
+        """Plays one frame of each match."""
+        actions_R2A = _actions(actions)
+
+        def step_one(row: int, place: int, seen: Any) -> None:
+            match = self._matches[row]
+            over = match.step(actions_R2A[place], bots[place])
+            match.write(seen)
+            seen["keys"], seen["ended"] = match.keys, over or is_last[place]
+
+        return self._each(rows, step_one)
+
+    def _each(self, rows: list[int], play: Callable[[int, int, Any], None]) -> Answer:
+        """Calls `play(row, place, seen)`; a row whose match raises loses it."""
+        seen_R, failed = np.zeros(len(rows), SEEN), {}
+        for place, row in enumerate(rows):
+            self._limit_call()
+            try:
+                play(row, place, seen_R[place])
+            except Exception as error:
+                said = str(error).strip().splitlines() or [""]
+                failed[row] = f"the original raised {type(error).__name__}: {said[0][:200]}"
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        return seen_R.tobytes(), failed
+
+    def _limit_call(self) -> None:
+        """From now on the original has `step_seconds`: then SIGALRM ends the process."""
+        signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
+
+
+def _draw_from(numbers: np.random.MT19937) -> None:
+    """Makes `numpy.random` draw from `numbers`; 60 µs quicker than to set its state."""
+    np.random.set_bit_generator(numbers)  # type: ignore[attr-defined]
+
+
+def _actions(content: bytes) -> Any:
+    return np.frombuffer(content, np.uint8).reshape(-1, 2, KEYS)
+
+
+def _spare_the_assets(environment: ModuleType) -> None:
+    """Reads each animation once, not at each reset (0.29 s of it), and downloads none."""
+    sprite = environment.AnimationSprite2D
+    load, loaded = sprite.load_animation, dict[str, Any]()
+
+    def load_once(self: Any, path: str) -> Any:
+        if path not in loaded:
+            loaded[path] = load(self, path)
+        return loaded[path]
+
+    sprite.load_animation = load_once
+    environment.gdown.download = lambda *_, **__: None
+
+
+def main() -> None:
+    """Serves until the game closes its end; an interrupt is for the game's process to answer.
+
+    The first message is "" or why nothing can be played.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    *bots, step_seconds, number = sys.argv[1:]
+    connection = Connection(int(number))
+    sys.path[0] = os.getcwd()  # not this file's folder
+    try:
+        worker = Worker(bots, float(step_seconds))
+    except ModuleNotFoundError as error:
+        connection.send(
+            f"{sys.executable} has no module {error.name}: install the packages of "
+            f"{os.getcwd()}/requirements.txt in its environment"
+        )
+        return
+    except Exception as error:
+        connection.send(f"{type(error).__name__}: {error}")
+        return
+    connection.send("")
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            verb, *arguments = connection.recv()
+            connection.send(getattr(worker, verb)(*arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,345 @@
+"""A checkout of the original keeps the contract of a batched game; small_original stands in for it.
+
+With KUMITE_AI2 (a checkout, whose `.venv` holds its packages) the original itself plays too.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from game_contract import KeysContract, assert_same, history, luck, seeds
+from numpy.typing import NDArray
+
+from league.cli.main import main
+from league.errors import ConfigError, Unavailable
+from league.games import hosted
+from league.games.ai2.observation import converted
+from league.games.ai2.worker import Worker
+from league.games.base import BatchedGame
+from league.games.brawl.rules import KEY_NAMES
+from league.games.registry import game_spec, make_batched
+
+SMALL = Path(__file__).with_name("small_original")
+LEFT, RIGHT, STRIKE, TAUNT = (KEY_NAMES.index(name) for name in "ADJG")
+
+
+class WorkerThread:
+    """A worker in a thread of this process: a hundred processes would take a minute to start."""
+
+    def __init__(self, command: list[str], rows: range, **options: Any) -> None:
+        self.rows, bots = rows, command[2:-1]
+        self.connection, theirs = multiprocessing.Pipe()
+        self.popen = SimpleNamespace(pid=os.getpid())
+
+        def serve() -> None:
+            worker = Worker(bots, 0.0)
+            theirs.send("")
+            hosted.serve(worker, theirs)
+
+        threading.Thread(target=serve, daemon=True).start()
+
+    def end(self) -> None:
+        self.connection.close()
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SMALL)
+    monkeypatch.setattr(hosted, "Process", WorkerThread)
+
+
+def small(matches: int, folder: Path = SMALL, **options: Any) -> BatchedGame:
+    return make_batched(f"ai2:{folder}", matches, python=sys.executable, **options)
+
+
+def pressed(game: BatchedGame, *where: tuple[int, int, int]) -> NDArray[np.uint8]:
+    """No key but these: (row, seat, key)."""
+    actions_N2A = game.idle_actions()
+    for place in where:
+        actions_N2A[place] = 1
+    return actions_N2A
+
+
+@pytest.mark.usefixtures("threads")
+class TestSmallOriginal(KeysContract):
+    pace = 10
+
+    def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
+        return small(num_matches, max_frames=max_frames, workers=1)
+
+
+def stat(game: BatchedGame, name: str) -> list[float]:
+    """Of the match that is played in row 0, by seat."""
+    return game.stats_N2S[0, :, game.spec.stats.index(name)].tolist()
+
+
+@pytest.mark.usefixtures("threads")
+class TestMatches:
+    def begun(self, matches: int = 1, **options: Any) -> BatchedGame:
+        game = small(matches, workers=1, **options)
+        game.reset(seeds(matches))
+        return game
+
+    def test_agents_of_brawl_find_what_they_know(self) -> None:
+        spec, brawl = game_spec(f"ai2:{SMALL}", python=sys.executable), game_spec("brawl")
+        for name in ("observation_names", "own_size", "action_names", "reward_terms"):
+            assert getattr(spec, name) == getattr(brawl, name)
+        assert spec.max_frames == 90 * spec.frames_per_second
+        assert [bot.name for bot in spec.bots] == ["constant", "random", "based", "clockwork"]
+        assert spec.reward_presets["laptop"] == brawl.reward_presets["laptop"]
+
+    def test_observations_are_the_originals_converted(self) -> None:
+        game = self.begun()
+        side = stat(game, "spawn_side")[0]
+        assert sorted(stat(game, "spawn_side")) == [-1.0, 1.0]
+        for _ in range(10):
+            game.step(pressed(game, (0, 0, RIGHT)))
+        raw = [5.0 * side + 2.0, 2.4, 6.0, 0.0, side < 0, 1, 0, 0, 1, 0, 0, 0, 0, 3, 0, 0]
+        own = game.observations_N2O[0, 0]
+        assert own[: len(raw)] == pytest.approx(converted([*raw, *[0] * 16])[: len(raw)])
+        assert np.array_equal(own, game.observations_N2O[0, 1, [*range(32, 64), *range(32)]])
+        assert own[28] > 0, "the platform moves once more a frame, as in the original's matches"
+
+    def test_terms_and_totals_count_what_happened(self) -> None:
+        game = self.begun()
+        terms = game.spec.reward_terms
+        paid = np.zeros(len(terms))
+        one, two = (RIGHT, LEFT) if stat(game, "spawn_side")[0] < 0 else (LEFT, RIGHT)
+        for _ in range(24):
+            game.step(pressed(game, (0, 0, one), (0, 1, two)))
+            paid += game.reward_terms_N2K[0, 0]
+        assert dict(zip(terms, paid.tolist(), strict=True))["toward_opponent"] == pytest.approx(4.8)
+        for _ in range(3):
+            game.step(pressed(game, (0, 0, STRIKE)))
+            paid += game.reward_terms_N2K[0, 0]
+        counted = dict(zip(terms, paid.tolist(), strict=True))
+        assert stat(game, "damage_dealt") == [26.0, 0.0]
+        assert stat(game, "damage_taken") == [0.0, 26.0]
+        assert stat(game, "hits") == [2.0, 0.0]
+        assert stat(game, "attacks") == [1.0, 0.0]
+        assert counted["damage"] == pytest.approx(26 / 140)
+        assert counted["combo"] == 1.0
+
+    def test_a_fall_counts_as_unhit_unless_a_hit_came_in_the_three_seconds_before(self) -> None:
+        game = self.begun()
+        outward = LEFT if stat(game, "spawn_side")[0] < 0 else RIGHT
+        for _ in range(60):
+            game.step(pressed(game, (0, 0, outward)))
+        assert stat(game, "falls") == [1.0, 0.0]
+        assert stat(game, "falls_unhit") == [1.0, 0.0]
+        assert stat(game, "knockouts") == [0.0, 1.0]
+        inward = RIGHT if outward == LEFT else LEFT
+        for _ in range(40):  # the other comes, while this one waits for 90 frames
+            game.step(pressed(game, (0, 1, outward)))
+        while stat(game, "damage_taken")[0] == 0:
+            game.step(pressed(game, (0, 0, inward), (0, 1, STRIKE)))
+        while stat(game, "falls")[0] < 2:
+            game.step(pressed(game, (0, 0, outward)))
+        assert stat(game, "falls_unhit") == [1.0, 0.0]
+
+    @pytest.mark.parametrize("loser", [0, 1])
+    def test_stocks_decide(self, loser: int) -> None:
+        game = self.begun(max_frames=100)
+        outward = LEFT if stat(game, "spawn_side")[loser] < 0 else RIGHT
+        for _ in range(100):
+            game.step(pressed(game, (0, loser, outward)))
+        assert game.ended_N[0]
+        assert game.outcomes_N[0] == loser
+        game = self.begun()
+        game.reset(seeds(1))
+        for _ in range(600):
+            game.step(pressed(game, (0, loser, outward)))
+            if game.ended_N[0]:
+                break
+        assert game.outcomes_N[0] == loser, "three falls end a match"
+        assert game.final_frames_N[0] < 600
+
+    def test_rows_that_nobody_uses_are_not_played(self) -> None:
+        game = self.begun(3)
+        game.idle_N[1] = True
+        game.step(game.idle_actions(), 4)
+        assert game.frames_N.tolist() == [4, 0, 4]
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "failing"),
+    [
+        ("raise", "the original raised ArithmeticError: a taunt that raises", [2]),
+        ("hang", "the environment's process took over 0.5 s for a step", [2, 3]),
+        ("exit", "the environment's process exited 7", [2, 3]),
+    ],
+)
+def test_a_failure_costs_its_match_or_those_of_its_process(
+    tmp_path: Path, fault: str, reason: str, failing: list[int]
+) -> None:
+    folder = shutil.copytree(SMALL, tmp_path / "checkout")
+    (folder / "fault").write_text(fault)
+    game = small(4, folder, workers=2, step_seconds=0.5)
+    game.reset(seeds(4))
+    game.step(game.idle_actions())
+    game.step(pressed(game, (2, 0, TAUNT)))
+    assert dict(game.failures) == dict.fromkeys(failing, reason)
+    game.step(game.idle_actions())
+    assert not game.failures
+    assert game.frames_N.tolist() == [1 if row in failing else 3 for row in range(4)]
+    game.close()
+
+
+def test_processes_play_the_same_match_in_silence_and_end(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found, pids = [], set[int]()
+    for workers in (1, 3):
+        game = small(6, workers=workers)
+        game.bots_N2[:, 1] = [0, 1, 2, 3, 1, 2]
+        game.reset(seeds(6))
+        found.append(history(game, luck(game, 30)))
+        pids |= set(game.worker_pids)
+        game.close()
+    assert_same(*found)
+    assert len(pids) == 4
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert capfd.readouterr() == ("", "")
+
+
+ORPHANS = """
+import sys, numpy as np
+from league.games.registry import make_batched
+game = make_batched(sys.argv[1], 2, workers=2, python=sys.executable)
+game.reset(np.arange(2, dtype=np.uint64))
+print(*game.worker_pids, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_no_worker_outlives_a_killed_game() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ORPHANS, f"ai2:{SMALL}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        watched = [os.pidfd_open(pid) for pid in pids]
+        parent.kill()
+    for file in watched:  # readable once the process has ended
+        assert multiprocessing.connection.wait([file], timeout=10)
+        os.close(file)
+
+
+def test_what_cannot_be_played_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is no checkout of UTMIST-AI2: it has no environment/e"):
+        game_spec(f"ai2:{tmp_path}")
+    with pytest.raises(ConfigError, match="name it as ai2:FOLDER"):
+        game_spec("ai2")
+    with pytest.raises(ConfigError, match=r"there is no Python .*\.venv/bin/python or"):
+        game_spec(f"ai2:{SMALL}")
+    with pytest.raises(ConfigError, match="there is no Python /no/python: make"):
+        game_spec(f"ai2:{SMALL}", python="/no/python")
+    with pytest.raises(ConfigError, match="workers = -1"):
+        small(1, workers=-1)
+    with pytest.raises(Unavailable, match="its process exited 1"):
+        make_batched(f"ai2:{SMALL}", 1, python=shutil.which("false")).reset(seeds(1))
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    folder = shutil.copytree(SMALL, tmp_path / "checkout")
+    (folder / "environment" / "environment.py").write_text("import pymunk_of_old\n")
+    game = small(2, folder)
+    with pytest.raises(Unavailable, match=r"has no module pymunk_of_old: install .*requirements"):
+        game.reset(seeds(2))
+    assert game.worker_pids == []
+
+
+def test_the_version_is_that_of_the_checkouts_rules(tmp_path: Path) -> None:
+    folder = shutil.copytree(SMALL, tmp_path / "checkout")
+    version = game_spec(f"ai2:{folder}", python=sys.executable).version
+    assert version == game_spec(f"ai2:{SMALL}", python=sys.executable).version
+    (folder / "environment" / "agent.py").write_text("# another\n")
+    assert small(1, folder).spec.version != version
+
+
+def table(out: str) -> list[dict[str, str]]:
+    heads, *rows = (line.split("\t") for line in out.splitlines())
+    return [dict(zip(heads, row, strict=True)) for row in rows]
+
+
+def test_record_counts_by_opponent_seat_and_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    option = f"game.options.python={sys.executable}"
+    words = ["record", "based", "constant", "--game", f"ai2:{SMALL}"]
+    words += ["--matches", "8", "--set", option, "--set", "game.match_seconds=4"]
+    words += ["--set", "game.options.workers=1"]
+    assert main([*words, "--out", "kept"]) == 0
+    rows = table(capsys.readouterr().out)
+    assert [row["seat"] for row in rows] == ["both", "first", "second", "left", "right"]
+    for row in rows:
+        counts = [int(row[name]) for name in ("wins", "draws", "losses")]
+        assert sum(counts) == int(row["matches"]) == (8 if row["seat"] == "both" else 4)
+        assert float(row["low"][:-1]) <= float(row["score"][:-1]) <= float(row["high"][:-1])
+    assert float(rows[0]["damage_dealt"]) > 0
+    assert float(rows[0]["damage_taken"]) == 0
+    replay = next((tmp_path / "kept").glob("*.replay"))
+    assert main(["replay", str(replay)]) == 0
+    assert "based" in capsys.readouterr().out
+
+
+ORIGINAL = os.environ.get("KUMITE_AI2", "")
+ITS_OWN_LOOP = """
+import random, sys
+sys.path.insert(0, ".")
+import gdown
+gdown.download = lambda *_, **__: None
+from environment.agent import BasedAgent, ClockworkAgent, run_match
+for seed in (3, 4):
+    random.seed(seed)
+    stats = run_match(BasedAgent(), ClockworkAgent(), max_timesteps=900)
+    found = (stats.player1, stats.player2)
+    seconds = round(stats.match_time * 30)
+    print("found", seconds, *((p.lives_left, p.damage_taken) for p in found), file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not ORIGINAL, reason="KUMITE_AI2 names no checkout of the original")
+def test_the_original_plays_as_in_its_own_loop() -> None:
+    game = make_batched(f"ai2:{ORIGINAL}", 2, max_frames=900)
+    game.bots_N2[:] = game.spec.bot_index("based"), game.spec.bot_index("clockwork")
+    game.reset(np.array([3, 4], np.uint64))
+    found: dict[int, str] = {}
+    while len(found) < 2:
+        game.step(game.idle_actions())
+        for row in np.flatnonzero(game.ended_N & ~game.idle_N).tolist():
+            falls, taken = (
+                game.final_stats_N2S[row, :, game.spec.stats.index(name)].tolist()
+                for name in ("falls", "damage_taken")
+            )
+            lives = [(3 - int(fell), hurt) for fell, hurt in zip(falls, taken, strict=True)]
+            found[row] = f"found {game.final_frames_N[row]} {lives[0]} {lives[1]}"
+            game.idle_N[row] = True
+    game.close()
+    done = subprocess.run(
+        [f"{ORIGINAL}/.venv/bin/python", "-c", ITS_OWN_LOOP],
+        cwd=ORIGINAL,
+        env={**os.environ, "SDL_VIDEODRIVER": "dummy", "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("found")]
+    assert [line.replace(".0)", ")") for line in lines] == [
+        found[row].replace(".0)", ")") for row in (0, 1)
+    ]
