@@ -11,23 +11,33 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from game_contract import KeysContract, assert_same, history, luck, seeds
 from numpy.typing import NDArray
 
+from league.agent.architectures import network_of
+from league.agent.config import SIZES, AgentConfig
+from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.cli.main import main
-from league.errors import ConfigError, Unavailable
+from league.cli.members import check_plays
+from league.errors import ConfigError, InvalidInput, Unavailable
 from league.games import hosted
 from league.games.ai2.observation import converted
 from league.games.ai2.worker import Worker
 from league.games.base import BatchedGame
 from league.games.brawl.rules import KEY_NAMES
 from league.games.registry import game_spec, make_batched
+from league.replay import load_replay
+from league.runs.blobs import BlobFolder
 
 SMALL = Path(__file__).with_name("small_original")
 LEFT, RIGHT, STRIKE, TAUNT = (KEY_NAMES.index(name) for name in "ADJG")
@@ -187,7 +197,9 @@ def test_a_failure_costs_its_match_or_those_of_its_process(
     game = small(4, folder, workers=2, step_seconds=0.5)
     game.reset(seeds(4))
     game.step(game.idle_actions())
+    began = time.monotonic()
     game.step(pressed(game, (2, 0, TAUNT)))
+    assert time.monotonic() - began < 25, "it takes step_seconds, and a new process"
     assert dict(game.failures) == dict.fromkeys(failing, reason)
     game.step(game.idle_actions())
     assert not game.failures
@@ -277,13 +289,43 @@ def table(out: str) -> list[dict[str, str]]:
     return [dict(zip(heads, row, strict=True)) for row in rows]
 
 
-def test_record_counts_by_opponent_seat_and_side(
+CARD = SnapshotCard(
+    agent=AgentConfig(
+        observation_size=64, own_size=32, action_size=10, sequence_length=17, **SIZES["tiny"]
+    ),
+    game="brawl",
+    game_version="of old",
+    frame_skip=4,
+)
+
+
+@pytest.mark.parametrize(
+    ("game", "here", "plays"),
+    [
+        ("brawl", "ai2", True),
+        ("ai2:/elsewhere", "ai2", True),
+        ("ai2:/elsewhere", "brawl", True),
+        ("brawl", "brawl", False),
+        ("kuhn", "ai2", False),
+    ],
+)
+def test_agents_of_brawl_and_the_original_play_in_each_other(
+    game: str, here: str, plays: bool
+) -> None:
+    spec = game_spec("brawl") if here == "brawl" else small(1).spec
+    with nullcontext() if plays else pytest.raises(InvalidInput, match=f"plays {game} version"):
+        check_plays("main@1", replace(CARD, game=game), spec)
+
+
+def test_record_counts_an_agent_of_brawl_by_seat_and_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     option = f"game.options.python={sys.executable}"
-    words = ["record", "based", "constant", "--game", f"ai2:{SMALL}"]
-    words += ["--matches", "8", "--set", option, "--set", "game.match_seconds=4"]
+    torch.manual_seed(0)
+    agent = save_snapshot(BlobFolder(tmp_path), network_of(CARD.agent), CARD)
+    words = ["record", f"{agent}.safetensors", "based", "--game", f"ai2:{SMALL}"]
+    words += ["--matches", "8", "--set", option, "--set", "game.match_seconds=20"]
     words += ["--set", "game.options.workers=1"]
     assert main([*words, "--out", "kept"]) == 0
     rows = table(capsys.readouterr().out)
@@ -292,11 +334,11 @@ def test_record_counts_by_opponent_seat_and_side(
         counts = [int(row[name]) for name in ("wins", "draws", "losses")]
         assert sum(counts) == int(row["matches"]) == (8 if row["seat"] == "both" else 4)
         assert float(row["low"][:-1]) <= float(row["score"][:-1]) <= float(row["high"][:-1])
-    assert float(rows[0]["damage_dealt"]) > 0
-    assert float(rows[0]["damage_taken"]) == 0
-    replay = next((tmp_path / "kept").glob("*.replay"))
-    assert main(["replay", str(replay)]) == 0
-    assert "based" in capsys.readouterr().out
+    assert float(rows[0]["damage_taken"]) > float(rows[0]["damage_dealt"])
+    files = list((tmp_path / "kept").glob("*.replay"))
+    won = [replay.winner == replay.names.index(agent[:12]) for replay in map(load_replay, files)]
+    assert int(rows[0]["wins"]) == sum(won) > int(rows[0]["losses"])
+    assert main(["replay", str(files[0])]) == 0
 
 
 ORIGINAL = os.environ.get("KUMITE_AI2", "")

@@ -75,8 +75,11 @@ class WarehouseBrawl:
     def reset(self, seed=None):
         side = 5.0 if random.getrandbits(1) else -5.0
         self.players = [Player(side), Player(-side)]
-        self.slot = [random.uniform(2.6, 6.5), 0.7, 1.0]
+        self._draw_slot()
         return self._observations(), {}
+
+    def _draw_slot(self) -> None:
+        self.slot = [random.uniform(2.6, 6.5), np.random.uniform(), 1.0]
 
     def _observations(self):
         rest = [*self.slot, *[0.0] * 9, self.objects["platform1"].x, 1.0, 0.5, -0.5]
@@ -90,6 +93,7 @@ class WarehouseBrawl:
         held = [dict(zip(KEYS, np.asarray(action[seat]) > 0.5, strict=True)) for seat in (0, 1)]
         if FAULT and held[0]["g"]:
             fail()
+        self._draw_slot()
         over = any(player.stocks <= 0 for player in self.players)
         for seat, player in enumerate(self.players):
             self._act(seat, player, self.players[1 - seat], held[seat])
