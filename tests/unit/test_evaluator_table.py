@@ -82,6 +82,14 @@ def test_rows_are_added_and_never_doubled(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["evaluation_results.csv"]
 
 
+def test_a_whole_gauntlet_takes_the_place_of_a_broken_one(tmp_path: Path) -> None:
+    """Also where it met other opponents."""
+    report = Report(tmp_path / "evaluation.csv")
+    report.put([row_of(replace(CELL, column="constant"))], is_whole=False)
+    report.put([row_of()])
+    assert [row["opponent"] for row in report.rows()] == ["based"]
+
+
 def test_a_file_with_other_columns_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "evaluation_results.csv"
     path.write_text("player,opponent\nme,you\n")
