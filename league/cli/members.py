@@ -98,6 +98,9 @@ class Finder:
         file = self.league.folder() / "config.toml"
         if not file.exists():
             return None
+        own = resolve(file=file, environment={}).of(GameSettings)
+        if self.game not in (None, own.name) or not self.assignments:
+            return own
         return resolve(None, file, self.assignments, environment={}).of(GameSettings)
 
     def _blob_folder(self) -> BlobFolder:

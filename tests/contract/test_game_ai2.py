@@ -326,8 +326,11 @@ def test_record_counts_an_agent_of_brawl_by_seat_and_side(
     agent = save_snapshot(BlobFolder(tmp_path), network_of(CARD.agent), CARD)
     words = ["record", f"{agent}.safetensors", "based", "--game", f"ai2:{SMALL}"]
     words += ["--matches", "8", "--set", option, "--set", "game.match_seconds=20"]
-    words += ["--set", "game.options.workers=1"]
-    assert main([*words, "--out", "kept"]) == 0
+    words += ["--set", "game.options.workers=1", "--run-dir", "run", "--out", "kept"]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text('{"format": 1, "version": "0.1.0"}')
+    (tmp_path / "run" / "config.toml").write_text('extends = "laptop"\n')  # it plays brawl
+    assert main(words) == 0
     rows = table(capsys.readouterr().out)
     assert [row["seat"] for row in rows] == ["both", "first", "second", "left", "right"]
     for row in rows:

@@ -73,6 +73,21 @@ def test_what_is_recorded_is_counted_and_kept(
         verify(replay)
 
 
+def test_settings_are_those_of_the_game_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a run of another game, which has no such options."""
+    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "version": "0.1.0"}))
+    (tmp_path / "config.toml").write_text('extends = "board"\n[game]\nname = "matrix:rps"\n')
+    words = ["record", "random", "random", "--matches", "4", "--run-dir", str(tmp_path)]
+    assert league_main([*words, "--set", "game.options.rounds=40"]) == 0
+    (draws,) = (line.split("\t")[5] for line in capsys.readouterr().out.splitlines()[1:2])
+    assert int(draws) < 4
+    other = ["record", "based", "constant", "--game", "brawl", "--matches", "2"]
+    other += ["--set", "game.options.stage=flat", "--set", "game.match_seconds=1"]
+    assert league_main([*other, "--run-dir", str(tmp_path)]) == 0
+
+
 def test_the_same_again_writes_the_same_files(run_dir: Path, tmp_path: Path) -> None:
     words = f"record based random --matches 4 --run-dir {run_dir} --disturb 0.2".split()
     for _ in range(2):
