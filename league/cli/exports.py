@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from league.cli.connection import League, RunDir, with_league
-from league.cli.options import Blobs, GameName, check_png
+from league.cli.options import Blobs, GameName, Greedy, check_png
 from league.cli.output import print_table, say
 from league.cli.play import MatchName, find_replay
 from league.errors import ConfigError, InvalidInput, NotFound, VersionMismatch
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from league.games.base import GameSpec
     from league.games.settings import GameSettings
 
-FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": ""}
+FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": "", "ai2": ".py"}
 """Formats of exports, and the endings that mean them."""
+CHECKED = "Python numpy match opponent result stocks frames# ms_a_frame# 99_percent_ms# start_s#"
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
 
 Start = Annotated[
@@ -35,27 +36,46 @@ Stop = Annotated[
 def export(
     league: League,
     snapshot: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="SNAPSHOT",
             help="A snapshot, a live player (its newest snapshot), or a .safetensors file.",
         ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="PATH", help="The file or folder to write.")],
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The file or folder to write.")
+    ] = None,
     format: Annotated[
-        Literal["sb3", "onnx", "folder"] | None,
+        Literal["sb3", "onnx", "folder", "ai2"] | None,
         typer.Option(
+            "--format",
+            "--for",
             help="sb3: a .zip for sb3_contrib.RecurrentPPO.load; onnx: one step as a graph; "
-            "folder: plays with numpy and onnxruntime (default: by the ending of PATH).",
+            "folder: plays with numpy and onnxruntime; ai2: the one file that UTMIST's AI² "
+            "tournament takes (default: by the ending of PATH).",
         ),
+    ] = None,
+    greedy: Greedy = False,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Play a file for ai2 as the tournament does."),
     ] = None,
     blobs: Blobs = None,
     game: GameName = None,
 ) -> None:
-    """Exports a snapshot to Stable-Baselines3, ONNX, or a folder that plays without torch."""
+    """Exports a snapshot to Stable-Baselines3, ONNX, a folder that plays without torch, or one file
+    for the AI² tournament.
+    """
+    if check is not None and snapshot is None:
+        _check(check)
+        return
+    if check is not None or snapshot is None or out is None:
+        raise InvalidInput("name a SNAPSHOT and --out PATH, or a file to --check alone")
     from league.cli.members import Finder
 
     kind = _format_of(format, out)
+    if greedy and kind != "ai2":
+        raise InvalidInput(f"--greedy is for ai2: who plays the {kind} chooses at every step")
     finder = Finder(league, game, blobs)
     settings = finder.settings([snapshot])
     (member,) = finder.find(settings.spec(), [snapshot])
@@ -72,11 +92,42 @@ def export(
         from league.agent.export.onnx_graph import write_onnx
 
         write_onnx(out, network, card)
+    elif kind == "ai2":
+        from league.agent.export.ai2 import write_ai2
+        from league.agent.export.ai2_check import ms_a_frame
+
+        _spec(settings, card.game, card.game_version)
+        write_ai2(out, network, card, name=member.name, greedy=greedy)
+        say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
     else:
         from league.agent.export.onnx_graph import write_folder
 
         write_folder(out, network, card, _spec(settings, card.game, card.game_version))
     say(f"{out}: {member.name} as {kind}, step {card.step:,} of {card.game}")
+
+
+def _check(file: Path) -> None:
+    """Plays the matches and prints a line for each."""
+    from league.agent.export.ai2_check import PYTHONS, check, pythons
+
+    words = {1.0: "won", 0.5: "drawn", 0.0: "lost"}
+    rows = [
+        (
+            *(one.python, one.numpy, one.match, one.opponent, words[one.outcome]),
+            "–".join(map(str, one.stocks)),
+            f"{one.frames:,}",
+            *(f"{number:.2f}" for number in (*one.ms, one.start_seconds)),
+        )
+        for one in check(file)
+    ]
+    print_table(str(file), CHECKED, rows)
+    for name in sorted({*PYTHONS} - pythons().keys()):
+        say(f"({name} with numpy is not on the PATH: not tried)")
+    say(f"{file}: {_megabytes(file)}; it played every match to its end")
+
+
+def _megabytes(file: Path) -> str:
+    return f"{file.stat().st_size / 1e6:.2f} MB"
 
 
 def _format_of(format: str | None, path: Path) -> str:

@@ -106,6 +106,10 @@ render nothing --out x.png
 attention nothing --out x.png
 export nothing@1 --out x.zip
 export nothing.safetensors --out x.zip
+export --out x.zip
+export main@2000 --check my_agent.py
+export main@2000 --out x.zip --greedy
+export --check nothing.py
 config write - --preset nothing
 config write - --from nothing.toml
 tokens list --run-dir runs/laptop-1

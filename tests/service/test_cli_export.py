@@ -46,6 +46,31 @@ def test_a_runs_snapshot_by_name(served_run: Path, tmp_path: Path) -> None:
     assert json.loads(RecurrentPPO.load(out, device="cpu").card_json)["step"] == 2000
 
 
+def test_the_tournaments_file_and_its_check(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("PATH", "")  # this Python alone
+    out = tmp_path / "my_agent.py"
+    assert main(["export", str(weights), "--for", "ai2", "--greedy", "--out", str(out)]) == 0
+    size = f"{out.stat().st_size / 1e6:.2f} MB"
+    said = re.search(rf"{size}, (\d+\.\d+) ms a frame", capsys.readouterr().err)
+    assert said is not None
+    assert main(["export", "--check", str(out)]) == 0
+    shown = capsys.readouterr()
+    heads, *rows = (line.split("\t") for line in shown.out.splitlines())
+    found = [dict(zip(heads, row, strict=True)) for row in rows]
+    assert [one["match"] for one in found] == ["validation", "battle"]
+    for one in found:
+        taken, lost = map(int, one["stocks"].split("–"))
+        assert one["result"] == ("won" if taken > lost else "lost" if taken < lost else "drawn")
+        assert 0 < float(one["ms_a_frame"]) <= float(one["99_percent_ms"])
+    assert size in shown.err
+    assert all(name in shown.err for name in ("python3.10", "python3.12"))
+    out.write_text("import league\n")
+    assert main(["export", "--check", str(out)]) == 2
+    assert "league" in capsys.readouterr().err
+
+
 def test_a_renamed_file_is_refused_with_its_right_name(
     weights: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -56,14 +81,14 @@ def test_a_renamed_file_is_refused_with_its_right_name(
     assert weights.name in said
 
 
-def test_a_folder_wants_the_version_of_the_game(
-    weights: Path, tmp_path: Path, capsys: Capture
+@pytest.mark.parametrize("format", ["folder", "ai2"])
+def test_the_version_of_the_game_is_wanted(
+    weights: Path, tmp_path: Path, capsys: Capture, format: str
 ) -> None:
     for file in weights.parent.glob("*.safetensors"):
         if file != weights:
             assert (
-                main(["export", str(file), "--format", "folder", "--out", str(tmp_path / "old")])
-                == 4
+                main(["export", str(file), "--format", format, "--out", str(tmp_path / "old")]) == 4
             )
     assert "brawl version 0" in capsys.readouterr().err
     assert not (tmp_path / "old").exists()

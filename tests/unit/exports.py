@@ -44,13 +44,18 @@ EXPORTED: dict[str, NetworkConfig] = {
 }
 
 
-@cache
 def agent(name: str) -> PlayingNetwork:
+    """An agent of `EXPORTED`."""
+    return balanced(EXPORTED[name])
+
+
+@cache
+def balanced(config: NetworkConfig) -> PlayingNetwork:
     """An agent whose actions follow what it sees: each logit is on either side of 0 half the
     time.
     """
-    net: Any = network(EXPORTED[name])
-    data = seen(EXPORTED[name], 100, 4)
+    net: Any = network(config)
+    data = seen(config, 100, 4)
     with torch.no_grad():
         state, logits = net.initial_state(4), []
         for obs, starts, left, _ in zip(

@@ -1,0 +1,217 @@
+"""An agent for UTMIST's AI² tournament in one file: the code, and at its end the weights.
+
+It needs Python 3.10 and numpy alone, and reads no other file. Upload it as `user/my_agent.py`.
+"""
+
+import base64
+import hashlib
+import math
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from environment.agent import Agent
+
+from league.games.ai2.observation import converted
+
+KO = 11
+"""The state of a player that is knocked out."""
+
+
+class SubmittedAgent(Agent):
+    """Plays the snapshot that `CARD` describes.
+
+    Args:
+        file_path: of the original's agents; this one has no file.
+        seed: of its draws; by default every object draws others.
+    """
+
+    def __init__(self, file_path: Any = None, seed: Any = None) -> None:
+        super().__init__(file_path)
+        self.network = Network(CARD["network"], read_weights())
+        self.random = np.random.default_rng(seed)
+        self.reset()
+
+    def _initialize(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything: a match begins. `predict` also notices when one does."""
+        self.network.forget()
+        self.frame = 0
+        self.before = np.zeros((3, 2))
+
+    def predict(self, obs: Any) -> np.ndarray:
+        """The keys W A S D space H L J K G of this frame, 1 for a key that is down.
+
+        Call it at every frame: it decides every `frame_skip` frames and holds in between.
+        """
+        raw = np.asarray(obs, np.float64)
+        damage, stocks, _ = now = raw[[[12, 44], [13, 45], [8, 40]]]
+        damage_before, stocks_before, state_before = self.before
+        fell = (damage < damage_before) & (state_before != KO)
+        if self.frame and (fell.any() or (stocks > stocks_before).any()):
+            self.reset()
+        self.before = now
+        if self.frame % CARD["frame_skip"] == 0:
+            logits = self.network.step(converted(raw))
+            draws = self.random.random(len(logits))
+            down = logits > 0 if CARD["greedy"] else draws < sigmoid(logits)
+            self.held = down.astype(np.float32)
+        self.frame += 1
+        return self.held.copy()
+
+
+class Network:
+    """The snapshot's network, one step at a time; rows are entries, columns features."""
+
+    def __init__(self, sizes: Any, weights: Any) -> None:
+        self.sizes, self.weights = sizes, weights
+        self.forget()
+
+    def forget(self) -> None:
+        """Empties the memory."""
+        self.past: dict[str, np.ndarray] = {}
+        self.h = self.c = np.zeros((1, self.sizes.get("memory", 0)), np.float32)
+
+    def step(self, seen: np.ndarray) -> np.ndarray:
+        """The logits of the keys for one observation."""
+        sizes, x = self.sizes, seen[None]
+        if "memory" in sizes:
+            if not sizes["history"]:
+                self.past = {}
+            if not sizes["recurrent"]:
+                self.h, self.c = 0 * self.h, 0 * self.c
+            latent, context = self.encode(*np.split(x, [sizes["own_size"]], -1))
+            for layer in ("first", "second"):
+                name = "observation." + layer
+                x = np.maximum(self.normed(name + "_norm", self.linear(name, x)), 0)
+            x = self.remember(np.concatenate([x, latent, context], -1))
+        activation = ACTIVATIONS[sizes.get("activation", "relu")]
+        for index in range(sizes["actor_layers"]):
+            x = activation(self.linear(f"actor.hidden.{index}", x))
+        return self.linear("actor.last", x)[0]
+
+    def encode(self, own: np.ndarray, entry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The opponent's past: the strategy latent, and what of it matters to `own` now."""
+        sizes, width, heads = self.sizes, self.sizes["width"], self.sizes["attention_heads"]
+        is_window = sizes["encoder"] == "window"
+        if is_window:
+            entry = self.newest("entries", entry, sizes["sequence_length"])
+        x = self.linear("encoder.embed", entry)
+        place = np.arange(len(x))
+        for index in range(sizes["layers"]):
+            name = f"encoder.layers.{index}."
+            normed = self.normed(name + "attention_norm", x)
+            q, kv = np.split(self.linear(name + "qkv", normed), [width], -1)
+            bias = self.weights[name + "bias"]
+            if is_window:
+                bias = bias[place - place[:, None] + sizes["sequence_length"] - 1]
+            else:
+                kv = self.newest(name, kv, sizes["span"])
+                bias = bias[None, -len(kv) :]
+            k, v = np.split(kv, 2, -1)
+            x = x + self.linear(name + "out", attended(q, k, v, bias))
+            hidden = gelu(self.linear(name + "ff_in", self.normed(name + "ff_norm", x)))
+            x = x + self.linear(name + "ff_out", hidden)
+        name = "encoder.pooling."
+        outputs = self.linear(name + "describe", self.normed("encoder.norm", x))
+        if not is_window:
+            outputs = self.newest(name, outputs, sizes["pool"])
+        parts = np.split(outputs, [heads, heads + width, heads + 2 * width], -1)
+        scores, values, keys, context_values = parts
+        bias = self.weights[name + "latent_bias"][-len(outputs) :]
+        latent = mixed(softmax(scores + bias)[None], values)
+        bias = self.weights[name + "context_bias"][None, -len(outputs) :]
+        context = attended(self.linear(name + "query", own), keys, context_values, bias)
+        return self.linear(name + "latent_out", latent), self.linear(name + "context_out", context)
+
+    def remember(self, x: np.ndarray) -> np.ndarray:
+        """One step of the LSTM."""
+        gates = self.linear("memory.input", x) + product(self.h, self.weights["memory.recurrent"])
+        i, f, o, g = np.split(gates, 4, -1)
+        self.c = sigmoid(f) * self.c + sigmoid(i) * np.tanh(g)
+        self.h = sigmoid(o) * np.tanh(self.c)
+        return self.h
+
+    def linear(self, name: str, x: np.ndarray) -> np.ndarray:
+        return product(x, self.weights[name + ".weight"]) + self.weights[name + ".bias"]
+
+    def normed(self, name: str, x: np.ndarray) -> np.ndarray:
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+        return x * self.weights[name + ".weight"] + self.weights[name + ".bias"]
+
+    def newest(self, name: str, rows: np.ndarray, most: int) -> np.ndarray:
+        """The newest rows, those of earlier steps first."""
+        if name in self.past:
+            rows = np.concatenate([self.past[name], rows])[-most:]
+        self.past[name] = rows
+        return rows
+
+
+def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """`x Wᵀ` in one thread: numpy's `@` shares large products, and waits on a busy machine."""
+    return np.einsum("ci,oi->co", x, weight)
+
+
+def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Attention of the rows of `q` to those of `k` and `v`, with `bias [queries, keys, heads]`."""
+    heads = bias.shape[-1]
+    q, k = (part.reshape(len(part), heads, -1) for part in (q, k))
+    scores = np.einsum("qhd,khd->qkh", q, k) / math.sqrt(q.shape[-1]) + bias
+    return mixed(softmax(scores), v)
+
+
+def mixed(weights: np.ndarray, v: np.ndarray) -> np.ndarray:
+    by_head = v.reshape(len(v), weights.shape[-1], -1)
+    return np.einsum("qkh,khd->qhd", weights, by_head).reshape(len(weights), -1)
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Over the last axis but one, the keys."""
+    odds = np.exp(scores - scores.max(-2, keepdims=True))
+    return odds / odds.sum(-2, keepdims=True)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 0.5 * np.tanh(0.5 * x) + 0.5
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    """`x Φ(x)` with the error function of Abramowitz and Stegun, 7.1.26 (within 1.5e-7)."""
+    t = 1.0 / (1.0 + 0.3275911 / math.sqrt(2.0) * np.abs(x))
+    series = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0)
+    tail = 0.5 * np.polyval(series, t) * np.exp(-0.5 * x * x)
+    return (x * np.where(x > 0, 1.0 - tail, tail)).astype(np.float32)
+
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "gelu": gelu,
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x * sigmoid(x),
+    "tanh": np.tanh,
+}
+
+
+def read_weights() -> dict[str, np.ndarray]:
+    """The arrays by name; raises ValueError when they are not those of `CARD`."""
+    text = "".join(WEIGHTS.split())
+    if hashlib.sha256(text.encode()).hexdigest() != CARD["weights_sha256"]:
+        raise ValueError("the weights in this file are damaged: export the agent again")
+    flat = np.frombuffer(zlib.decompress(base64.b85decode(text)), "<f4")
+    ends = np.cumsum([math.prod(shape) for shape in CARD["shapes"].values()])
+    parts = np.split(flat, ends[:-1])
+    return {
+        name: part.reshape(shape)
+        for (name, shape), part in zip(CARD["shapes"].items(), parts)  # noqa: B905
+    }
+
+
+CARD: dict[str, Any] = {}
+"""What the snapshot is: sizes of its network, shapes of its weights, and how it is played."""
+WEIGHTS = ""
+"""The weights as one float32 vector, compressed by zlib, in base85."""

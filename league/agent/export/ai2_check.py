@@ -1,0 +1,187 @@
+"""Plays a tournament file as UTMIST's AI² tournament does, on our own game.
+
+Each match is a process (`ai2_seat.py`) that sees the original's observations and has no package but
+numpy.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import InvalidInput
+from league.games.ai2.observation import SCALES
+from league.games.registry import make_batched
+
+PYTHONS = ("python3.10", "python3.12")
+"""What the tournament runs: validations under the first, battles under the second."""
+PROBE = "import sys, numpy; print(sys.version.split()[0], numpy.__version__)"
+MATCHES = (("validation", "constant", 90), ("battle", "based", 300))
+"""Name, opponent and seconds."""
+MOST_SECONDS = 300.0
+"""What a match may take."""
+MEASURED_FRAMES = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """A match of the file in seat 0.
+
+    Attributes:
+        python, numpy: their versions.
+        match, opponent: as in `MATCHES`.
+        outcome: 1, 0.5 or 0.
+        stocks: what the file and its opponent took of each other.
+        ms: milliseconds a frame, on average and of the slowest hundredth.
+        frames: how many were played.
+        start_seconds: what loading the file took.
+    """
+
+    python: str
+    numpy: str
+    match: str
+    opponent: str
+    outcome: float
+    stocks: tuple[int, int]
+    frames: int
+    ms: tuple[float, float]
+    start_seconds: float
+
+
+class Seat:
+    """A file's agent in its process; every call raises `InvalidInput` when it fails.
+
+    Attributes:
+        start_seconds: what loading the file took.
+        ms: milliseconds of each frame.
+    """
+
+    def __init__(
+        self, file: Path, python: str, process: subprocess.Popen[str], errors: IO[str]
+    ) -> None:
+        self.file, self.python, self.ms = file, python, list[float]()
+        self._process, self._errors = process, errors
+        self.start_seconds: float = self._answer()["start_seconds"]
+
+    def predict(self, raw_O: NDArray[np.float64]) -> list[float]:
+        """The ten keys for an observation of the original."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # then there is no answer either
+            print(json.dumps(raw_O.tolist()), file=self._process.stdin, flush=True)
+        answer = self._answer()
+        self.ms.append(answer["ms"])
+        action = answer["action"]
+        if np.shape(action) != (10,):
+            raise InvalidInput(
+                f"{self.file} answers with shape {np.shape(action)} in frame {len(self.ms)}: ten "
+                "numbers are wanted, one a key"
+            )
+        return action
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline()
+        if answer:
+            return json.loads(answer)
+        if self._process.wait() < 0:
+            reason = f"a match takes more than {MOST_SECONDS:.0f} s"
+        else:
+            self._errors.seek(0)
+            reason = (self._errors.read().strip().splitlines() or ["no message"])[-1]
+        raise InvalidInput(
+            f"{self.file} fails under {self.python} after {len(self.ms)} frames: {reason}"
+        )
+
+
+@contextmanager
+def seated(file: Path, python: str = sys.executable) -> Iterator[Seat]:
+    """Starts the process, and ends it after the block or after `MOST_SECONDS`."""
+    command = [python, "-I", str(Path(__file__).parent / "ai2_seat.py"), str(file.resolve())]
+    pipe = subprocess.PIPE
+    with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as empty:
+        process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, cwd=empty
+        )
+        alarm = threading.Timer(MOST_SECONDS, process.kill)
+        alarm.start()
+        try:
+            yield Seat(file, python, process, errors)
+        finally:
+            alarm.cancel()
+            process.kill()
+            process.communicate()
+
+
+def ms_a_frame(file: Path) -> float:
+    """What a frame takes under this Python."""
+    with seated(file) as seat:
+        for _ in range(MEASURED_FRAMES):
+            seat.predict(original(np.full(64, 0.5)))
+        return float(np.mean(seat.ms))
+
+
+def pythons() -> dict[str, tuple[str, str]]:
+    """Versions of Python and numpy by program: the tournament's that are here, else this one."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in (*PYTHONS, sys.executable):
+        if name == sys.executable and found:
+            break
+        try:
+            done = subprocess.run([name, "-I", "-c", PROBE], capture_output=True, text=True)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            python, numpy = done.stdout.split()
+            found[name] = python, numpy
+    return found
+
+
+def check(file: Path) -> Iterator[Played]:
+    """Plays every match under each of `pythons`; raises `InvalidInput` when the file fails."""
+    if not file.is_file():
+        raise InvalidInput(f"there is no file {file}: write it with bin/league export --for ai2")
+    for program, (python, numpy) in pythons().items():
+        for match, opponent, seconds in MATCHES:
+            game = make_batched("brawl", 1, max_frames=seconds * 30)
+            game.bots_N2[0, 1] = game.spec.bot_index(opponent)
+            game.reset(np.zeros(1, np.uint64))
+            keys_N2A = game.idle_actions()
+            with seated(file, program) as seat:
+                while not game.ended_N[0]:
+                    action = seat.predict(original(game.observations_N2O[0, 0]))
+                    keys_N2A[0, 0] = np.array(action) > 0.5
+                    game.step(keys_N2A)
+            lost, taken = game.final_stats_N2S[0, :, game.spec.stats.index("falls")].astype(int)
+            yield Played(
+                python=python,
+                numpy=numpy,
+                match=match,
+                opponent=opponent,
+                outcome=float(game.outcomes_N[0]),
+                stocks=(int(taken), int(lost)),
+                frames=len(seat.ms),
+                ms=(float(np.mean(seat.ms)), float(np.percentile(seat.ms, 99))),
+                start_seconds=seat.start_seconds,
+            )
+
+
+def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
+    """The original's observation of ours: it cuts heights at ±7 units and speeds at ±10 u/s."""
+    raw = np.array(seen_O, np.float64).reshape(2, -1)
+    raw[:, 4] += 1.0
+    raw[:, 2:4] = np.arctanh(raw[:, 2:4])
+    raw *= SCALES
+    raw[:, 1] = np.clip(raw[:, 1], -7.0, 7.0)
+    raw[:, 2:4] = np.clip(raw[:, 2:4], -10.0, 10.0)
+    return raw.ravel().round(5)  # what float32 adds to counts

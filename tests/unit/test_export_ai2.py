@@ -1,0 +1,252 @@
+"""The file for the tournament plays what its snapshot plays, and the check finds what fails."""
+
+import ast
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from agents import PERCEPTRON
+from exports import EXPORTED, SIZES, agent, balanced, card, seen
+
+from league.agent.config import AgentConfig, NetworkConfig
+from league.agent.export import ai2_check, ai2_seat
+from league.agent.export.ai2 import write_ai2
+from league.agent.export.ai2_check import check, original, pythons
+from league.agent.perceptron import ACTIVATIONS
+from league.errors import InvalidInput
+from league.games.ai2.observation import converted
+from league.games.registry import make_batched
+
+SKIP = card("streaming").frame_skip
+WINDOW = AgentConfig(encoder="window", observation_size=64, own_size=32, action_size=10, **SIZES)
+STREAMING = EXPORTED["streaming"]
+CONFIGS = {
+    "streaming": STREAMING,
+    "streaming without history": replace(STREAMING, history=False),
+    "streaming without memory": replace(STREAMING, recurrent=False),
+    "window": WINDOW,
+    "window without history": replace(WINDOW, history=False),
+    **{f"perceptron {name}": replace(PERCEPTRON, activation=name) for name in ACTIVATIONS},
+}
+DAMAGE, STOCKS, STATE, KO = [12, 44], [13, 45], [8, 40], 11
+
+
+def write(path: Path, config: NetworkConfig, greedy: bool = True) -> Path:
+    write_ai2(path, balanced(config), card("streaming"), name="main@1234", greedy=greedy)
+    return path
+
+
+def loaded(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
+    """The file's agent in this process, as a match begins."""
+    monkeypatch.setitem(sys.modules, "environment.agent", ai2_seat)
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+    made = names["SubmittedAgent"](**options)
+    made.get_env_info(None)
+    return made
+
+
+@pytest.fixture(scope="module")
+def greedy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A perceptron's file."""
+    return write(tmp_path_factory.mktemp("ai2") / "my_agent.py", PERCEPTRON)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@torch.no_grad()
+def test_every_step_equals_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    net, steps = (
+        balanced(CONFIGS[name]),
+        loaded(write(tmp_path / "a.py", CONFIGS[name]), monkeypatch),
+    )
+    state = net.initial_state(1)
+    data = seen(CONFIGS[name], 40, 1)
+    for obs, starts in zip(data["obs"], data["starts"], strict=True):
+        if starts[0]:
+            steps.network.forget()
+        output = net.step(torch.from_numpy(obs), torch.from_numpy(starts), state, None)
+        state = output.state
+        np.testing.assert_allclose(
+            steps.network.step(obs[0]), output.logits_BA[0].numpy(), atol=1e-5, rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("is_greedy", [True, False], ids=["greedy", "sampled"])
+@torch.no_grad()
+def test_two_whole_matches_in_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_greedy: bool
+) -> None:
+    """Keys equal the snapshot's with the same draws, but where rounding decides; nobody says when
+    the second match begins.
+    """
+    net = balanced(STREAMING)
+    plays = loaded(write(tmp_path / "a.py", STREAMING, is_greedy), monkeypatch, seed=7)
+    draws = np.random.default_rng(7)
+    game = make_batched("brawl", 1)
+    game.bots_N2[0, 1] = game.spec.bot_index("based")
+    game.reset(np.array([4], np.uint64))
+    keys_N2A, ended, decided = game.idle_actions(), 0, []
+    state, starts = net.initial_state(1), True
+    while ended < 2:
+        raw = original(shown := game.observations_N2O[0, 0])
+        is_free = np.abs(shown) < 0.68  # of the limits of heights and speeds
+        is_free[[4, 36]] = True  # facing
+        np.testing.assert_allclose(converted(raw)[is_free], shown[is_free], atol=1e-5)
+        if game.frames_N[0] % SKIP == 0:
+            observed = torch.from_numpy(converted(raw))[None]
+            output = net.step(observed, torch.tensor([starts]), state, None)
+            state, starts = output.state, False
+            odds = torch.sigmoid(output.logits_BA[0].double()).numpy()
+            least = 0.5 - odds if is_greedy else draws.random(10) - odds
+            decided.append(least < 0)
+        keys = plays.predict(raw)
+        is_sure = np.abs(least) > 1e-5
+        assert np.array_equal(keys[is_sure], (least < 0)[is_sure]), len(decided)
+        keys_N2A[0, 0] = keys > 0.5
+        game.step(keys_N2A)
+        if game.ended_N[0]:
+            ended, starts = ended + 1, True
+    shares = np.mean(decided, 0)
+    assert len(decided) > 100
+    assert ((shares > 0.02) & (shares < 0.98)).sum() >= 5  # it follows what it sees
+
+
+@pytest.mark.parametrize(
+    ("numbers", "begins"),
+    [
+        ({12: 0.0}, True),
+        ({44: 0.0}, True),
+        ({13: 3.0}, True),
+        ({45: 3.0}, True),
+        ({12: 0.5, 45: 1.0}, False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("state", [KO, 6])
+def test_when_a_match_begins(
+    greedy: Path, monkeypatch: pytest.MonkeyPatch, numbers: dict[int, float], begins: bool, state
+) -> None:
+    """Stocks go up, or damage goes back and its player was not knocked out."""
+    plays = loaded(greedy, monkeypatch)
+    raw = original(np.full(64, 0.4))
+    raw[DAMAGE], raw[STOCKS], raw[STATE] = 0.2, 2, state
+    held = plays.predict(raw)
+    after = raw * np.where(np.isin(np.arange(64), [*DAMAGE, *STOCKS, *STATE]), 1, -1)
+    for place, value in numbers.items():
+        after[place] = value
+    after[STATE] = 6
+    again = loaded(greedy, monkeypatch).predict(after)
+    assert not np.array_equal(held, again)
+    is_respawn = state == KO and set(numbers) & set(DAMAGE)
+    assert np.array_equal(plays.predict(after), again if begins and not is_respawn else held)
+
+
+def test_it_is_python_3_10_and_imports_numpy_alone(greedy: Path) -> None:
+    text = greedy.read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= 100
+    imported = set()
+    for node in ast.walk(ast.parse(text, feature_version=(3, 10))):
+        if isinstance(node, ast.ImportFrom):
+            imported.add(str(node.module))
+        elif isinstance(node, ast.Import):
+            imported |= {one.name for one in node.names}
+    assert {one.split(".")[0] for one in imported} - sys.stdlib_module_names == {
+        "numpy",
+        "environment",
+    }
+
+
+def test_damaged_weights_are_refused(
+    greedy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, damaged = greedy.read_text(encoding="utf-8"), tmp_path / "my_agent.py"
+    row = re.search(r'WEIGHTS = """\n(.*)\n', text)
+    assert row is not None
+    damaged.write_text(text.replace(row[1], row[1][::-1]), encoding="utf-8")
+    with pytest.raises(ValueError, match="weights"):
+        loaded(damaged, monkeypatch)
+
+
+def test_another_game_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="kuhn"):
+        write_ai2(tmp_path / "a.py", agent("kuhn"), card("kuhn"), name="main@5", greedy=False)
+    assert not list(tmp_path.iterdir())
+
+
+CLASS = "from environment.agent import Agent\nclass SubmittedAgent(Agent):\n    "
+
+
+def only(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Puts programs of these names on the PATH, which run this Python, and no others."""
+    for name in names:
+        program = folder / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def test_the_check_plays_both_matches_under_every_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that presses nothing stands through the validation, and then loses."""
+    only(tmp_path, monkeypatch, "python3.10", "python3.12")
+    file = tmp_path / "my_agent.py"
+    file.write_text(CLASS + "def predict(self, obs): return [0.5] * 10\n")
+    played = list(check(file))
+    assert [(one.match, one.opponent, one.outcome, one.stocks) for one in played] == [
+        ("validation", "constant", 0.5, (0, 0)),
+        ("battle", "based", 0.0, (0, 3)),
+    ] * 2
+    for one in played:
+        assert one.python == sys.version.split()[0]
+        assert one.numpy == np.__version__
+        assert (one.frames == 2700) == (one.match == "validation")
+        assert 0 < one.ms[0] < 100
+        assert one.start_seconds > 0
+
+
+def test_without_the_tournaments_pythons_this_one_plays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(tmp_path, monkeypatch)
+    assert list(pythons()) == [sys.executable]
+    only(tmp_path, monkeypatch, "python3.12")
+    assert list(pythons()) == ["python3.12"]
+
+
+FAILING = {
+    "import league\n": "league",
+    CLASS + "def __call__(self): pass\n": "__call__",
+    CLASS + "def predict(self, obs): return [0] * 9\n": r"\(9,\)",
+    CLASS + "def predict(self, obs): return 'left'\n": "left",
+    CLASS + "def predict(self, obs): print('x' * 100_000); raise KeyError(str(obs[45]))\n": "3.0",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), FAILING.items(), ids=map(str, range(len(FAILING))))
+def test_the_check_says_why_a_file_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    only(tmp_path, monkeypatch)
+    file = tmp_path / "my_agent.py"
+    file.write_text(text)
+    with pytest.raises(InvalidInput, match=rf"my_agent.py.*{reason}"):
+        list(check(file))
+
+
+def test_a_match_that_never_ends_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(tmp_path, monkeypatch)
+    monkeypatch.setattr(ai2_check, "MOST_SECONDS", 1.0)
+    file = tmp_path / "my_agent.py"
+    file.write_text(CLASS + "def predict(self, obs):\n        while True: pass\n")
+    with pytest.raises(InvalidInput, match="1 s"):
+        list(check(file))
