@@ -5,6 +5,7 @@ With KUMITE_AI2 (a checkout, whose `.venv` holds its packages) the original itse
 
 from __future__ import annotations
 
+import ast
 import multiprocessing
 import os
 import shutil
@@ -31,6 +32,7 @@ from league.cli.main import main
 from league.cli.members import check_plays
 from league.errors import ConfigError, InvalidInput, Unavailable
 from league.games import hosted
+from league.games.ai2 import observation
 from league.games.ai2.observation import converted
 from league.games.ai2.worker import Worker
 from league.games.base import BatchedGame
@@ -342,6 +344,18 @@ def test_record_counts_an_agent_of_brawl_by_seat_and_side(
     won = [replay.winner == replay.names.index(agent[:12]) for replay in map(load_replay, files)]
     assert int(rows[0]["wins"]) == sum(won) > int(rows[0]["losses"])
     assert main(["replay", str(files[0])]) == 0
+
+
+@pytest.mark.parametrize("name", ["worker.py", "observation.py"])
+def test_what_runs_elsewhere_needs_numpy_and_python_3_10_alone(name: str) -> None:
+    source = Path(observation.__file__).with_name(name).read_text()
+    found = set[str]()
+    for node in ast.walk(ast.parse(source, feature_version=(3, 10))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "league").partition(".")[0])
+    assert found <= sys.stdlib_module_names | {"numpy"}
 
 
 ORIGINAL = os.environ.get("KUMITE_AI2", "")
