@@ -16,11 +16,14 @@ from PIL import Image
 
 from league.games.brawl import moves, rules
 from league.games.brawl.moves import MOVES
+from league.games.drawing import still_part
 from league.games.drawing.painter import Painter, draw_frame
 from league.games.registry import make_batched
 
 TILE = 220
 COLOURS = 256
+FIRST_POWER = moves.move_tables()["first_power"][0]
+"""By weapon and move."""
 Box = tuple[int, int, int, int]
 CLOSE: Box = (545, 215, 815, 485)
 """Part of a picture around a fighter: left, top, right, bottom in pixels."""
@@ -39,7 +42,15 @@ STATES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("dodging", {"state": rules.DODGE}),
     ("stunned", {"state": rules.STUN, "stun_left": 9, "vx": -3.0}),
     ("taunting", {"state": rules.TAUNT}),
-    ("charging", {"state": rules.ATTACK, "move": "SSig", "move_frame": 6, "keys": ["K"]}),
+    (
+        "charging",
+        {
+            "state": rules.ATTACK,
+            "power": FIRST_POWER[moves.UNARMED, moves.SSIG].item(),
+            "power_frame": 9,
+            "move_frame": 9,
+        },
+    ),
 )
 IN_THE_AIR = {moves.NAIR, moves.DAIR, moves.SAIR, moves.RECOVERY, moves.GROUNDPOUND}
 
@@ -67,7 +78,6 @@ def _tile(frame: dict[str, Any], words: str, part: Box, **changes: Any) -> Image
         **still,
         "move": "",
         "move_frame": 0,
-        "stages_hit": 0,
         "stun_left": 0,
         "keys": [],
         **changes,
@@ -93,26 +103,28 @@ def states() -> Image.Image:
 
 
 def weapon_moves(weapon: int) -> Image.Image:
-    """The eleven moves of a weapon, each in the frame in which its last part begins to hit."""
+    """The eleven moves of a weapon, each in the frame in which its last cast begins to hit."""
     frame, tiles = _example(), []
+    powers = still_part(frame)["powers"]
     for (of_weapon, move_type), move in MOVES.items():
         if of_weapon != weapon:
             continue
+        first = FIRST_POWER[weapon, move_type].item()
+        numbers = range(first, first + len(move))
+        power, begin = max((n, hit[0]) for n in numbers for hit in powers[n]["hits"] if hit[1] > 0)
         changes = {
             "state": rules.ATTACK,
             "weapon": moves.WEAPON_NAMES[weapon],
             "move": moves.MOVE_NAMES[move_type],
-            "move_frame": move.stages[-1].start,
-            "stages_hit": 0
-            if move.stages[-1].kind == moves.LATE
-            else (1 << len(move.stages) - 1) - 1,
+            "power": power,
+            "power_frame": begin,
             "y": -0.6 if move_type in IN_THE_AIR else 0.35,
         }
         tiles.append(_tile(frame, moves.MOVE_NAMES[move_type], FORWARD, **changes))
     return _sheet(tiles, 6)
 
 
-def fight(stage: str, *, seed: int = 5, frame: int = 300) -> NDArray[np.uint8]:
+def fight(stage: str, *, seed: int = 5, frame: int = 477) -> NDArray[np.uint8]:
     """A moment of a match between two bots, [H, W, 3]."""
     game = make_batched("brawl", 1, stage=stage)
     game.bots_N2[0] = [game.spec.bot_index(name) for name in ("weapon_seeker", "aggressive")]

@@ -13,10 +13,9 @@ import numpy as np
 from evaluator.reports.replays import Recorder
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
-from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.errors import NotFound, VersionMismatch
+from league.agent.snapshot import SnapshotCard, check_rules, load_snapshot
+from league.errors import NotFound
 from league.games.base import EXTERNAL, BatchedGame, GameSpec, match_result
-from league.games.registry import takes_agents_of
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 from league.runs.blobs import BlobFolder
 
@@ -37,11 +36,7 @@ class Weights:
             _, card = self._load(player.digest)
         except NotFound as error:
             raise NotFound(f"{player.name}: {error}") from None
-        if not takes_agents_of(self._spec, card.game, card.game_version):
-            raise VersionMismatch(
-                f"{player.name} was made for {card.game} {card.game_version}, but this is "
-                f"{self._spec.name} {self._spec.version}: evaluate it with its own version"
-            )
+        check_rules(player.name, card, self._spec)
         return card
 
     def network(self, digest: str) -> PlayingNetwork:

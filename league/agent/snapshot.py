@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 import struct
 from collections.abc import Mapping
@@ -22,13 +23,16 @@ from torch import Tensor
 from league.agent.architectures import config_of, network_of
 from league.agent.config import NetworkConfig
 from league.agent.contract import PlayingNetwork
-from league.errors import DataCorrupt, NumericalFault, VersionMismatch
+from league.errors import DataCorrupt, InvalidInput, NumericalFault, VersionMismatch
+from league.games.base import GameSpec
+from league.games.registry import family, takes_agents_of
 from league.runs.blobs import BlobFolder
 
 FORMAT = "kumite-agent-1"
 METADATA_KEY = "kumite"
 TOLERANCE = 2e-4
 _PROBE_STEPS, _PROBE_ROWS = 12, 3
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +91,27 @@ class SnapshotCard:
             raise DataCorrupt(
                 f"a snapshot's card can't be read ({error}): take the snapshot again"
             ) from None
+
+
+def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
+    """Logs a warning for an agent of older rules that can still play.
+
+    Raises:
+        InvalidInput: it plays another game.
+        VersionMismatch: its observations mean something else.
+    """
+    if card.game == spec.name and card.game_version in spec.older_versions:
+        _log.warning(
+            "%s learned version %s of %s, whose rules have changed (now %s): it may play worse",
+            *(name, card.game_version, card.game, spec.version),
+        )
+    elif not takes_agents_of(spec, card.game, card.game_version):
+        plays = f"{name} plays {card.game} version {card.game_version}, this is {spec.name}"
+        if family(card.game) != family(spec.name):
+            raise InvalidInput(f"{plays}: name its game or its run, or another member")
+        raise VersionMismatch(
+            f"{plays} version {spec.version}: use it with the version that trained it"
+        )
 
 
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:

@@ -11,11 +11,13 @@ from league.cli.connection import League, RunDir, with_league
 from league.cli.options import Blobs, GameName, Greedy, check_png
 from league.cli.output import print_table, say
 from league.cli.play import MatchName, find_replay
-from league.errors import ConfigError, InvalidInput, NotFound, VersionMismatch
+from league.errors import ConfigError, InvalidInput, NotFound
 from league.runs.files import write_whole
 from league.runs.folder import CURVES
 
 if TYPE_CHECKING:
+    from league.agent.snapshot import SnapshotCard
+    from league.cli.members import Member
     from league.games.base import GameSpec
     from league.games.settings import GameSettings
 
@@ -96,13 +98,13 @@ def export(
         from league.agent.export.ai2 import write_ai2
         from league.agent.export.ai2_check import ms_a_frame
 
-        _spec(settings, card.game, card.game_version)
+        _spec(settings, member, card)
         write_ai2(out, network, card, name=member.name, greedy=greedy)
         say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
     else:
         from league.agent.export.onnx_graph import write_folder
 
-        write_folder(out, network, card, _spec(settings, card.game, card.game_version))
+        write_folder(out, network, card, _spec(settings, member, card))
     say(f"{out}: {member.name} as {kind}, step {card.step:,} of {card.game}")
 
 
@@ -139,18 +141,15 @@ def _format_of(format: str | None, path: Path) -> str:
     return found[0]
 
 
-def _spec(settings: GameSettings, game: str, version: str) -> GameSpec:
+def _spec(settings: GameSettings, member: Member, card: SnapshotCard) -> GameSpec:
     """The spec of the snapshot's game, with the run's settings where the run plays that game."""
+    from league.agent.snapshot import check_rules
     from league.cli.members import game_settings
 
-    if settings.name != game:
-        settings = game_settings(game)
+    if settings.name != card.game:
+        settings = game_settings(card.game)
     spec = settings.spec()
-    if spec.version != version:
-        raise VersionMismatch(
-            f"the snapshot plays {game} version {version}, this is version {spec.version}, whose "
-            "observations may mean something else: export it with the version that trained it"
-        )
+    check_rules(member.name, card, spec)
     return spec
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from league.cli.connection import League
 from league.errors import InvalidInput, InvalidName, NotFound, nearest
 from league.games.base import EXTERNAL, GameSpec
-from league.games.registry import takes_agents_of
 from league.games.settings import GameSettings
 from league.ids import checked_digest
 from league.players import Player, PlayerKind
@@ -141,12 +140,10 @@ def game_settings(name: str, assignments: Sequence[str] = ()) -> GameSettings:
 
 
 def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
-    """Raises `InvalidInput` when an agent's game, observations or actions are others."""
-    if not takes_agents_of(spec, card.game, card.game_version):
-        raise InvalidInput(
-            f"{name} plays {card.game} version {card.game_version}, this is {spec.name} version "
-            f"{spec.version}: name the game with --game, the run with --run-dir, or another member"
-        )
+    """Raises when an agent's game, observations or actions are others."""
+    from league.agent.snapshot import check_rules
+
+    check_rules(name, card, spec)
     own, here = (
         (sizes.observation_size, sizes.action_size, sizes.action_kind)
         for sizes in (card.agent, spec)

@@ -60,6 +60,8 @@ class GameSpec:
     observation_names: tuple[str, ...] = ()
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
+    older_versions: tuple[str, ...] = ()
+    """Versions with other rules, whose agents see the same numbers and have the same actions."""
 
     def bot_index(self, name: str) -> int:
         """Index of the bot called `name`; raises KeyError."""

@@ -30,7 +30,7 @@ from league.agent.config import SIZES, AgentConfig
 from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.cli.main import main
 from league.cli.members import check_plays
-from league.errors import ConfigError, InvalidInput, Unavailable
+from league.errors import ConfigError, InvalidInput, Unavailable, VersionMismatch
 from league.games import hosted
 from league.games.ai2 import observation
 from league.games.ai2.observation import converted
@@ -302,20 +302,20 @@ CARD = SnapshotCard(
 
 
 @pytest.mark.parametrize(
-    ("game", "here", "plays"),
+    ("game", "here", "error"),
     [
-        ("brawl", "ai2", True),
-        ("ai2:/elsewhere", "ai2", True),
-        ("ai2:/elsewhere", "brawl", True),
-        ("brawl", "brawl", False),
-        ("kuhn", "ai2", False),
+        ("brawl", "ai2", None),
+        ("ai2:/elsewhere", "ai2", None),
+        ("ai2:/elsewhere", "brawl", None),
+        ("brawl", "brawl", VersionMismatch),
+        ("kuhn", "ai2", InvalidInput),
     ],
 )
 def test_agents_of_brawl_and_the_original_play_in_each_other(
-    game: str, here: str, plays: bool
+    game: str, here: str, error: type[Exception] | None
 ) -> None:
     spec = game_spec("brawl") if here == "brawl" else small(1).spec
-    with nullcontext() if plays else pytest.raises(InvalidInput, match=f"plays {game} version"):
+    with pytest.raises(error, match=f"plays {game} version") if error else nullcontext():
         check_plays("main@1", replace(CARD, game=game), spec)
 
 

@@ -14,7 +14,7 @@ import torch
 from sb3_contrib import RecurrentPPO
 
 from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
-from league.agent.snapshot import SnapshotCard, save_snapshot
+from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
 from league.cli.main import main
 from league.games.registry import game_spec
 from league.runs.blobs import BlobFolder
@@ -92,6 +92,18 @@ def test_the_version_of_the_game_is_wanted(
             )
     assert "brawl version 0" in capsys.readouterr().err
     assert not (tmp_path / "old").exists()
+
+
+def test_an_agent_of_older_rules_is_exported_with_a_warning(
+    weights: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    network, card = load_snapshot(BlobFolder(weights.parent), weights.stem)
+    older = replace(card, game_version=game_spec("brawl").older_versions[-1], step=9)
+    file = weights.parent / f"{save_snapshot(BlobFolder(weights.parent), network, older)}"
+    out = tmp_path / "old"
+    assert main(["export", f"{file}.safetensors", "--format", "folder", "--out", str(out)]) == 0
+    assert "rules have changed" in caplog.text
+    assert out.exists()
 
 
 def test_the_examples_of_the_page(

@@ -16,8 +16,8 @@ LEFT_GROUND_Y = 2.85 - 0.5
 class Arena:
     """Seat 0 stands at x = 4 and seat 1 at x = 6 on the right ground, both facing right."""
 
-    def __init__(self, *, max_frames: int = 2700) -> None:
-        self.game = BrawlGame(1, max_frames=max_frames)
+    def __init__(self, *, max_frames: int = 2700, **options: Any) -> None:
+        self.game = BrawlGame(1, max_frames=max_frames, **options)
         self.game.reset(np.array([5], np.uint64))
         self.put(0, 4.0, RIGHT_GROUND_Y)
         self.put(1, 6.0, RIGHT_GROUND_Y)
@@ -27,8 +27,12 @@ class Arena:
         """Places a seat, at rest and free, and sets further fields of its record."""
         player = self.game._players_N2[0, seat]
         player["x"], player["y"], player["vx"], player["vy"] = x, y, 0.0, 0.0
-        player["facing"], player["grounded"], player["on_platform"] = 1, int(grounded), 0
+        player["push_x"], player["push_y"], player["mend_x"], player["mend_y"] = 0.0, 0.0, 0.0, 0.0
+        player["face"], player["hold"], player["drag"], player["missed"] = 0, 0.0, 0.0, 0
+        player["facing"], player["grounded"], player["move"] = 1, int(grounded), 0
+        player["keys"], player["last_way"] = 0, 0
         player["state"] = rules.STANDING if grounded else rules.IN_AIR
+        player["jumps"], player["recovery_of"] = rules.AIR_JUMPS, rules.RECOVERIES
         for name, value in fields.items():
             player[name] = value
 
@@ -47,6 +51,11 @@ class Arena:
     def fields(self, seat: int, *names: str) -> tuple[float, ...]:
         """Several fields of a seat's record."""
         return tuple(self.of(seat, name) for name in names)
+
+    def seen(self, seat: int) -> dict[str, float]:
+        """What a seat sees, by name, in units of the observation."""
+        names = self.game.spec.observation_names
+        return dict(zip(names, self.game.observations_N2O[0, seat].tolist(), strict=True))
 
     def terms(self, name: str) -> tuple[float, float]:
         """A raw reward term of the last step, of both seats."""

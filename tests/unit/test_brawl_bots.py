@@ -103,7 +103,7 @@ def test_the_defensive_one_dodges_and_hardly_moves(table: BotTable) -> None:
     assert name == "defensive"
     assert dodges * FRAMES_PER_MINUTE > 5.0
     assert dodges > 4 * next_best
-    assert table.figure("speed_sum")["defensive"] < 1.5
+    assert table.figure("speed_sum")["defensive"] < 2.0
     for players in frames(playing("defensive", "constant"), 600):
         assert (np.sign(players["x"][:, 0]) == players["side"][:, 0]).all()
 
@@ -182,14 +182,14 @@ def test_the_drunk_leaves_30_percent_of_its_keys_to_chance() -> None:
     assert down[rules.KEY_NAMES.index("J")] > down[rules.KEY_NAMES.index("K")]
 
 
-def test_random_presses_half_of_the_keys_and_clockwork_repeats() -> None:
-    period = sum(count for count, _ in CLOCKWORK_SCRIPT)
+def test_random_presses_half_of_the_keys_and_clockwork_plays_its_list_once() -> None:
+    listed = [keys for count, keys in CLOCKWORK_SCRIPT for _ in range(count)]
     drawn, played = [], []
-    for players in frames(playing("random", "clockwork", 1), 2 * period):
+    for players in frames(playing("random", "clockwork", 1), 400):
         drawn.append(int(players["keys"][0, 0]).bit_count())
         played.append(int(players["keys"][0, 1]))
     assert np.mean(drawn) == pytest.approx(5.0, abs=0.4)
-    assert played[:period] == played[period:]
+    assert played == listed + [0] * (400 - len(listed))
     assert len(set(played)) > 4
 
 

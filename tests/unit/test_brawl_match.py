@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
+from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
-from league.games.brawl.layout import FIELDS
+from league.games.brawl.moves import HAMMER, UNARMED
 
 
 def test_observation_fields_and_scales() -> None:
     arena = Arena()
-    values = {"vx": 9.0, "vy": -6.0, "facing": -1, "air_jumps": 1, "recoveries": 1}
+    values = {"vx": 9.0, "vy": -6.0, "facing": -1, "jumps": 1}
     arena.put(0, -7.0, -4.0, grounded=False, **values, damage=350.0, stocks=2)
     arena.put(1, 6.0, RIGHT_GROUND_Y)
     arena.play("", "D K")
-    own = dict(zip(FIELDS, arena.game.observations_N2O[0, 0].tolist(), strict=False))
-    other = dict(zip(FIELDS, arena.game.observations_N2O[0, 1].tolist(), strict=False))
+    own, other = arena.seen(0), arena.seen(1)
     platform = arena.game._matches_N[0]
     expected = {
         "x": arena.of(0, "x") / 14,
@@ -31,10 +31,54 @@ def test_observation_fields_and_scales() -> None:
         "platform_x": platform["platform_x"] / 14,
         "platform_vy": platform["platform_vy"] / 2,
     }
-    assert {name: own[name] for name in expected} == pytest.approx(expected, rel=1e-6)
-    assert (other["move"], other["state"]) == (pytest.approx(7 / 12), pytest.approx(8 / 12))
-    assert other["grounded"] == 1
-    assert all(own[f"slot{slot}_{f}"] == 0 for slot in range(4) for f in ("x", "y", "type"))
+    assert {name: own[f"own {name}"] for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert {name: other[f"opponent {name}"] for name in expected} == pytest.approx(
+        expected, rel=1e-6
+    )
+    assert arena.of(0, "vy") == pytest.approx(-6.0 + rules.GRAVITY_PER_FRAME), "after the physics"
+    assert other["own move"] == pytest.approx(7 / 12)
+    assert other["own state"] == pytest.approx(8 / 12)
+    assert other["own grounded"] == 1
+    assert all(own[f"own slot{slot}_{f}"] == 0 for slot in range(4) for f in ("x", "y", "type"))
+
+
+def test_speed_is_shown_up_to_10_and_height_up_to_7() -> None:
+    arena = Arena()
+    arena.put(0, 0.0, 7.5, grounded=False, vx=30.0, vy=11.0)
+    arena.put(1, 0.0, -7.5, grounded=False, vx=-30.0)
+    arena.play()
+    seen, fastest = arena.seen(0), math.tanh(10 / 12)
+    assert [seen["own vx"], seen["own vy"]] == pytest.approx([fastest, fastest])
+    assert seen["opponent vx"] == pytest.approx(-fastest)
+    assert [seen["own y"], seen["opponent y"]] == pytest.approx([7 / 8, -7 / 8])
+
+
+def test_no_jumps_or_recoveries_are_shown_on_the_ground() -> None:
+    arena, shown = Arena(), []
+    for keys in ("", "D", "space", "J"):
+        arena.put(0, 4.0, RIGHT_GROUND_Y)
+        arena.play(keys)
+        seen = arena.seen(0)
+        shown.append((seen["own air_jumps"], seen["own recoveries"]))
+    assert shown == [(0, 0), (0, 0), (1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("weapon", "damage", "speed"),
+    [
+        *((UNARMED, 0.0, 5.8), (UNARMED, 100.0, 19.0), (UNARMED, 200.0, 42.0)),
+        *((HAMMER, 0.0, 8.6), (HAMMER, 100.0, 24.0), (HAMMER, 200.0, 48.0)),
+    ],
+)
+def test_a_launch_grows_with_the_victims_damage(weapon: int, damage: float, speed: float) -> None:
+    """The side sig's, in u/s; the recordings hold launches at low damage alone."""
+    arena = Arena(rules="fair")  # there the victim feels it a frame later
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=weapon)
+    arena.play("D K")
+    while arena.stat("hits") == 0:
+        arena.put(1, arena.of(0, "x") + 0.8, RIGHT_GROUND_Y - 0.4, grounded=False, damage=damage)
+        arena.play()
+    assert math.hypot(*arena.fields(1, "push_x", "push_y")) == pytest.approx(speed, rel=0.03)
 
 
 def test_time_out_counts_stocks() -> None:

@@ -1,18 +1,22 @@
-"""What holds in every match: bounds, order and symmetry."""
+"""What holds in every match: bounds and order; symmetry by the fair rules, and what they switch
+off.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from arena import RIGHT_GROUND_Y, Arena
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from league.errors import ConfigError
 from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.moves import MOVE_TYPES, UNARMED
 from league.games.brawl.spec import BOTS
-from league.games.brawl.stage import STAGES
+from league.games.brawl.stage import RULES, STAGES
 
 A, D = rules.KEY_NAMES.index("A"), rules.KEY_NAMES.index("D")
 SYMMETRIC_BOTS = [
@@ -34,10 +38,9 @@ conditions = {
 }
 
 
-def begun(
-    stage: str, seed: int, bots: tuple[int, int], max_frames: int, matches: int = 6, **options: bool
-) -> BrawlGame:
-    game = BrawlGame(matches, stage=stage, max_frames=max_frames, **options)
+def begun(stage: str, by: str, seed: int, bots: tuple[int, int], max_frames: int) -> BrawlGame:
+    matches = 6
+    game = BrawlGame(matches, stage=stage, rules=by, max_frames=max_frames)
     game.bots_N2[:] = bots
     game.reset(np.random.default_rng(seed).integers(0, 2**64, matches, dtype=np.uint64))
     return game
@@ -62,11 +65,11 @@ def check_state(game: BrawlGame) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(**conditions)
+@given(by=st.sampled_from(RULES), **conditions)
 def test_everything_stays_in_its_bounds_and_in_order(
-    stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
+    stage: str, by: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
 ) -> None:
-    game = begun(stage, seed, bots, max_frames)
+    game = begun(stage, by, seed, bots, max_frames)
     random = np.random.default_rng(seed)
     stocks, damage = game._players_N2["stocks"].copy(), game._players_N2["damage"].copy()
     for _ in range(600):
@@ -87,11 +90,12 @@ def test_everything_stays_in_its_bounds_and_in_order(
 
 @settings(max_examples=12, deadline=None)
 @given(**conditions)
-def test_swapped_seats_play_the_same_match(
+@example(stage="warehouse", seed=2048084, density=0.53125, bots=(-1, -1), max_frames=500)
+def test_by_the_fair_rules_swapped_seats_play_the_same_match(
     stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
 ) -> None:
-    game = begun(stage, seed, bots, 10_000)
-    other = begun(stage, seed, bots[::-1], 10_000)
+    game = begun(stage, "fair", seed, bots, 10_000)
+    other = begun(stage, "fair", seed, bots[::-1], 10_000)
     other._players_N2[:] = game._players_N2[:, ::-1]
     random = np.random.default_rng(seed)
     for _ in range(min(max_frames, 500)):
@@ -105,19 +109,17 @@ def test_swapped_seats_play_the_same_match(
 
 
 def reflect(game: BrawlGame, other: BrawlGame) -> None:
-    """Makes the matches of `other` the mirror images of those of `game`."""
+    """Makes the matches of `other`, which have just begun, the mirror images of those of `game`."""
     other._players_N2[:], other._matches_N[:] = game._players_N2, game._matches_N
-    for name in ("x", "vx", "side", "facing", "last_x"):
+    for name in ("x", "side", "facing", "last_x"):
         other._players_N2[name] *= -1
-    swapped = game._matches_N["weapons"][:, [1, 0, 3, 2]].copy()
-    swapped["x"] *= -1
-    other._matches_N["weapons"] = swapped
+    other._matches_N["weapons"] = game._matches_N["weapons"][:, [1, 0, 2, 3]]
 
 
 @pytest.mark.parametrize("bot", ["external", *SYMMETRIC_BOTS])
 def test_on_the_flat_stage_a_match_and_its_mirror_image_are_played_alike(bot: str) -> None:
     n = 24
-    game, image = (BrawlGame(n, stage="flat", max_frames=10_000) for _ in range(2))
+    game, image = (BrawlGame(n, stage="flat", rules="fair", max_frames=10_000) for _ in range(2))
     if bot != "external":
         game.bots_N2[:, 0] = image.bots_N2[:, 0] = game.spec.bot_index(bot)
     for each in (game, image):
@@ -142,3 +144,85 @@ def test_on_the_flat_stage_a_match_and_its_mirror_image_are_played_alike(bot: st
         armed |= (game._players_N2["weapon"][running] > 0).any()
     assert armed
     assert running.any()
+
+
+def struck_together(by: str) -> tuple[float, ...]:
+    """The damage of two who strike each other in the same frame."""
+    arena = Arena(rules=by)
+    arena.put(0, 4.0, RIGHT_GROUND_Y)
+    arena.put(1, 4.8, RIGHT_GROUND_Y, facing=-1)
+    arena.play("D J", "A J")
+    arena.play(frames=25)
+    return arena.of(0, "damage"), arena.of(1, "damage")
+
+
+def test_of_two_blows_in_one_frame_that_of_seat_0_counts_and_by_the_fair_rules_both() -> None:
+    assert struck_together("ai2") == (0, 13)
+    assert struck_together("fair") == (13, 13)
+
+
+@pytest.mark.parametrize("keys", ["space", "A D space", "A D J"])
+def test_in_the_air_keys_without_a_direction_turn_to_the_left_but_by_the_fair_rules(
+    keys: str,
+) -> None:
+    facing = []
+    for by in RULES:
+        arena = Arena(rules=by)
+        arena.put(0, 4.0, -3.0, grounded=False, facing=1)
+        arena.play(keys)
+        facing.append(arena.of(0, "facing"))
+    assert facing == [-1, 1]
+
+
+def test_both_directions_pressed_in_one_frame_count_as_right_then_left_but_by_the_fair_rules() -> (
+    None
+):
+    """A turn that ends while both are held goes the way that was pressed last."""
+    ended = []
+    for by in RULES:
+        arena = Arena(rules=by)
+        arena.put(0, 4.5, RIGHT_GROUND_Y, facing=1)
+        arena.play("A")
+        arena.put(0, 4.5, RIGHT_GROUND_Y, facing=1, state=rules.TURNAROUND, state_left=0)
+        arena.play("A D")
+        ended.append(arena.of(0, "state"))
+    assert ended == [rules.WALKING, rules.STANDING]
+
+
+def test_who_is_knocked_out_can_be_hit_but_by_the_fair_rules() -> None:
+    hits = []
+    for by in RULES:
+        arena = Arena(rules=by)
+        arena.put(1, 0.0, 8.2, grounded=False, stocks=3)
+        arena.play()
+        arena.put(0, 0.0, 7.8, grounded=False)
+        arena.play("J")
+        for _ in range(15):
+            arena.game._players_N2[0, 0]["y"] = 7.8
+            arena.play()
+        hits.append(arena.stat("hits"))
+        arena.put(0, 4.0, RIGHT_GROUND_Y)
+        arena.play(frames=90)
+        assert arena.fields(1, "damage", "stocks", "stun_left") == (0, 2, 0)
+        assert arena.of(1, "state") != rules.KO
+    assert hits[0] > hits[1] == 0
+
+
+def test_a_box_cut_to_whole_units_reaches_further_but_by_the_fair_rules() -> None:
+    hits = []
+    for by in RULES:
+        arena = Arena(rules=by)
+        arena.put(0, 4.0, RIGHT_GROUND_Y)
+        arena.play("S J")
+        for _ in range(16):
+            arena.put(1, 4.8, RIGHT_GROUND_Y - 0.6, grounded=False)
+            arena.play()
+        hits.append(arena.stat("hits"))
+    assert hits == [1, 0]
+
+
+def test_a_stage_or_rules_of_no_known_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="unfair"):
+        BrawlGame(1, rules="unfair")
+    with pytest.raises(ConfigError, match="round"):
+        BrawlGame(1, stage="round")

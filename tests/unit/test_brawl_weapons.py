@@ -10,29 +10,25 @@ from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.moves import HAMMER, NSIG, SPEAR, UNARMED
+from league.games.brawl.stage import RULES
 from league.games.brawl.weapons import NEVER
 
-RIGHT, LEFT, DROPPED_RIGHT, DROPPED_LEFT = range(4)
+RIGHT, LEFT, OLDER, NEWER = range(4)
 
 
-def place(arena: Arena, where: int, weapon: int, x: float, y: float = 0.7, **fields: int) -> None:
+def place(arena: Arena, where: int, weapon: int, x: float, y: float = 0.4) -> None:
     """Lays a weapon that stays for long and can be taken at once."""
     slot, match = arena.game._weapons_N4[0, where], arena.game._matches_N[0]
     match["weapons_lying"] += 1 if slot["type"] == UNARMED else 0
     slot["type"], slot["x"], slot["y"], slot["ready"] = weapon, x, y, 0
-    slot["leaves"], slot["comes"] = NEVER, NEVER
-    for name, value in fields.items():
-        slot[name] = value
-    all_places = arena.game._weapons_N4[0]
-    match["weapons_change"] = min(all_places["leaves"].min(), all_places["comes"].min())
+    slot["shown_x"], slot["shown_y"], slot["leaves"], slot["comes"] = x, y, NEVER, NEVER
 
 
 @pytest.fixture
 def arena() -> Arena:
-    """The game drops no weapon; seat 1 is far away."""
+    """No weapon comes; seat 1 is far away."""
     made = Arena()
     made.game._weapons_N4["comes"] = NEVER
-    made.game._matches_N["weapons_change"] = NEVER
     made.put(1, -6.0, LEFT_GROUND_Y)
     return made
 
@@ -42,10 +38,9 @@ def appearances() -> list[list[tuple[int, int, int, int]]]:
     """Of each spawner: (match, frame, type, frames it stayed) of all that came in 300 matches."""
     game = BrawlGame(300)
     game.reset(np.arange(300, dtype=np.uint64))
-    idle = np.zeros((300, 2, 10), np.uint8)
     rows = [np.zeros((300, 2), int)]
     for _ in range(1, 2600):
-        game.step(idle)
+        game.step(game.idle_actions())
         rows.append(game._weapons_N4[:, :2]["type"].copy())
     types_TN2 = np.stack(rows)
     found: list[list[tuple[int, int, int, int]]] = [[], []]
@@ -57,15 +52,15 @@ def appearances() -> list[list[tuple[int, int, int, int]]]:
 
 
 @pytest.mark.parametrize("side", [RIGHT, LEFT])
-def test_a_weapon_stays_350_frames_and_half_are_hammers(appearances: list, side: int) -> None:
-    assert {stayed for *_, stayed in appearances[side]} == {350}
+def test_a_weapon_stays_351_frames_and_half_are_hammers(appearances: list, side: int) -> None:
+    assert {stayed for *_, stayed in appearances[side]} == {351}
     kinds = np.array([kind for *_, kind, _ in appearances[side]])
     assert set(kinds) == {SPEAR, HAMMER}
     assert 0.45 < (kinds == HAMMER).mean() < 0.55
 
 
 @pytest.mark.parametrize("side", [RIGHT, LEFT])
-def test_the_first_comes_within_350_frames_and_later_ones_after_the_cooldown(
+def test_the_first_comes_within_350_frames_and_the_cooldown_counts_from_its_coming(
     appearances: list, side: int
 ) -> None:
     by_match: dict[int, list[int]] = {}
@@ -74,17 +69,15 @@ def test_the_first_comes_within_350_frames_and_later_ones_after_the_cooldown(
     firsts = np.array([frames[0] for frames in by_match.values()])
     assert 0 < firsts.min() < 15
     assert 335 < firsts.max() <= 350
-    waits = np.array(
-        [b - a - 350 for frames in by_match.values() for a, b in itertools.pairwise(frames)]
-    )
-    assert 250 <= waits.min() < 300
-    assert 960 < waits.max() <= 1050
-    assert abs(waits.mean() - 540) < 40  # fewer of the long ones fit into a match
+    apart = np.array([b - a for frames in by_match.values() for a, b in itertools.pairwise(frames)])
+    assert apart.min() == 352, "a cooldown that is over waits for its weapon to leave"
+    assert 950 < apart.max() <= 1050
+    assert abs(apart.mean() - 590) < 30
 
 
-def test_a_weapon_can_be_taken_36_frames_after_it_appeared(arena: Arena) -> None:
+def test_a_weapon_can_be_taken_37_frames_after_it_came(arena: Arena) -> None:
     weapons = arena.game._weapons_N4[0]
-    weapons["comes"][RIGHT] = arena.game._matches_N["weapons_change"] = arena.game.frames_N[0] + 1
+    weapons["comes"][RIGHT] = arena.game.frames_N[0] + 1
     arena.play()
     assert weapons["type"][RIGHT] != UNARMED
     arena.put(0, float(weapons["x"][RIGHT]), RIGHT_GROUND_Y)
@@ -92,8 +85,34 @@ def test_a_weapon_can_be_taken_36_frames_after_it_appeared(arena: Arena) -> None
     while arena.of(0, "weapon") == UNARMED:
         arena.play("H")
         frames += 1
-    assert frames == 36
+    assert frames == 37
     assert arena.stat("pickups") == 1
+
+
+def test_a_spawner_whose_weapon_is_taken_waits_from_then_on(arena: Arena) -> None:
+    waits = []
+    for seed in range(40):
+        arena.game.reset(np.array([seed], np.uint64))
+        arena.game._weapons_N4["comes"] = NEVER
+        arena.put(0, 4.0, RIGHT_GROUND_Y)
+        place(arena, RIGHT, SPEAR, 4.0)
+        arena.play("H")
+        arena.play("H")
+        waits.append(arena.game._weapons_N4[0, RIGHT]["comes"] - arena.game.frames_N[0])
+    assert 249 <= min(waits) < 400
+    assert 800 < max(waits) <= 1050
+
+
+def test_no_weapon_comes_while_a_dropped_one_lies(arena: Arena) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER)
+    arena.play("H")
+    arena.game._weapons_N4["comes"][0, RIGHT] = arena.game.frames_N[0] + 1
+    arena.play(frames=249)
+    types = arena.game._weapons_N4[0]["type"]
+    assert types.tolist() == [UNARMED, UNARMED, HAMMER, UNARMED]
+    arena.play(frames=2)
+    assert types[RIGHT] != UNARMED
+    assert types[OLDER] == UNARMED
 
 
 @pytest.mark.parametrize(("weapon", "worth"), [(SPEAR, 1.0), (HAMMER, 2.0)])
@@ -112,62 +131,101 @@ def test_taking_arms_pays_once_and_empties_the_place(
     assert arena.fields(0, "move", "weapon") == (NSIG, weapon)
 
 
-def test_dropping_costs_once_lies_where_it_fell_and_can_be_taken_after_15_frames(
-    arena: Arena,
-) -> None:
-    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER, side=1)
+@pytest.mark.parametrize("facing", [1, -1])
+def test_dropping_costs_once_and_lays_the_weapon_ahead_and_below(arena: Arena, facing: int) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER, facing=facing)
     arena.play("H")
     assert (arena.of(0, "weapon"), *arena.terms("drop")) == (UNARMED, -1, 0)
-    dropped = arena.game._weapons_N4[0, DROPPED_RIGHT]
-    assert (dropped["type"], dropped["x"], dropped["y"]) == (HAMMER, 4.0, RIGHT_GROUND_Y)
-    frames = 0
-    while arena.of(0, "weapon") == UNARMED:
-        arena.play("H")
-        frames += 1
-        assert arena.term("drop") == 0
-    assert (frames, arena.of(0, "weapon")) == (15, HAMMER)
-
-
-@pytest.mark.parametrize(("side", "where"), [(1, DROPPED_RIGHT), (-1, DROPPED_LEFT)])
-def test_a_dropped_weapon_stays_250_frames_in_the_place_of_its_side(
-    arena: Arena, side: int, where: int
-) -> None:
-    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=SPEAR, side=side)
+    dropped, (x, y) = arena.game._weapons_N4[0, OLDER], arena.fields(0, "x", "y")
+    assert dropped["type"] == HAMMER
+    assert (dropped["x"], dropped["y"]) == pytest.approx((x + 0.1 * facing, y + 0.27))
     arena.play("H")
-    frames = 0
-    while arena.game._weapons_N4[0, where]["type"] == SPEAR:
+    assert arena.term("drop") == 0
+
+
+@pytest.mark.parametrize(("frames", "weapon"), [(14, UNARMED), (15, HAMMER)])
+def test_a_fresh_press_takes_a_dropped_weapon_15_frames_later(
+    arena: Arena, frames: int, weapon: int
+) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER)
+    arena.play("H")
+    arena.play(frames=frames - 1)
+    arena.play("H")
+    assert arena.of(0, "weapon") == weapon
+
+
+def test_a_held_key_does_not_take_a_dropped_weapon(arena: Arena) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER)
+    arena.play("H", frames=60)
+    assert arena.of(0, "weapon") == UNARMED
+
+
+def test_a_dropped_weapon_falls_to_the_ground_and_stays_250_frames(arena: Arena) -> None:
+    arena.put(0, 4.0, -3.0, grounded=False, weapon=SPEAR)
+    arena.play("H")
+    dropped, frames, shown = arena.game._weapons_N4[0, OLDER], 0, arena.seen(0)["own slot2_y"]
+    while dropped["type"] == SPEAR:
         assert arena.game._matches_N[0]["weapons_lying"] == 1
+        assert arena.seen(0)["own slot2_y"] == shown, "it is seen where it was dropped"
+        height = dropped["y"]
         arena.play()
         frames += 1
     assert frames == 250
+    assert height == pytest.approx(0.85 - 0.41, abs=0.11)
     assert arena.game._matches_N[0]["weapons_lying"] == 0
+
+
+def test_the_older_dropped_weapon_has_the_first_place_and_makes_room_for_a_third(
+    arena: Arena,
+) -> None:
+    dropped = arena.game._weapons_N4[0, OLDER:]
+    for x, weapon in ((3.0, SPEAR), (4.0, HAMMER)):
+        arena.put(0, x, RIGHT_GROUND_Y, weapon=weapon)
+        arena.play("H")
+    assert dropped["type"].tolist() == [SPEAR, HAMMER]
+    arena.put(0, 6.0, RIGHT_GROUND_Y, weapon=SPEAR)
+    arena.play("H")
+    assert dropped["type"].tolist() == [HAMMER, SPEAR]
+    assert dropped["x"].tolist() == pytest.approx([4.1, 6.1])
+    assert arena.game._matches_N[0]["weapons_lying"] == 2
+    arena.put(1, 4.1, RIGHT_GROUND_Y)
+    arena.play()
+    arena.play("", "H")
+    assert arena.of(1, "weapon") == HAMMER
+    assert dropped["type"].tolist() == [SPEAR, UNARMED]
 
 
 @pytest.mark.parametrize("nearer", [0, 1])
-def test_of_two_hands_the_nearer_gets_it(arena: Arena, nearer: int) -> None:
-    place(arena, RIGHT, SPEAR, 4.0)
+@pytest.mark.parametrize("by", RULES)
+def test_of_two_hands_seat_0_gets_it_and_by_the_fair_rules_the_nearer(nearer: int, by: str) -> None:
+    arena = Arena(rules=by)
     arena.put(nearer, 4.6, RIGHT_GROUND_Y)
     arena.put(1 - nearer, 3.2, RIGHT_GROUND_Y)
+    place(arena, RIGHT, SPEAR, 4.0)
     arena.play("H", "H")
-    assert (arena.of(nearer, "weapon"), arena.of(1 - nearer, "weapon")) == (SPEAR, UNARMED)
+    gets = nearer if by == "fair" else 0
+    assert (arena.of(gets, "weapon"), arena.of(1 - gets, "weapon")) == (SPEAR, UNARMED)
 
 
-def test_a_knockout_takes_the_weapon_away(arena: Arena) -> None:
-    arena.put(0, 0.0, 8.5, grounded=False, weapon=SPEAR)
-    arena.play()
-    assert arena.of(0, "weapon") == UNARMED
-    assert arena.game._matches_N[0]["weapons_lying"] == 0
+def test_two_weapons_dropped_in_one_frame_stay_in_their_hands_by_the_fair_rules() -> None:
+    for by in RULES:
+        arena = Arena(rules=by)
+        arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=SPEAR)
+        arena.put(1, 6.0, RIGHT_GROUND_Y, weapon=HAMMER)
+        arena.play("H", "H")
+        lying = arena.game._weapons_N4[0]["type"].tolist()
+        assert lying == ([0, 0, SPEAR, HAMMER] if by == "ai2" else [0, 0, 0, 0])
 
 
-def test_all_four_places_are_observed_by_both_seats() -> None:
-    arena = Arena()
+def test_all_four_places_are_observed_by_both_seats_and_spawners_hide_what_they_have(
+    arena: Arena,
+) -> None:
     for where in range(4):
         place(arena, where, 1 + where % 2, 3.0 + where, -1.0 - where)
-    arena.play()
-    names = arena.game.spec.observation_names
-    for view in arena.game.observations_N2O[0]:
-        seen = dict(zip(names, view.tolist(), strict=True))
-        for whose, where in itertools.product(("own", "opponent"), range(4)):
-            slot = [seen[f"{whose} slot{where}_{name}"] for name in ("x", "y", "type")]
-            units = np.array([3.0 + where, -1.0 - where, 1 + where % 2])
-            assert slot == pytest.approx(units / [14, 8, 3], rel=1e-6)
+    arena.play(frames=3)
+    types = (1, 1, 2, 3)
+    for seat, whose, where in itertools.product((0, 1), ("own", "opponent"), range(4)):
+        seen = arena.seen(seat)
+        slot = [seen[f"{whose} slot{where}_{name}"] for name in ("x", "y", "type")]
+        units = np.array([3.0 + where, -1.0 - where, types[where]])
+        assert slot == pytest.approx(units / [14, 8, 3], rel=1e-6)

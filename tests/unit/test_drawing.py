@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 from league.errors import InvalidInput
 from league.games.brawl import moves, rules
+from league.games.brawl.hits import capsules_overlap
 from league.games.brawl.moves import MOVES
 from league.games.drawing import moving_part, still_part, verdict
 from league.games.drawing.painter import HEIGHT, MOST_PIXELS, Canvas, Painter, draw_frame
@@ -82,51 +82,61 @@ def test_the_camera_never_loses_a_fighter(frame: dict, width: int) -> None:
             assert 0 <= head <= HEIGHT * 1.05, (seat, number)
 
 
+def extent(drawn: list[list[Any]], frame: dict, seat: int) -> list[tuple[float, ...]]:
+    """What a seat hits: the capsules drawn, each (x, y, width, height)."""
+    capsules = []
+    for kind, colour, *numbers in drawn:
+        if kind == "box" and colour == ("#ff5a4fff", "#2fc6ffff")[seat]:
+            left, top, width, height, radius = numbers
+            assert radius == pytest.approx(min(width, height) / 2, abs=0.11)
+            (x, y), scale = in_units(drawn, frame, left, top), ground(drawn, frame)[2]
+            width, height = width / scale, height / scale
+            capsules.append((x + width / 2, y + height / 2, width, height))
+    return capsules
+
+
 @pytest.mark.parametrize(
-    ("weapon", "move_type"),
+    ("move_type", "number", "casts"),
     [
-        (moves.UNARMED, moves.NLIGHT),  # chained
-        (moves.HAMMER, moves.SLIGHT),  # late
-        (moves.SPEAR, moves.NAIR),  # drags
-        (moves.UNARMED, moves.DSIG),
+        (moves.NLIGHT, 0, {2: 0}),  # frame: cast
+        (moves.NLIGHT, 1, {3: 0, 4: 0, 5: 0}),
+        (moves.DSIG, 1, {3: 0, 5: 1, 6: 1, 12: 2, 14: 3}),
+        (moves.DSIG, 0, {}),  # it is held back
     ],
 )
-def test_the_extent_that_is_drawn_is_the_box_that_hits(
-    frame: dict, weapon: int, move_type: int
+def test_capsules_are_drawn_in_the_frames_in_which_they_hit(
+    frame: dict, move_type: int, number: int, casts: dict[int, int]
 ) -> None:
-    move, painter = MOVES[weapon, move_type], Painter(1280, HEIGHT)
-    for hit in (0, (1 << len(move.stages)) - 1):
-        coming = [
-            stage
-            for index, stage in enumerate(move.stages)
-            if stage.kind not in ("chained", "late")
-            or bool(hit >> (index - 1) & 1) == (stage.kind == "chained")
-        ]
-        ends = {at for stage in move.stages for at in (stage.start, stage.end)}
-        near = ends | {at - 1 for at in ends}
-        for now in sorted(near & set(range(move.lock))):
-            attack = {
-                "state": rules.ATTACK,
-                "weapon": moves.WEAPON_NAMES[weapon],
-                "move": moves.MOVE_NAMES[move_type],
-                "move_frame": now,
-                "stages_hit": hit,
-                "facing": -1,
-            }
-            painter.see(changed(frame, attack))
-            drawn = painter.shapes()
-            boxes = [s for s in drawn if s[0] == "box" and re.fullmatch("#......21", s[1])]
-            out = [stage for stage in coming if stage.start <= now < stage.end]
-            assert len(boxes) == bool(out), now
-            if out:
-                near, far, top, bottom = out[-1].box
-                _, _, x, y, width, height, _ = boxes[0]
-                corners = (
-                    *in_units(drawn, frame, x, y),
-                    *in_units(drawn, frame, x + width, y + height),
-                )
-                expected = 4.0 - far, 0.35 + top, 4.0 - near, 0.35 + bottom
-                assert corners == pytest.approx(expected, abs=0.01)
+    power = MOVES[moves.UNARMED, move_type][number]
+    first = moves.move_tables()["first_power"][0, moves.UNARMED, move_type]
+    for now in range(20):
+        attack = {"state": rules.ATTACK, "power": int(first) + number, "power_frame": now}
+        at = changed(frame, attack | {"facing": -1})
+        boxes = power.casts[casts[now]].boxes if now in casts else ()
+        expected = [(4.0 - x, 0.35 + y, width, height) for x, y, width, height in boxes]
+        assert extent(shapes(at), at, 0) == [pytest.approx(box, abs=0.01) for box in expected], now
+
+
+def test_who_is_hit_stood_in_what_was_drawn() -> None:
+    game = make_batched("brawl", 4, rules="fair")
+    game.bots_N2[:] = [game.spec.bot_index(name) for name in ("weapon_seeker", "aggressive")]
+    game.reset(np.arange(4, dtype=np.uint64))
+    kinds = [power.kind for move in MOVES.values() for power in move]
+    before, hits = [game.frame(match) for match in range(4)], 0
+    for _ in range(600):
+        game.step(game.idle_actions())
+        now = [game.frame(match) for match in range(4)]
+        for match, seat in np.ndindex(4, 2):
+            old, new = before[match], now[match]
+            attacker, victim = old["players"][seat], old["players"][1 - seat]
+            again = kinds[attacker["power"]] & moves.HITS_AGAIN
+            if new["players"][1 - seat]["damage"] > victim["damage"] and not again:
+                hits += 1
+                body = (victim["x"], victim["y"], rules.HURT_WIDTH + 0.02, rules.HURT_HEIGHT + 0.02)
+                drawn = extent(shapes(old), old, seat)
+                assert any(capsules_overlap(*capsule, *body) for capsule in drawn), new["frame"]
+        before = now
+    assert hits > 10
 
 
 def test_a_hit_shows_its_damage_for_some_frames(frame: dict) -> None:
@@ -173,7 +183,7 @@ def test_weapons_show_in_hand_and_on_the_ground(frame: dict, weapon: str) -> Non
 
 def test_every_state_looks_different(frame: dict) -> None:
     extra = {rules.IN_AIR: {"grounded": False}, rules.AIR_TURNAROUND: {"grounded": False}}
-    extra[rules.ATTACK] = {"move": "SSig", "move_frame": 6}
+    extra[rules.ATTACK] = {"move_frame": 6}
     looks = set()
     for state in range(len(rules.STATE_NAMES)):
         at = changed(frame, {"state": state, **extra.get(state, {})})

@@ -195,14 +195,14 @@ def only(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 def test_the_check_plays_both_matches_under_every_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that presses nothing stands through the validation, and then loses."""
+    """A file that presses nothing stands through the validation, and then loses; `based` falls."""
     only(tmp_path, monkeypatch, "python3.10", "python3.12")
     file = tmp_path / "my_agent.py"
     file.write_text(CLASS + "def predict(self, obs): return [0.5] * 10\n")
     played = list(check(file))
     assert [(one.match, one.opponent, one.outcome, one.stocks) for one in played] == [
         ("validation", "constant", 0.5, (0, 0)),
-        ("battle", "based", 0.0, (0, 3)),
+        ("battle", "based", 0.0, (2, 3)),
     ] * 2
     for one in played:
         assert one.python == sys.version.split()[0]

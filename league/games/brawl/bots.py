@@ -19,6 +19,7 @@ from league.games.brawl.random_stream import draw, share
 
 EDGE_MARGIN: Final = 0.6
 """Units that a character keeps from an edge it stands at."""
+DIVE_MARGIN: Final = 1.2
 ARRIVED: Final = 0.25
 HESITATION: Final = 0.08
 """Share of frames in which a character presses nothing, so that no two matches are the same."""
@@ -37,22 +38,19 @@ BASED_JUMPS_BELOW: Final = 1.6
 BASED_REACH: Final = 2.0
 _ALL_KEYS = np.uint64(2 ** len(rules.KEY_NAMES) - 1)
 
+_JUMPS: Final = ((15, rules.JUMP), (5, 0))
 CLOCKWORK_SCRIPT: Final = (
-    (15, rules.RIGHT),
-    (4, 0),
-    (15, rules.LEFT),
+    (10, rules.LEFT),
+    (1, rules.DASH_KEY),
+    (20, rules.LEFT),
     (3, rules.LEFT | rules.LIGHT),
-    (14, 0),
-    (1, rules.JUMP),
-    (12, 0),
-    (3, rules.LIGHT),
-    (25, 0),
-    (8, rules.HEAVY),
-    (24, 0),
-    (3, rules.RIGHT | rules.LIGHT),
+    (30, 0),
+    (7, rules.RIGHT),
+    *((1, rules.LEFT), (4, rules.LEFT | rules.DASH_KEY)) * 4,
     (20, 0),
+    *_JUMPS * 5,
 )
-"""(frames, keys held), played in a loop."""
+"""(frames, keys held) of the original's clockwork, played once."""
 
 # One key set a frame, so that the compiled bot only looks it up.
 _CLOCKWORK_KEYS = np.repeat(
@@ -139,14 +137,18 @@ def _is_in_reach(me: Any, opponent: Any) -> bool:
 
 
 @njit
-def _blow(me: Any, opponent: Any) -> int:
-    """The light attack that fits where the opponent is, 0 when none does."""
+def _blow(me: Any, opponent: Any, stage: Any) -> int:
+    """The light attack that fits where the opponent is, 0 when none does.
+
+    A dive goes forward too, so there is none near an edge.
+    """
     if opponent.state == rules.KO:
         return 0
     dx, dy = opponent.x - me.x, opponent.y - me.y
     if _is_in_reach(me, opponent):
         return _walk(dx) | rules.LIGHT
-    if abs(dx) < 0.9 and not me.grounded and 0.0 < dy < 1.6:
+    ends_on_ground = stage.solids[0, 0] + DIVE_MARGIN < abs(me.x) < stage.solids[0, 2] - DIVE_MARGIN
+    if abs(dx) < 0.9 and not me.grounded and 0.0 < dy < 1.6 and ends_on_ground:
         return rules.DOWN | rules.LIGHT
     return 0
 
@@ -164,7 +166,7 @@ def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     keys = _go(me, opponent.x, frame, stage)
     if _is_off_stage(me, stage):
         return keys
-    strike = _blow(me, opponent)
+    strike = _blow(me, opponent, stage)
     if strike:
         return strike
     if abs(opponent.x - me.x) > 3.0 and me.state == rules.WALKING:
@@ -182,7 +184,7 @@ def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     near = gap(me, opponent) < GUARDS_WITHIN
     if near and opponent.state == rules.ATTACK and me.dodge_wait == 0:
         return rules.DASH_KEY if frame % 2 == 0 else 0
-    strike = _blow(me, opponent)
+    strike = _blow(me, opponent, stage)
     if strike:
         return strike
     return _walk(opponent.x - me.x) if near and (opponent.x - me.x) * me.facing < 0.0 else keys
@@ -198,7 +200,7 @@ def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
         away = 4.5 * flees
     if _is_off_stage(me, stage):
         return _go(me, opponent.x if comes_in else away, frame, stage)
-    strike = _blow(me, opponent)
+    strike = _blow(me, opponent, stage)
     if strike and (comes_in or opponent.stun_left > 0):
         return strike
     if comes_in:
@@ -219,7 +221,7 @@ def _aerial(me: Any, opponent: Any, frame: int, stage: Any) -> int:
         return keys
     if frame % 2 == 0 and (me.grounded or (me.vy > 0.0 and me.y > opponent.y - 2.2)):
         return keys | rules.JUMP
-    return keys if me.grounded else keys | _blow(me, opponent)
+    return keys if me.grounded else keys | _blow(me, opponent, stage)
 
 
 @njit
@@ -229,9 +231,7 @@ def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     if _is_off_stage(me, stage):
         return keys
     if me.state == rules.ATTACK:
-        charges = (
-            me.move_frame <= 6 and me.charged < SPAMMER_CHARGE and not _is_in_reach(me, opponent)
-        )
+        charges = 0 < me.charged < SPAMMER_CHARGE and not _is_in_reach(me, opponent)
         return rules.HEAVY if charges else 0
     dx, dy = opponent.x - me.x, opponent.y - me.y
     if (
@@ -284,7 +284,7 @@ def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     keys = _go(me, inner + 0.7 * me.side, frame, stage)
     if _is_off_stage(me, stage):
         return keys
-    strike = _blow(me, opponent)
+    strike = _blow(me, opponent, stage)
     if strike:
         return strike
     if keys == 0 and opponent.x * me.side < me.x * me.side and me.facing == me.side:
@@ -306,18 +306,22 @@ def _drunk(me: Any, sober_keys: int) -> int:
 
 
 @njit
-def _based(me: Any, opponent: Any, frame: int) -> int:
-    helpless = opponent.stun_left > 0 or opponent.state == rules.KO
+def _based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+    """The original's BasedAgent; in its first frame, and every other one, it never jumps."""
     keys = 0
     if abs(me.x) > BASED_TURNS_BACK:
         keys |= rules.LEFT if me.x > 0 else rules.RIGHT
-    elif not helpless:
-        # Exactly level, at the same wall, it continues the way it faces: no side is preferred.
-        ahead = opponent.x - me.x if opponent.x != me.x else me.facing
+    elif opponent.state != rules.STUN and opponent.state != rules.KO:
+        # Exactly level, at the same wall, the original goes left. By the fair rules it continues
+        # the way it faces.
+        ahead = opponent.x - me.x
+        if ahead == 0.0 and stage.is_fair:
+            ahead = me.facing
         keys |= rules.RIGHT if ahead > 0 else rules.LEFT
-    if frame % 2 == 0 and (me.y > BASED_JUMPS_BELOW or me.y > opponent.y):
+    y, other_y = min(max(me.y, -7.0), 7.0), min(max(opponent.y, -7.0), 7.0)  # as it sees them
+    if frame % 2 == 1 and (y > BASED_JUMPS_BELOW or y > other_y):
         keys |= rules.JUMP
-    dx, dy = opponent.x - me.x, opponent.y - me.y
+    dx, dy = opponent.x - me.x, other_y - y
     if dx * dx + dy * dy < BASED_REACH * BASED_REACH:
         keys |= rules.LIGHT
     return keys
@@ -349,13 +353,14 @@ def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
     if bot == spec.RANDOM:
         return np.int64(draw(me) & _ALL_KEYS)
     if bot == spec.BASED:
-        return _based(me, opponent, match.frame)
+        return _based(me, opponent, match.frame, stage)
     if bot == spec.CLOCKWORK:
-        return np.int64(_CLOCKWORK_KEYS[match.frame % len(_CLOCKWORK_KEYS)])
+        is_over = match.frame >= len(_CLOCKWORK_KEYS)
+        return np.int64(0 if is_over else _CLOCKWORK_KEYS[match.frame])
     if bot == spec.MIRROR:
         return np.int64(opponent.past_keys[(match.frame + 1) % MIRROR_DELAY])
     if bot == spec.DRUNK:
-        return _drunk(me, _based(me, opponent, match.frame))
+        return _drunk(me, _based(me, opponent, match.frame, stage))
     if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER:
         return _character_keys(bot, me, opponent, match, stage)
     return 0

@@ -1,50 +1,65 @@
-"""What a player does with its keys in a frame: the state machine, from the blast zone to walking.
+"""What a player does with its keys in a frame: the state machine.
 
-Blast zone first, then knock-out, stun, and the states that can't be steered; then, on the ground,
-jump > fall off > dodge > attack > taunt > turn > dash > walk. `tables` is a record of
-moves.TABLES, `stats` the player's of layout.STATS_ROW.
+A state decides first (`_decide`): it changes the velocity, and names the state that follows or
+`_SAME`. Then hits that were due change the velocity, and the next state is entered. The order of
+checks within a state, and what is forgotten from one state to the next, are the original's.
+
+`tables` is a record of moves.TABLES, `stats` the player's of layout.STATS_ROW.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from numba import njit
 
 from league.games.brawl import moves, rules
-from league.games.brawl.physics import refresh_jumps, toward
+from league.games.brawl.attack import attack, begin_attack
+from league.games.brawl.layout import COUNTERS, SOLIDS
+from league.games.brawl.physics import is_on_floor, meets_platform, toward
+
+_SAME: Final = -1
+# Which of A and D is held, the one pressed last at the end.
+NO_WAY, LEFT, RIGHT, LEFT_RIGHT, RIGHT_LEFT = range(5)
+# Who counts jumps and recoveries: places in layout.PLAYER's `jumps`.
+_AIR, _TURN, _ATTACK, _DODGE, _STUN = range(5)
+_UNKNOWN: Final = -1
 
 
 @njit
 def place(player: Any, stage: Any) -> None:
-    """Puts a player on its spawn: in the air, facing the middle, without jumps, damage or
-    weapon.
-    """
+    """Puts a player on its spawn, in the air, without damage or weapon."""
     player.x, player.y = player.side * stage.spawn_x, stage.spawn_y
     player.vx, player.vy, player.damage = 0.0, 0.0, 0.0
-    player.facing = -player.side
-    player.state = rules.IN_AIR
-    player.grounded, player.on_platform = 0, 0
-    player.air_jumps, player.recoveries = 0, 0
-    player.jump_wait, player.dodge_wait, player.state_left, player.stun_left = 0, 0, 0, 0
-    player.weapon, player.move = moves.UNARMED, moves.NO_MOVE
-    player.moved_by_hand = 1
-
-
-@njit
-def _knock_out(player: Any) -> None:
-    player.state, player.state_left = rules.KO, rules.KO_FRAMES
-    player.stocks -= 1
-    player.fell = 1
-    player.vx, player.vy = 0.0, 0.0
-    player.grounded, player.on_platform = 0, 0
-    player.stun_left, player.move = 0, moves.NO_MOVE
     player.weapon = moves.UNARMED
     player.moved_by_hand = 1
 
 
 @njit
-def _direction(keys: int) -> int:
+def begin_player(player: Any, side: int, stage: Any) -> None:
+    """Everything of a player as a match begins, but its random numbers."""
+    player.side, player.facing = side, -side
+    place(player, stage)
+    player.state, player.move = rules.IN_AIR, moves.NO_MOVE
+    player.keys, player.last_way, player.grounded = 0, NO_WAY, 0
+    player.stocks = rules.STOCKS
+    for c in range(COUNTERS):
+        player.jumps[c], player.recovery_of[c] = (0, 0) if c == _AIR else (_UNKNOWN, _UNKNOWN)
+    player.jump_waits[0], player.jump_waits[1] = 0, 0
+    player.air_jumps, player.recoveries = 0, 0
+    player.dodge_wait, player.state_left, player.stun_left = 0, 0, 0
+    player.move_frame, player.charged, player.move_has_hit = 0, 0, 0
+    player.struck, player.stun_due, player.last_state, player.no_pick_until = 0, 0, 0, 0
+    player.pull_x, player.pull_y, player.push_x, player.push_y = 0.0, 0.0, 0.0, 0.0
+    player.is_put, player.speed_kept, player.speed_given = 0, 1.0, 0.0
+    player.hurt_x, player.hurt_y = 0.0, 0.0
+    player.mend_x, player.mend_y = 0.0, 0.0
+    for k in range(SOLIDS + 1):
+        player.face[k], player.missed[k], player.hold[k], player.drag[k] = 0, 0, 0.0, 0.0
+
+
+@njit
+def _way(keys: int) -> int:
     """-1, 0 or 1: A and D together are none."""
     right = 1 if keys & rules.RIGHT else 0
     left = 1 if keys & rules.LEFT else 0
@@ -52,7 +67,42 @@ def _direction(keys: int) -> int:
 
 
 @njit
-def chosen_move(player: Any, keys: int) -> int:
+def _remember_ways(player: Any, keys: int, is_fair: int) -> None:
+    """Notes which of A and D was pressed last."""
+    pressed, released = keys & ~player.keys, player.keys & ~keys
+    way = player.last_way
+    if released & rules.LEFT and way != NO_WAY and way != RIGHT:
+        way = NO_WAY if way == LEFT else RIGHT
+    if released & rules.RIGHT and way != NO_WAY and way != LEFT:
+        way = NO_WAY if way == RIGHT else LEFT
+    both = rules.LEFT | rules.RIGHT
+    if is_fair and pressed & both == both:
+        pressed = 0
+    if pressed & rules.RIGHT:
+        way = RIGHT if way == NO_WAY else (LEFT_RIGHT if way == LEFT else way)
+    if pressed & rules.LEFT:
+        way = LEFT if way == NO_WAY else (RIGHT_LEFT if way == RIGHT else way)
+    player.last_way = way
+
+
+@njit
+def _last_way(player: Any) -> int:
+    if player.last_way == NO_WAY:
+        return 0
+    return 1 if player.last_way == RIGHT or player.last_way == LEFT_RIGHT else -1
+
+
+@njit
+def _face(player: Any, way: int, stage: Any) -> None:
+    """Turns to the keys' side at once; without a side to the left, as in the original."""
+    if way != 0:
+        player.facing = way
+    elif not stage.is_fair:
+        player.facing = -1
+
+
+@njit
+def chosen_move(keys: int, grounded: bool) -> int:
     """The move type that the held keys ask for, NO_MOVE for none: heavy beats light."""
     heavy = keys & rules.HEAVY != 0
     if not heavy and keys & rules.LIGHT == 0:
@@ -60,194 +110,340 @@ def chosen_move(player: Any, keys: int) -> int:
     down = keys & rules.DOWN != 0
     sideways = keys & (rules.LEFT | rules.RIGHT) != 0
     neutral = keys & rules.UP != 0 or not (down or sideways)
-    if heavy and not player.grounded:
-        if down and not neutral:
-            return moves.GROUNDPOUND
-        return moves.RECOVERY if player.recoveries > 0 else moves.NO_MOVE
-    first = moves.NSIG if heavy else (moves.NLIGHT if player.grounded else moves.NAIR)
+    if heavy and not grounded:
+        return moves.GROUNDPOUND if down and not neutral else moves.RECOVERY
+    first = moves.NSIG if heavy else (moves.NLIGHT if grounded else moves.NAIR)
     if neutral:
         return first
     return first + 1 if down else first + 2
 
 
 @njit
-def _start_attack(player: Any, move: int, direction: int, stats: Any) -> None:
-    player.state, player.move, player.move_frame = rules.ATTACK, move, 0
-    player.charged, player.stages_hit = 0, 0
-    if direction != 0:
-        player.facing = direction
-    if move == moves.RECOVERY:
-        player.recoveries -= 1
-    stats.attacks += 1.0
+def _refresh(player: Any, counter: int) -> None:
+    player.jumps[counter], player.recovery_of[counter] = rules.AIR_JUMPS, rules.RECOVERIES
 
 
 @njit
-def _attack_goes_on(player: Any, keys: int, tables: Any) -> bool:
-    """Advances the attack by a frame; False when it is over and the player is free again."""
-    row = tables.moves[player.weapon, player.move]
-    charging = (
-        row.charge_from > 0
-        and player.move_frame == row.charge_from
-        and keys & rules.HEAVY != 0
-        and player.charged < row.charge_until - row.charge_from
+def _copy_counts(player: Any, source: int, target: int) -> None:
+    player.jumps[target], player.recovery_of[target] = (
+        player.jumps[source],
+        player.recovery_of[source],
     )
-    if charging:
-        player.charged += 1
-        return True
-    player.move_frame += 1
-    return player.move_frame < (row.lock_hit if player.stages_hit else row.lock)
 
 
 @njit
-def _drive(player: Any, tables: Any) -> None:
-    """The velocity that an attack gives its maker, who stands otherwise and drifts ever slower
-    in the air.
-    """
-    row = tables.moves[player.weapon, player.move]
-    player.vx = 0.0 if player.grounded else toward(player.vx, 0.0, rules.ATTACK_DRAG_PER_FRAME)
-    if row.drive_start <= player.move_frame < row.drive_end:
-        if row.drives_x:
-            player.vx = player.facing * row.drive_vx
-        if row.drives_y:
-            player.vy = row.drive_vy
+def _counter(state: int) -> int:
+    """The counter of a state, -1 for the states that have none."""
+    if state == rules.IN_AIR:
+        return _AIR
+    if state == rules.AIR_TURNAROUND:
+        return _TURN
+    if state == rules.ATTACK:
+        return _ATTACK
+    if state == rules.DODGE:
+        return _DODGE
+    return _STUN if state == rules.STUN else -1
 
 
 @njit
-def _begin_dodge(player: Any, wait: int, stats: Any) -> None:
-    player.state, player.state_left, player.dodge_wait = rules.DODGE, rules.DODGE_FRAMES, wait
-    player.vx, player.vy = 0.0, 0.0
-    stats.dodges += 1.0
+def _leave_ground(player: Any) -> int:
+    _refresh(player, _AIR)
+    player.jump_waits[0] = 0
+    return rules.IN_AIR
 
 
 @njit
-def _jump(player: Any, stats: Any) -> None:
-    player.vy = -rules.JUMP_SPEED
-    player.jump_wait = rules.AIR_JUMP_WAIT
-    player.state = rules.IN_AIR
-    stats.jumps += 1.0
+def _ground_state(keys: int) -> int:
+    return rules.WALKING if _way(keys) != 0 else rules.STANDING
 
 
 @njit
-def _walk(player: Any, direction: int, pressed: int) -> None:
-    """Turn, dash, sprint, walk and stand."""
-    if direction != 0 and direction != player.facing:
-        if pressed & rules.DASH_KEY:
-            player.state, player.state_left = rules.BACKDASH, rules.BACKDASH_FRAMES
-            player.vx = direction * rules.BACKDASH_SPEED
-        else:
-            player.state, player.facing, player.vx = rules.TURNAROUND, direction, 0.0
-    elif direction != 0 and pressed & rules.DASH_KEY and player.state != rules.DASH:
-        player.state, player.state_left = rules.DASH, rules.DASH_FRAMES - 1
-        player.vx = direction * rules.DASH_SPEED
-    elif player.state == rules.DASH and player.state_left > 0:
+def _begin_move(player: Any, move: int, counter: int, tables: Any, stats: Any) -> int:
+    if counter >= 0:
+        _copy_counts(player, counter, _ATTACK)
+    else:
+        _refresh(player, _ATTACK)
+    begin_attack(player, move, tables)
+    stats.attacks += 1.0
+    return rules.ATTACK
+
+
+@njit
+def _on_ground(
+    player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any
+) -> int:
+    """What all states on the ground check first."""
+    way = _way(keys)
+    if pressed & rules.JUMP and on_floor:
+        player.vy = -rules.JUMP_SPEED
+        if way != 0:
+            player.facing = way
+        stats.jumps += 1.0
+        return _leave_ground(player)
+    if not on_floor:
+        return _leave_ground(player)
+    if way == 0 and pressed & rules.DASH_KEY and player.dodge_wait <= 0:
+        player.dodge_wait, player.is_grounded_dodge = rules.DODGE_WAIT_GROUND, 1
+        stats.dodges += 1.0
+        return rules.DODGE
+    move = chosen_move(keys, True)
+    if move != moves.NO_MOVE:
+        return _begin_move(player, move, -1, tables, stats)
+    return rules.TAUNT if pressed & rules.TAUNT_KEY else _SAME
+
+
+@njit
+def _in_air(
+    player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any, stage: Any
+) -> int:
+    """In the air, also while turning there."""
+    turns = player.state == rules.AIR_TURNAROUND
+    counter, way = (_TURN if turns else _AIR), _way(keys)
+    if not turns and way == -player.facing:
+        _copy_counts(player, _AIR, _TURN)
+        player.jump_waits[1] = player.jump_waits[0]
+        return rules.AIR_TURNAROUND
+    if keys & rules.DOWN and not keys & rules.UP and player.vy > 0.0:
+        player.vy = toward(player.vy, rules.MAX_FALL, rules.FAST_FALL_PER_FRAME)
+    else:
+        player.vy = min(player.vy, rules.MAX_FALL)
+    player.vx = toward(player.vx, way * rules.WALK_SPEED, rules.AIR_STEER_PER_FRAME)
+    if on_floor:
+        return _ground_state(keys)
+    waits = 1 if turns else 0
+    if pressed & rules.JUMP and player.jump_waits[waits] <= 0 and player.jumps[counter] > 0:
+        player.vy = -rules.JUMP_SPEED
+        _face(player, way, stage)
+        player.jump_waits[waits] = rules.AIR_JUMP_WAIT
+        player.jumps[counter] -= 1
+        stats.jumps += 1.0
+    player.jump_waits[waits] = max(player.jump_waits[waits] - 1, 0)
+    if pressed & rules.DASH_KEY and player.dodge_wait <= 0:
+        player.dodge_wait, player.is_grounded_dodge = rules.DODGE_WAIT_AIR, 0
+        _copy_counts(player, counter, _DODGE)
+        stats.dodges += 1.0
+        return rules.DODGE
+    move = chosen_move(keys, False)
+    if move == moves.RECOVERY:
+        if player.recovery_of[counter] <= 0:
+            return _SAME
+        player.recovery_of[counter] -= 1
+    return _SAME if move == moves.NO_MOVE else _begin_move(player, move, counter, tables, stats)
+
+
+@njit
+def _air_turn(player: Any) -> int:
+    if player.state_left > 0:
         player.state_left -= 1
-        player.vx = player.facing * rules.DASH_SPEED
-    elif direction != 0 and (player.state == rules.DASH or player.state == rules.SPRINTING):
-        player.state, player.vx = rules.SPRINTING, direction * rules.RUN_SPEED
-    elif direction != 0:
-        player.state, player.vx = rules.WALKING, direction * rules.WALK_SPEED
-    else:
-        player.state, player.vx = rules.STANDING, 0.0
+        return _SAME
+    ahead = player.facing
+    player.facing = -ahead
+    if _last_way(player) == ahead:
+        return rules.AIR_TURNAROUND
+    _copy_counts(player, _TURN, _AIR)
+    player.jump_waits[0] = player.jump_waits[1]
+    return rules.IN_AIR
 
 
 @njit
-def _on_ground(player: Any, keys: int, pressed: int, stats: Any) -> None:
-    direction = _direction(keys)
-    if pressed & rules.JUMP:
-        _jump(player, stats)
-        player.grounded, player.on_platform = 0, 0
-        refresh_jumps(player)
-        return
-    if direction == 0 and pressed & rules.DASH_KEY and player.dodge_wait == 0:
-        _begin_dodge(player, rules.DODGE_WAIT_GROUND, stats)
-        return
-    move = chosen_move(player, keys)
-    if move != moves.NO_MOVE:
-        _start_attack(player, move, direction, stats)
-        player.vx = 0.0
-    elif pressed & rules.TAUNT_KEY:
-        player.state, player.state_left, player.vx = rules.TAUNT, rules.TAUNT_FRAMES, 0.0
-    else:
-        _walk(player, direction, pressed)
+def _turn(player: Any, pressed: int) -> int:
+    if player.state_left <= 0:
+        ahead, way = player.facing, _last_way(player)
+        player.facing = -ahead
+        if way == -ahead:
+            return rules.WALKING
+        return rules.TURNAROUND if way == ahead else rules.STANDING
+    if pressed & rules.DASH_KEY:
+        return rules.BACKDASH
+    player.state_left -= 1
+    return _SAME
 
 
 @njit
-def _in_air(player: Any, keys: int, pressed: int, stats: Any) -> None:
-    direction = _direction(keys)
-    if pressed & rules.JUMP and player.air_jumps > 0 and player.jump_wait == 0:
-        _jump(player, stats)
-        player.air_jumps -= 1
-        return
-    if pressed & rules.DASH_KEY and player.dodge_wait == 0:
-        _begin_dodge(player, rules.DODGE_WAIT_AIR, stats)
-        return
-    move = chosen_move(player, keys)
-    if move != moves.NO_MOVE:
-        _start_attack(player, move, direction, stats)
-        return
-    if keys & rules.DOWN and 0.0 < player.vy < rules.MAX_FALL:
-        player.vy = min(player.vy + rules.FAST_FALL_PER_FRAME, rules.MAX_FALL)
-    if direction != 0 and direction != player.facing:
-        player.state, player.facing = rules.AIR_TURNAROUND, direction
-        player.vx /= rules.AIR_TURN_DIVISOR
-        return
-    player.state = rules.IN_AIR
-    if direction != 0:
-        player.vx = toward(player.vx, direction * rules.AIR_SPEED, rules.AIR_STEER_PER_FRAME)
+def _stand(player: Any, keys: int, pressed: int, stage: Any, match: Any) -> int:
+    way = _way(keys)
+    if way == -player.facing:
+        return rules.BACKDASH if pressed & rules.DASH_KEY else rules.TURNAROUND
+    if way != 0:
+        return rules.WALKING
+    if meets_platform(player, stage, match) and not keys & rules.DOWN:
+        player.vx, player.vy = match.platform_vx, match.platform_vy
     else:
-        player.vx = toward(player.vx, 0.0, rules.FRICTION_PER_FRAME)
+        player.vx = toward(player.vx, 0.0, rules.WALK_SPEED)
+    return _SAME
 
 
 @njit
-def _is_held(player: Any, keys: int, tables: Any) -> bool:
-    """Stun and the states that can't be steered: True while one of them lasts."""
+def _walk(player: Any, keys: int, pressed: int, speed: float, stage: Any, match: Any) -> int:
+    """Walking and sprinting."""
+    ahead = rules.RIGHT if player.facing > 0 else rules.LEFT
+    back = rules.LEFT if player.facing > 0 else rules.RIGHT
+    if pressed & back or (keys & back and not keys & ahead):
+        return rules.BACKDASH if pressed & rules.DASH_KEY else rules.TURNAROUND
+    if keys & (ahead | back) == 0:
+        return rules.STANDING
+    if pressed & rules.DASH_KEY:
+        return rules.DASH
+    player.vx = player.facing * speed
+    walks = player.state == rules.WALKING
+    if walks and meets_platform(player, stage, match) and not keys & rules.DOWN:
+        player.vx += match.platform_vx
+        player.vy += match.platform_vy
+    return _SAME
+
+
+@njit
+def _run_for_a_time(player: Any, speed: float, then: int) -> int:
+    """Dash and backdash."""
+    player.vx = speed
+    player.state_left -= 1
+    return _SAME if player.state_left > 0 else then
+
+
+@njit
+def _fly_on(player: Any, source: int) -> int:
+    """In the air with the counts of the state that ends."""
+    if player.jumps[source] != _UNKNOWN:
+        _copy_counts(player, source, _AIR)
+        player.jump_waits[0] = 0
+    return rules.IN_AIR
+
+
+@njit
+def _stunned(player: Any, keys: int, on_floor: bool) -> int:
+    player.stun_left = max(player.stun_left - 1, 0)
+    player.vx = toward(player.vx, 0.0, rules.STUN_DRAG_PER_FRAME)
     if player.stun_left > 0:
-        player.stun_left -= 1
-        player.vx = toward(player.vx, 0.0, rules.FRICTION_PER_FRAME)
-        if player.stun_left == 0:
-            player.air_jumps = max(player.air_jumps, rules.AIR_JUMPS_AFTER_STUN)
-        return True
-    if player.state == rules.ATTACK:
-        if _attack_goes_on(player, keys, tables):
-            return True
-        player.move = moves.NO_MOVE
-        return False
-    if player.state == rules.DODGE or player.state == rules.BACKDASH or player.state == rules.TAUNT:
+        if on_floor and player.vy > 0.0:
+            player.vy *= -rules.BOUNCE
+        return _SAME
+    if on_floor:
+        return _ground_state(keys)
+    player.jumps[_AIR] = max(player.jumps[_STUN], rules.AIR_JUMPS_AFTER_STUN)
+    return rules.IN_AIR
+
+
+@njit
+def _down(player: Any, is_out: bool, stage: Any) -> int:
+    if not is_out:
+        player.dodge_wait = max(player.dodge_wait - 1, 0)
+    player.moved_by_hand = 1
+    player.state_left -= 1
+    if player.state_left > 0:
+        return _SAME
+    place(player, stage)
+    player.jumps[_AIR], player.recovery_of[_AIR] = 0, 0
+    return rules.IN_AIR
+
+
+@njit
+def _decide(
+    player: Any, opponent: Any, keys: int, match: Any, stage: Any, tables: Any, stats: Any
+) -> int:
+    """One frame of the present state; returns the state that follows, or `_SAME`."""
+    pressed, state = keys & ~player.keys, player.state
+    is_out = abs(player.x) > stage.blast_x or abs(player.y) > stage.blast_y
+    if state == rules.KO:
+        return _down(player, is_out, stage)
+    if is_out:
+        return rules.KO
+    if player.stun_due > 0:
+        player.stun_left, player.stun_due = player.stun_due, 0
+        counter = _counter(state)
+        if counter >= 0:
+            player.jumps[_STUN] = player.jumps[counter]
+        return rules.STUN
+    player.dodge_wait = max(player.dodge_wait - 1, 0)
+    on_floor = is_on_floor(player, stage, match)
+    if state == rules.IN_AIR:
+        return _in_air(player, keys, pressed, on_floor, tables, stats, stage)
+    if state == rules.AIR_TURNAROUND:
+        then = _in_air(player, keys, pressed, on_floor, tables, stats, stage)
+        return _air_turn(player) if then == _SAME else then
+    if state == rules.ATTACK:
+        done = attack(player, opponent, keys, _way(keys), tables, stage)
+        if not done:
+            return _SAME
+        return _ground_state(keys) if on_floor else _fly_on(player, _ATTACK)
+    if state == rules.STUN:
+        return _stunned(player, keys, on_floor)
+    if state == rules.DODGE or state == rules.TAUNT:
         player.state_left -= 1
         if player.state_left > 0:
-            return True
-        player.state = rules.STANDING if player.grounded else rules.IN_AIR
-    return False
+            return _SAME
+        if state == rules.TAUNT or player.is_grounded_dodge:
+            return _ground_state(keys)
+        return _fly_on(player, _DODGE)
+    if state == rules.BACKDASH:
+        back = -player.facing * rules.BACKDASH_SPEED
+        return _run_for_a_time(player, back, _ground_state(keys))
+    then = _on_ground(player, keys, pressed, on_floor, tables, stats)
+    if then != _SAME:
+        return then
+    if state == rules.WALKING:
+        return _walk(player, keys, pressed, rules.WALK_SPEED, stage, match)
+    if state == rules.SPRINTING:
+        return _walk(player, keys, pressed, rules.RUN_SPEED, stage, match)
+    if state == rules.TURNAROUND:
+        return _turn(player, pressed)
+    if state == rules.DASH:
+        return _run_for_a_time(player, player.facing * rules.DASH_SPEED, rules.SPRINTING)
+    return _stand(player, keys, pressed, stage, match)
 
 
 @njit
-def control(player: Any, keys: int, stage: Any, tables: Any, stats: Any) -> None:
-    """Turns one frame's keys into state and velocity."""
-    pressed = keys & ~player.keys
-    player.keys = keys
-    player.jump_wait = max(player.jump_wait - 1, 0)
-    player.dodge_wait = max(player.dodge_wait - 1, 0)
-    if player.state == rules.KO:
-        player.state_left -= 1
+def _enter(player: Any, state: int, keys: int, stage: Any) -> None:
+    if player.state == rules.DODGE or player.state == rules.KO:
+        player.vx, player.vy = 0.0, 0.0
+    if state != rules.ATTACK:
+        player.move, player.charged = moves.NO_MOVE, 0
+    player.state = state
+    if state == rules.ATTACK:
+        if keys & (rules.LEFT | rules.RIGHT):
+            _face(player, _way(keys), stage)
+    elif state == rules.AIR_TURNAROUND:
+        player.state_left = rules.TURN_FRAMES
+        player.vx /= rules.AIR_TURN_DIVISOR
+    elif state == rules.TURNAROUND:
+        player.state_left = rules.TURN_FRAMES
+    elif state == rules.DASH:
+        player.state_left = rules.DASH_FRAMES
+    elif state == rules.BACKDASH:
+        player.state_left = rules.BACKDASH_FRAMES
+    elif state == rules.TAUNT:
+        player.state_left = rules.TAUNT_FRAMES
+    elif state == rules.DODGE:
+        player.state_left = rules.DODGE_FRAMES
+        player.vx, player.vy = 0.0, 0.0
+    elif state == rules.KO:
+        player.state_left, player.stun_due = rules.KO_FRAMES, 0
+        player.stocks -= 1
+        player.fell = 1
+        player.vx, player.vy = 0.0, 0.0
         player.moved_by_hand = 1
-        if player.state_left <= 0:
-            place(player, stage)
-        return
-    if abs(player.x) > stage.blast_x or abs(player.y) > stage.blast_y:
-        _knock_out(player)
-        return
-    if player.vy < rules.MAX_FALL:
-        player.vy = min(player.vy + rules.GRAVITY_PER_FRAME, rules.MAX_FALL)
-    if not _is_held(player, keys, tables):
-        if pressed & rules.PICK and player.weapon != moves.UNARMED:
-            player.dropped, player.weapon = player.weapon, moves.UNARMED
-        if player.grounded:
-            _on_ground(player, keys, pressed, stats)
-        else:
-            _in_air(player, keys, pressed, stats)
-    if player.state == rules.DODGE:
-        player.vx = 0.0
-        if not player.grounded:  # on the ground its weight keeps it there
-            player.vy = 0.0
-    elif player.state == rules.ATTACK:
-        _drive(player, tables)
+    if state != rules.STUN:
+        player.stun_left = 0
+
+
+@njit
+def control(
+    player: Any, opponent: Any, keys: int, match: Any, stage: Any, tables: Any, stats: Any
+) -> None:
+    """Turns one frame's keys into state and velocity."""
+    _remember_ways(player, keys, stage.is_fair)
+    then = _decide(player, opponent, keys, match, stage, tables, stats)
+    player.keys = keys
+    player.hurt_x, player.hurt_y = player.x, player.y
+    player.vx += player.push_x
+    player.vy += player.push_y
+    player.push_x, player.push_y = 0.0, 0.0
+    if then != _SAME:
+        _enter(player, then, keys, stage)
+
+
+@njit
+def show_counts(player: Any) -> None:
+    """Writes the jumps and recoveries that the present state shows."""
+    counter = _counter(player.state)
+    player.air_jumps = max(player.jumps[counter], 0) if counter >= 0 else 0
+    player.recoveries = max(player.recovery_of[counter], 0) if counter >= 0 else 0

@@ -21,7 +21,7 @@ from league.games.brawl.weapons import SPAWNERS
 
 _SHOWN = (
     *("x", "y", "vx", "vy", "facing", "state", "damage", "stocks"),
-    *("move_frame", "stages_hit", "stun_left"),
+    *("move_frame", "power", "power_frame", "stun_left"),
 )
 """Numbers of a player's record that a frame shows as they are."""
 
@@ -30,8 +30,9 @@ class BrawlGame(BatchedGame):
     """N matches of Warehouse Brawl.
 
     `threads` share the rows of a step; the matches are the same whatever their number. One is the
-    default: a learner needs the other core more than the game does (docs/benchmarks.md). Raises
-    `ConfigError` for an unknown stage, `InvalidInput` for sizes below 1. Call `reset` first.
+    default: a learner needs the other core more than the game does (docs/benchmarks.md). `rules`
+    are those of the original, "ai2", or "fair" (docs/game.md). Raises `ConfigError` for an unknown
+    stage or rules, `InvalidInput` for sizes below 1. Call `reset` first.
     """
 
     def __init__(
@@ -39,14 +40,15 @@ class BrawlGame(BatchedGame):
         num_matches: int,
         *,
         stage: str = "warehouse",
+        rules: str = "ai2",
         max_frames: int | None = None,
         threads: int = 1,
     ) -> None:
         if threads < 1:
             raise InvalidInput(f"{threads} threads can't play: ask for at least 1")
         super().__init__(brawl_spec(max_frames), num_matches)
-        self.stage_name = stage
-        stage_1 = stage_named(stage)
+        self.stage_name, self.rules_name = stage, rules
+        stage_1 = stage_named(stage, rules)
         self._stage = stage_1[0]
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
@@ -108,7 +110,7 @@ class BrawlGame(BatchedGame):
     def rules_text(self) -> str:
         """With the stage, and how records lie in memory."""
         layouts = f"{layout.PLAYER.descr} {layout.MATCH.descr}"
-        return f"{super().rules_text()} {self.stage_name} {layouts}"
+        return f"{super().rules_text()} {self.stage_name} {self.rules_name} {layouts}"
 
     def played_N2A(self) -> NDArray[np.uint8]:
         """The keys that both seats held in the last frame played, [N, 2, A], bots' too."""

@@ -1,4 +1,4 @@
-"""Hit boxes against hurt capsules, knockback and stun."""
+"""Boxes against hurt capsules, knockback and stun."""
 
 from __future__ import annotations
 
@@ -6,38 +6,112 @@ from typing import Any
 
 from numba import njit
 
-from league.games.brawl import moves, rules
+from league.games.brawl import rules
 
 
 @njit
-def _reaches(attacker: Any, victim: Any, row: Any) -> bool:
-    """Whether the box touches the upright capsule around the victim's middle."""
-    left = attacker.x + (row.near if attacker.facing > 0 else -row.far)
-    right = attacker.x + (row.far if attacker.facing > 0 else -row.near)
-    top, bottom = attacker.y + row.top, attacker.y + row.bottom
-    dx = max(left - victim.x, victim.x - right, 0.0)
-    low, high = victim.y + rules.HURT_HALF_SEGMENT, victim.y - rules.HURT_HALF_SEGMENT
-    dy = max(top - low, high - bottom, 0.0)
-    return dx * dx + dy * dy < rules.HURT_RADIUS * rules.HURT_RADIUS
+def _near(x: float, y: float, other_x: float, other_y: float, reach: float) -> bool:
+    dx, dy = x - other_x, y - other_y
+    return dx * dx + dy * dy < reach * reach
 
 
 @njit
-def striking_stage(attacker: Any, victim: Any, tables: Any) -> int:
-    """Number of the attacker's stage that hits the victim in this frame, -1 for none."""
-    if attacker.state != rules.ATTACK or victim.state == rules.DODGE or victim.state == rules.KO:
-        return -1
-    move = tables.moves[attacker.weapon, attacker.move]
-    if not move.hits_from <= attacker.move_frame < move.hits_until:
-        return -1
-    for index in range(move.stages):
-        row = tables.stages[move.first_stage + index]
-        if not row.start <= attacker.move_frame < row.end or attacker.stages_hit >> index & 1:
-            continue
-        if (row.chained or row.late) and attacker.stages_hit >> (index - 1) & 1 != row.chained:
-            continue
-        if _reaches(attacker, victim, row):
-            return index
-    return -1
+def _in_rectangle(
+    x: float, y: float, radius: float, left: int, top: int, right: int, bottom: int
+) -> bool:
+    """Whether a circle touches a rectangle."""
+    return _near(x, y, min(max(x, left), right), min(max(y, top), bottom), radius)
+
+
+@njit
+def capsules_meet(
+    x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
+) -> bool:
+    """Whether two capsules overlap, each given by its middle, width and height.
+
+    As in the original: the rectangle between the two circles of a capsule has corners and sizes cut
+    to whole units, so most are a point, and some hits come from that point.
+    """
+    r, other_r = min(w, h) / 2.0, min(other_w, other_h) / 2.0
+    ax, ay = w / 2.0 - r, h / 2.0 - r  # from the middle to a circle's middle
+    bx, by = other_w / 2.0 - other_r, other_h / 2.0 - other_r
+    for one in (-1.0, 1.0):
+        for other in (-1.0, 1.0):
+            if _near(x + one * ax, y + one * ay, u + other * bx, v + other * by, r + other_r):
+                return True
+    one_has, other_has = w != h, other_w != other_h  # a circle has no rectangle
+    left, top = int(x - (ax if w > h else w / 2.0)), int(y - (ay if w < h else h / 2.0))
+    right, bottom = left + int(2.0 * ax if w > h else w), top + int(2.0 * ay if w < h else h)
+    other_left = int(u - (bx if other_w > other_h else other_w / 2.0))
+    other_top = int(v - (by if other_w < other_h else other_h / 2.0))
+    other_right = other_left + int(2.0 * bx if other_w > other_h else other_w)
+    other_bottom = other_top + int(2.0 * by if other_w < other_h else other_h)
+    for sign in (-1.0, 1.0):
+        if other_has and _in_rectangle(
+            x + sign * ax, y + sign * ay, r, other_left, other_top, other_right, other_bottom
+        ):
+            return True
+        if one_has and _in_rectangle(
+            u + sign * bx, v + sign * by, other_r, left, top, right, bottom
+        ):
+            return True
+    return (
+        one_has
+        and other_has
+        and left < right
+        and top < bottom
+        and other_left < other_right
+        and other_top < other_bottom
+        and left < other_right
+        and other_left < right
+        and top < other_bottom
+        and other_top < bottom
+    )
+
+
+@njit
+def capsules_overlap(
+    x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
+) -> bool:
+    """As `capsules_meet`, exactly: the distance of the two segments against the radii."""
+    r, other_r = min(w, h) / 2.0, min(other_w, other_h) / 2.0
+    dx = max(abs(x - u) - (w / 2.0 - r) - (other_w / 2.0 - other_r), 0.0)
+    dy = max(abs(y - v) - (h / 2.0 - r) - (other_h / 2.0 - other_r), 0.0)
+    return dx * dx + dy * dy < (r + other_r) * (r + other_r)
+
+
+@njit
+def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> bool:
+    """Whether a capsule overlaps a player's, where the player was when it acted last."""
+    u, v = player.hurt_x, player.hurt_y
+    if stage.is_fair:
+        return capsules_overlap(u, v, rules.HURT_WIDTH, rules.HURT_HEIGHT, x, y, w, h)
+    return capsules_meet(u, v, rules.HURT_WIDTH, rules.HURT_HEIGHT, x, y, w, h)
+
+
+@njit
+def is_open(victim: Any, stage: Any) -> bool:
+    """Whether hits count: not in a dodge. They do count after a knock-out, as in the original.
+
+    Seat 0 has acted already when seat 1 asks. By the fair rules it counts how the frame began, and
+    a player who is knocked out can't be hit.
+    """
+    if stage.is_fair:
+        return victim.last_state != rules.DODGE and victim.last_state != rules.KO
+    return victim.state != rules.DODGE
+
+
+@njit
+def reaches(attacker: Any, victim: Any, cast: Any, tables: Any, stage: Any) -> bool:
+    """Whether a box of the cast meets the victim, where it was when it acted last."""
+    if not is_open(victim, stage):
+        return False
+    for index in range(cast.first_box, cast.first_box + cast.boxes):
+        box = tables.boxes[index]
+        x, y = attacker.x + attacker.facing * box.x, attacker.y + box.y
+        if touches(victim, x, y, box.width, box.height, stage):
+            return True
+    return False
 
 
 @njit
@@ -49,24 +123,35 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 
 @njit
-def strike(
-    attacker: Any, victim: Any, index: int, row: Any, vx: float, vy: float, combo: bool, stats: Any
-) -> None:
-    """Applies stage `index` of the attacker's move, whose figures are `row`.
+def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
+    """Notes the only hit of a power on the victim; `land` makes it felt."""
+    if attacker.power_has_struck:
+        return
+    attacker.power_has_struck = 1
+    speed = knockback_speed(victim.damage + cast.damage, cast.fixed, cast.variable)
+    victim.struck, victim.struck_damage, victim.struck_stun = 1, cast.damage, power.stun
+    victim.struck_vx = 0.0 if pulls else attacker.facing * speed * cast.forward
+    victim.struck_vy = 0.0 if pulls else speed * cast.down
 
-    `vx`, `vy`: the attacker's velocity before the frame's hits; `combo`: the victim was stunned.
-    """
-    attacker.stages_hit |= 1 << index
-    attacker.combos += 1 if combo else 0
-    speed = knockback_speed(victim.damage + row.damage, row.fixed, row.variable)
-    after = min(victim.damage + row.damage, rules.MAX_DAMAGE)
-    attacker.dealt += after - victim.damage
-    victim.damage = after
-    if row.drags:
-        victim.vx, victim.vy = vx, vy
-    victim.vx += attacker.facing * speed * row.forward
-    victim.vy += speed * row.down
-    if victim.grounded and victim.vy > 0.0:
-        victim.vy *= -rules.BOUNCE
-    victim.state, victim.stun_left, victim.move = rules.STUN, row.stun, moves.NO_MOVE
-    stats.hits += 1.0
+
+@njit
+def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
+    """Makes the victim feel what the attacker did in this frame."""
+    if victim.struck:
+        after = min(victim.damage + victim.struck_damage, rules.MAX_DAMAGE)
+        attacker.dealt += after - victim.damage
+        victim.damage = after
+        victim.stun_due = 0 if victim.state == rules.KO else victim.struck_stun
+        attacker.combos += 1 if victim.state == rules.STUN else 0
+        bounces = on_floor and victim.struck_vy > 0.0
+        victim.push_x = victim.struck_vx
+        victim.push_y = victim.struck_vy * (-rules.BOUNCE if bounces else 1.0)
+        victim.struck = 0
+        stats.hits += 1.0
+    victim.push_x += victim.pull_x
+    victim.push_y += victim.pull_y
+    victim.pull_x, victim.pull_y = 0.0, 0.0
+    victim.vy = victim.vy * victim.speed_kept + victim.speed_given
+    victim.speed_kept, victim.speed_given = 1.0, 0.0
+    if victim.is_put:
+        victim.x, victim.y, victim.is_put = victim.put_x, victim.put_y, 0

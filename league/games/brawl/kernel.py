@@ -16,14 +16,14 @@ from numba import njit
 
 from league.games.brawl import rules
 from league.games.brawl.bots import bot_keys
-from league.games.brawl.control import control, place
-from league.games.brawl.hits import strike, striking_stage
+from league.games.brawl.control import begin_player, control, show_counts
+from league.games.brawl.hits import land
 from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.observation import write_halves
-from league.games.brawl.physics import gap, move, move_platform, ride
+from league.games.brawl.physics import aim_platform, gap, is_on_floor, move, move_platform
 from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score, score_end
-from league.games.brawl.weapons import begin_weapons, drop, move_weapons, pick_up
+from league.games.brawl.weapons import begin_weapons, come_and_go, drop, fall, pick_up
 
 _ONE = np.uint64(1)
 _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B93962EACC9)
@@ -31,16 +31,13 @@ _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B9
 
 @njit
 def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
-    player.side = side
     # The stream belongs to the side, so a bot draws the same from either seat.
     player.random = stream_of(seed, _RIGHT_STREAM if side > 0 else _LEFT_STREAM)
-    player.stocks = rules.STOCKS
-    player.keys, player.move_frame, player.charged, player.stages_hit = 0, 0, 0, 0
+    begin_player(player, side, stage)
     player.dealt, player.combos, player.fell = 0.0, 0, 0
     player.equipped, player.dropped = 0, 0
     for i in range(MIRROR_DELAY):
         player.past_keys[i] = 0
-    place(player, stage)
     player.last_x = player.x
 
 
@@ -54,6 +51,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     one, other, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
     match.seed = seed
     match.frame = 0
+    aim_platform(match, stage)
     move_platform(match, stage)
     begin_weapons(match, seed)
     first_side = 1 if mixed(seed) & _ONE else -1
@@ -70,36 +68,74 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
 
 
 @njit
-def _exchange_hits(one: Any, other: Any, tables: Any, stats_0: Any, stats_1: Any) -> None:
-    """Both seats' hits are found before either is applied: a trade hits both."""
-    by_one = striking_stage(one, other, tables)
-    by_other = striking_stage(other, one, tables)
-    if by_one < 0 and by_other < 0:
-        return
-    one_row = tables.stages[tables.moves[one.weapon, one.move].first_stage + max(by_one, 0)]
-    other_row = tables.stages[tables.moves[other.weapon, other.move].first_stage + max(by_other, 0)]
-    one_was_stunned, other_was_stunned = one.stun_left > 0, other.stun_left > 0
-    one_vx, one_vy, other_vx, other_vy = one.vx, one.vy, other.vx, other.vy
-    if by_one >= 0:
-        strike(one, other, by_one, one_row, one_vx, one_vy, other_was_stunned, stats_0)
-    if by_other >= 0:
-        strike(other, one, by_other, other_row, other_vx, other_vy, one_was_stunned, stats_1)
-
-
-@njit
-def _play_seat(
-    player: Any, keys: int, match: Any, shift_x: float, stage: Any, tables: Any, stats: Any
-) -> None:
-    """One frame of one seat, up to where it gets."""
+def _begin_frame(player: Any, keys: int, frame: int) -> None:
     player.dealt, player.combos, player.fell, player.moved_by_hand = 0.0, 0, 0, 0
     player.equipped, player.dropped = 0, 0
     player.last_x = player.x
-    player.past_keys[match.frame % MIRROR_DELAY] = keys
-    ride(player, stage, match, shift_x)
-    control(player, keys, stage, tables, stats)
-    move(player, stage, match)
-    if player.dropped:
-        drop(player, match)
+    player.past_keys[frame % MIRROR_DELAY] = keys
+    player.last_state = player.state
+
+
+@njit
+def _move_player(player: Any, stage: Any, match: Any) -> None:
+    floats = player.state == rules.DODGE or player.state == rules.KO
+    move(
+        player,
+        rules.HALF_WIDTH,
+        rules.HALF_HEIGHT,
+        rules.FRICTION,
+        rules.PLATFORM_FRICTION,
+        0.0 if floats else rules.GRAVITY_PER_FRAME,
+        stage,
+        match,
+    )
+    player.grounded = is_on_floor(player, stage, match)
+    show_counts(player)
+
+
+@njit
+def _act(
+    one: Any, other: Any, match: Any, stage: Any, tables: Any, stats_0: Any, stats_1: Any
+) -> None:
+    """Both seats turn their keys into states and speeds, and hit each other.
+
+    Seat 0 is first, so that of two hits in the same frame only its own counts. By the fair rules
+    neither feels a hit before both have acted.
+    """
+    if stage.is_fair:
+        one.hurt_x, one.hurt_y = one.x, one.y
+        other.hurt_x, other.hurt_y = other.x, other.y
+    control(one, other, match.keys_0, match, stage, tables, stats_0)
+    if not stage.is_fair:
+        land(one, other, is_on_floor(other, stage, match), stats_0)
+    control(other, one, match.keys_1, match, stage, tables, stats_1)
+    if stage.is_fair:
+        land(one, other, is_on_floor(other, stage, match), stats_0)
+    land(other, one, is_on_floor(one, stage, match), stats_1)
+
+
+@njit
+def _use_weapons(
+    one: Any,
+    other: Any,
+    pressed_0: int,
+    pressed_1: int,
+    match: Any,
+    stage: Any,
+    stats_0: Any,
+    stats_1: Any,
+) -> None:
+    drops_0 = pressed_0 & rules.PICK != 0 and one.weapon and one.state != rules.ATTACK
+    drops_1 = pressed_1 & rules.PICK != 0 and other.weapon and other.state != rules.ATTACK
+    both = drops_0 and drops_1 and stage.is_fair  # then neither's weapon would be the older one
+    if drops_0 and not both:
+        drop(one, match)
+    if drops_1 and not both:
+        drop(other, match)
+    if match.weapons_lying > 0:
+        pick_up(one, other, pressed_0, pressed_1, match, stage, stats_0, stats_1)
+        fall(match, stage)
+    come_and_go(match, stage)
 
 
 @njit
@@ -117,16 +153,15 @@ def play_frame(
     """One frame of one match with the key bits in `match`."""
     last_distance = gap(one, other)
     match.frame += 1
-    platform_x = match.platform_x
+    pressed_0, pressed_1 = match.keys_0 & ~one.keys, match.keys_1 & ~other.keys
+    _begin_frame(one, match.keys_0, match.frame)
+    _begin_frame(other, match.keys_1, match.frame)
+    aim_platform(match, stage)
+    _act(one, other, match, stage, tables, stats_0, stats_1)
     move_platform(match, stage)
-    if match.frame >= match.weapons_change:
-        move_weapons(match, stage)
-    shift_x = match.platform_x - platform_x
-    _play_seat(one, match.keys_0, match, shift_x, stage, tables, stats_0)
-    _play_seat(other, match.keys_1, match, shift_x, stage, tables, stats_1)
-    _exchange_hits(one, other, tables, stats_0, stats_1)
-    if match.weapons_lying > 0:
-        pick_up(one, other, match, stats_0, stats_1)
+    _move_player(one, stage, match)
+    _move_player(other, stage, match)
+    _use_weapons(one, other, pressed_0, pressed_1, match, stage, stats_0, stats_1)
     distance = gap(one, other)
     score(one, other, last_distance, distance, paid_0, stats_0)
     score(other, one, last_distance, distance, paid_1, stats_1)

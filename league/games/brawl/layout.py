@@ -23,6 +23,8 @@ PLACES: Final = 4
 """Places for weapons (weapons.py)."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
+COUNTERS: Final = 5
+"""States that count jumps: in the air, turning there, attacking, dodging, stunned."""
 MIRROR_DELAY: Final = 15
 """Frames after which the bot `mirror` repeats its opponent's keys."""
 
@@ -38,37 +40,79 @@ FIELDS: Final = (
 )
 """What stands where in a half of an observation."""
 
+BODY: Final = (
+    *("x", "y", "vx", "vy"),  # units and u/s, y down
+    *("mend_x", "mend_y"),  # speed of the next frame alone, out of what the body has sunk into
+)
+"""What every body has, a player's and a weapon's."""
+CONTACTS: Final = (
+    # Of the two grounds and the platform, each:
+    ("face", np.int32, (SOLIDS + 1,)),  # which of its faces the body touches, or physics.NONE
+    ("missed", np.int32, (SOLIDS + 1,)),  # frames since they touched
+    ("hold", np.float64, (SOLIDS + 1,)),  # speed that the contact took from the body last, along
+    ("drag", np.float64, (SOLIDS + 1,)),  # and across it
+)
+
 PLAYER = np.dtype(
     [
-        # Body: units and u/s, y down.
-        ("x", np.float64),
-        ("y", np.float64),
-        ("vx", np.float64),
-        ("vy", np.float64),
+        *((name, np.float64) for name in BODY),
+        *CONTACTS,
         ("damage", np.float64),
+        # Where the opponent's boxes look for this player.
+        ("hurt_x", np.float64),
+        ("hurt_y", np.float64),
         # Own random numbers (splitmix64), so that a bot plays the same from either seat.
         ("random", np.uint64),
         ("side", np.int32),  # spawn side: -1 left, +1 right
         ("facing", np.int32),  # -1 left, +1 right
         ("state", np.int32),
         ("grounded", np.int32),
-        ("on_platform", np.int32),
         ("stocks", np.int32),
-        ("air_jumps", np.int32),
-        ("recoveries", np.int32),
         ("keys", np.int32),  # bits held in the last frame
+        ("last_way", np.int32),  # which of A and D was pressed last: control.LEFT_RIGHT and so on
         ("past_keys", np.int32, (MIRROR_DELAY,)),  # those of match frame f at f % MIRROR_DELAY
+        # Jumps and recoveries left. Each state has its own count: they differ after a hit.
+        ("jumps", np.int32, (COUNTERS,)),
+        ("recovery_of", np.int32, (COUNTERS,)),
+        ("jump_waits", np.int32, (2,)),
+        ("air_jumps", np.int32),  # those that the present state shows
+        ("recoveries", np.int32),
         # Frames left.
-        ("jump_wait", np.int32),
         ("dodge_wait", np.int32),
-        ("state_left", np.int32),  # of Dodge, Dash, BackDash, Taunt, KO
+        ("state_left", np.int32),  # of a turn, Dodge, Dash, BackDash, Taunt, KO
         ("stun_left", np.int32),
+        ("is_grounded_dodge", np.int32),
+        ("last_state", np.int32),  # as the frame began
         # The attack being made.
         ("weapon", np.int32),
         ("move", np.int32),  # 0, or a move of moves.MOVES
         ("move_frame", np.int32),
-        ("charged", np.int32),  # frames held beyond the shortest charge
-        ("stages_hit", np.int32),  # bit per stage of the move that has hit
+        ("power", np.int32),  # row of the tables
+        ("cast", np.int32),  # number in its power
+        ("cast_frame", np.int32),
+        ("power_frame", np.int32),
+        ("recovering", np.int32),  # frames of the power's recovery so far
+        ("is_new_cast", np.int32),
+        ("power_has_hit", np.int32),  # a box of the power has met the opponent
+        ("power_has_struck", np.int32),  # the power has hurt it
+        ("move_has_hit", np.int32),
+        ("charged", np.int32),  # frames that the attack has been held back, 0 once it is released
+        # What the opponent's attack does to this player, until it takes effect.
+        ("struck", np.int32),  # 1: a hit, 0: none
+        ("struck_damage", np.float64),
+        ("struck_stun", np.int32),
+        ("struck_vx", np.float64),
+        ("struck_vy", np.float64),
+        ("pull_x", np.float64),
+        ("pull_y", np.float64),
+        ("speed_kept", np.float64),  # factor and summand of the speed down
+        ("speed_given", np.float64),
+        ("is_put", np.int32),
+        ("put_x", np.float64),
+        ("put_y", np.float64),
+        ("push_x", np.float64),  # of hits and pulls, added to the speed in the next act
+        ("push_y", np.float64),
+        ("stun_due", np.int32),
         # What happened in this frame, for rewards and statistics.
         ("dealt", np.float64),
         ("last_x", np.float64),
@@ -76,6 +120,7 @@ PLAYER = np.dtype(
         ("fell", np.int32),
         ("equipped", np.int32),  # weapon picked up, 0 for none
         ("dropped", np.int32),  # weapon dropped, 0 for none
+        ("no_pick_until", np.int32),  # frame from which it may take a dropped weapon again
         ("moved_by_hand", np.int32),  # knocked out or respawned: no displacement is counted
     ],
     align=True,
@@ -83,12 +128,14 @@ PLAYER = np.dtype(
 
 WEAPON = np.dtype(
     [
-        ("x", np.float64),
-        ("y", np.float64),
+        *((name, np.float64) for name in BODY),
+        *CONTACTS,
+        ("shown_x", np.float64),  # where it appeared, which the observation shows
+        ("shown_y", np.float64),
         ("random", np.uint64),  # a spawner's own numbers
         ("type", np.int32),  # 0 for nothing, else moves.SPEAR or moves.HAMMER
         ("ready", np.int32),  # frame from which it can be taken
-        ("leaves", np.int32),  # frame in which it vanishes
+        ("leaves", np.int32),  # frame in which it disappears
         ("comes", np.int32),  # frame in which the spawner shows the next one
         ("cooldown", np.int32),  # a spawner's, frames
     ],
@@ -104,7 +151,6 @@ MATCH = np.dtype(
         ("keys_0", np.int32),
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
-        ("weapons_change", np.int32),  # frame in which the next one appears or disappears
         ("platform_x", np.float64),
         ("platform_y", np.float64),
         ("platform_vx", np.float64),
@@ -118,6 +164,7 @@ STAGE = np.dtype(
     [
         ("solids", np.float64, (SOLIDS, 4)),  # left, top, right, bottom
         ("path", np.float64, (PLATFORM_PERIOD, 4)),  # x, y, vx, vy of the platform, by frame
+        ("is_fair", np.int32),  # rules.FAIR
         ("platform_half_width", np.float64),
         ("platform_half_height", np.float64),
         ("blast_x", np.float64),

@@ -13,9 +13,15 @@ from numba import njit
 
 from league.games.brawl import rules
 from league.games.brawl.layout import PLACES
+from league.games.brawl.moves import UNARMED
+from league.games.brawl.weapons import SPAWNERS
 
 VELOCITY_SCALE: Final = 12.0
+MOST_SPEED: Final = 10.0
+"""A faster body is shown with this speed, as in the original."""
 STUN_SCALE: Final = 17.0
+_RANDOM: Final = 1
+"""Type of every weapon on a spawner; a dropped one shows what it is, plus one."""
 
 
 @njit
@@ -26,8 +32,7 @@ def _clipped(value: float) -> float:
 @njit
 def _squashed(speed: float) -> float:
     """tanh(speed / 12), by the exponential, which takes a third of the library's time."""
-    if speed == 0.0:
-        return 0.0
+    speed = min(max(speed, -MOST_SPEED), MOST_SPEED)
     return 1.0 - 2.0 / (math.exp(speed * (2.0 / VELOCITY_SCALE)) + 1.0)
 
 
@@ -35,7 +40,7 @@ def _squashed(speed: float) -> float:
 def _write_player(half: Any, player: Any) -> None:
     """Scaled to [-1, 1]."""
     half.x = _clipped(player.x / 14.0)
-    half.y = _clipped(player.y / 8.0)
+    half.y = min(max(player.y, -7.0), 7.0) / 8.0
     half.vx = _squashed(player.vx)
     half.vy = _squashed(player.vy)
     half.facing = player.facing
@@ -56,9 +61,11 @@ def _write_player(half: Any, player: Any) -> None:
 def _write_match(half: Any, other: Any, match: Any) -> None:
     """Weapons on the ground and the platform, scaled to [-1, 1]; both halves show the same."""
     for p in range(PLACES):
-        half.slots[p, 0] = other.slots[p, 0] = _clipped(match.weapons[p].x / 14.0)
-        half.slots[p, 1] = other.slots[p, 1] = _clipped(match.weapons[p].y / 8.0)
-        half.slots[p, 2] = other.slots[p, 2] = match.weapons[p].type / 3.0
+        kind = match.weapons[p].type
+        shown = 0 if kind == UNARMED else (_RANDOM if p < SPAWNERS else kind + 1)
+        half.slots[p, 0] = other.slots[p, 0] = _clipped(match.weapons[p].shown_x / 14.0)
+        half.slots[p, 1] = other.slots[p, 1] = _clipped(match.weapons[p].shown_y / 8.0)
+        half.slots[p, 2] = other.slots[p, 2] = shown / 3.0
     half.platform_x = other.platform_x = match.platform_x / 14.0
     half.platform_y = other.platform_y = match.platform_y / 8.0
     half.platform_vx = other.platform_vx = match.platform_vx / 2.0

@@ -1,13 +1,18 @@
-"""Bodies, ground and the moving platform: how a player gets from one frame's place to the next.
+"""Bodies against the two grounds and the platform: how they get from one frame's place to the next.
 
-A player is a record of layout.PLAYER, `stage` and `match` records of layout.STAGE and
-layout.MATCH; player and match are changed in place.
+The original leaves this to Chipmunk (pymunk 6.2.1), whose method for bodies that don't rotate is
+here: bodies move first, then each contact takes the speed that leads into the other body, with
+friction, in the sequence of cpSpaceStep. A body that has sunk in by more than SLOP comes out by a
+share of it each frame, so it lands a little deep and rests there.
+
+`body` is a record of layout.PLAYER or layout.WEAPON, `stage` and `match` records of layout.STAGE
+and layout.MATCH; body and match are changed in place.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from numba import njit
 
@@ -15,7 +20,15 @@ from league.games.brawl import rules
 from league.games.brawl.layout import PLATFORM_PERIOD, SOLIDS
 from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
 
-_SKIN = 1e-6  # overlaps thinner than this are touches
+NONE, BOTTOM, TOP, LEFT, RIGHT = range(5)
+"""The face of a body that touches something."""
+SLOP: Final = 0.1
+"""Units that a body may stay sunk in."""
+MENDED: Final = 1.0 - 0.9 ** (60 * DT)
+"""Share of the rest that a frame mends."""
+KEPT: Final = 3
+"""Frames without a touch after which a contact is forgotten."""
+ITERATIONS: Final = 10
 
 
 @njit
@@ -34,147 +47,159 @@ def toward(value: float, target: float, step: float) -> float:
 
 
 @njit
-def _solid(stage: Any, r: int) -> tuple[float, float, float, float]:
-    """(left, top, right, bottom) of the ground number `r`."""
-    return stage.solids[r, 0], stage.solids[r, 1], stage.solids[r, 2], stage.solids[r, 3]
-
-
-@njit
-def _platform(stage: Any, match: Any) -> tuple[float, float, float, float]:
-    """(left, top, right, bottom) of the platform."""
+def _box(stage: Any, match: Any, k: int) -> tuple[float, float, float, float]:
+    """(left, top, right, bottom) of the ground number `k`, or of the platform."""
+    if k < SOLIDS:
+        return stage.solids[k, 0], stage.solids[k, 1], stage.solids[k, 2], stage.solids[k, 3]
     w, h = stage.platform_half_width, stage.platform_half_height
     px, py = match.platform_x, match.platform_y
     return px - w, py - h, px + w, py + h
 
 
 @njit
-def _stopped_x(player: Any, to_x: float, box: tuple[float, float, float, float]) -> float:
-    """How far to the side the body gets on its way to `to_x` before it meets the box."""
-    left, top, right, bottom = box
-    if player.y + HALF_HEIGHT <= top + _SKIN or player.y - HALF_HEIGHT >= bottom - _SKIN:
-        return to_x
-    if player.x + HALF_WIDTH <= left + _SKIN and to_x + HALF_WIDTH > left:
-        return left - HALF_WIDTH
-    if player.x - HALF_WIDTH >= right - _SKIN and to_x - HALF_WIDTH < right:
-        return right + HALF_WIDTH
-    return to_x
-
-
-@njit
-def _stopped_y(player: Any, to_y: float, box: tuple[float, float, float, float]) -> float:
-    """How far up or down the body gets on its way to `to_y` before it meets the box."""
-    left, top, right, bottom = box
-    if player.x + HALF_WIDTH <= left + _SKIN or player.x - HALF_WIDTH >= right - _SKIN:
-        return to_y
-    if player.y + HALF_HEIGHT <= top + _SKIN and to_y + HALF_HEIGHT > top:
-        return top - HALF_HEIGHT
-    if player.y - HALF_HEIGHT >= bottom - _SKIN and to_y - HALF_HEIGHT < bottom:
-        return bottom + HALF_HEIGHT
-    return to_y
-
-
-@njit
-def _slide_x(player: Any, to_x: float, stage: Any, match: Any) -> float:
-    """The x at which a sideways movement to `to_x` ends."""
-    for r in range(SOLIDS):
-        to_x = _stopped_x(player, to_x, _solid(stage, r))
-    return _stopped_x(player, to_x, _platform(stage, match))
-
-
-@njit
-def _overlaps_solid(x: float, y: float, stage: Any) -> bool:
-    for r in range(SOLIDS):
-        left, top, right, bottom = _solid(stage, r)
-        aside = x + HALF_WIDTH <= left + _SKIN or x - HALF_WIDTH >= right - _SKIN
-        over_or_under = y + HALF_HEIGHT <= top + _SKIN or y - HALF_HEIGHT >= bottom - _SKIN
-        if not (aside or over_or_under):
-            return True
-    return False
-
-
-@njit
-def _push_out(player: Any, stage: Any, match: Any) -> None:
-    """Moves a body that the platform ran into out of it, the shortest way that no ground blocks."""
-    reach_x = stage.platform_half_width + HALF_WIDTH
-    reach_y = stage.platform_half_height + HALF_HEIGHT
-    dx, dy = player.x - match.platform_x, player.y - match.platform_y
-    if abs(dx) >= reach_x - _SKIN or abs(dy) >= reach_y - _SKIN:
-        return
-    side_x = match.platform_x + (reach_x if dx > 0 else -reach_x)
-    side_y = match.platform_y + (reach_y if dy > 0 else -reach_y)
-    other_x = match.platform_x - (reach_x if dx > 0 else -reach_x)
-    sideways_is_shorter = reach_x - abs(dx) < reach_y - abs(dy)
-    if sideways_is_shorter and not _overlaps_solid(side_x, player.y, stage):
-        player.x = side_x
-    elif not _overlaps_solid(player.x, side_y, stage):
-        player.y = side_y
-    elif not _overlaps_solid(side_x, player.y, stage):
-        player.x = side_x
-    elif not _overlaps_solid(other_x, player.y, stage):
-        player.x = other_x
-
-
-@njit
-def move_platform(match: Any, stage: Any) -> None:
-    """Puts the platform where it is in frame `match.frame`, with the velocity it continues with."""
+def aim_platform(match: Any, stage: Any) -> None:
+    """Gives the platform the velocity of frame `match.frame`."""
     p = match.frame % PLATFORM_PERIOD
-    match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
     match.platform_vx, match.platform_vy = stage.path[p, 2], stage.path[p, 3]
 
 
 @njit
-def ride(player: Any, stage: Any, match: Any, shift_x: float) -> None:
-    """Carries who stands on the platform, pushes away who is in its way."""
-    if player.state == rules.KO:
-        return
-    if player.on_platform:
-        player.y = match.platform_y - stage.platform_half_height - HALF_HEIGHT
-        player.x = _slide_x(player, player.x + shift_x, stage, match)
+def move_platform(match: Any, stage: Any) -> None:
+    """Puts the platform where it is after frame `match.frame`."""
+    p = match.frame % PLATFORM_PERIOD
+    match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
+
+
+@njit
+def meets_platform(player: Any, stage: Any, match: Any) -> bool:
+    return (
+        abs(player.x - match.platform_x) <= stage.platform_half_width + HALF_WIDTH
+        and abs(player.y - match.platform_y) <= stage.platform_half_height + HALF_HEIGHT
+    )
+
+
+@njit
+def is_on_floor(player: Any, stage: Any, match: Any) -> bool:
+    """Whether the player may act as on the ground: also at the side of one, near its top."""
+    for k in range(SOLIDS):
+        left, top, right, _ = _box(stage, match, k)
+        if (
+            left <= player.x + HALF_WIDTH
+            and player.x - HALF_WIDTH <= right
+            and top - HALF_HEIGHT <= player.y <= top + rules.FLOOR_SIDE
+        ):
+            return True
+    return (
+        meets_platform(player, stage, match)
+        and player.y <= match.platform_y - rules.FLOOR_SKIN
+        and abs(player.x - match.platform_x) <= rules.PLATFORM_REACH
+    )
+
+
+@njit
+def _touch(
+    body: Any, half_width: float, half_height: float, box: tuple[float, float, float, float]
+) -> tuple[int, float]:
+    """The face of the body that has the least way out of the box, and this way; NONE for no
+    touch.
+    """
+    left, top, right, bottom = box
+    face, depth = BOTTOM, body.y + half_height - top
+    if bottom - body.y + half_height < depth:
+        face, depth = TOP, bottom - body.y + half_height
+    if body.x - left + half_width < depth:
+        face, depth = RIGHT, body.x - left + half_width
+    if right - body.x + half_width < depth:
+        face, depth = LEFT, right - body.x + half_width
+    return (face, depth) if depth >= 0.0 else (NONE, 0.0)
+
+
+@njit
+def _push(body: Any, face: int, out: float, across: float) -> None:
+    """Adds speed away from what the face touches, and across it."""
+    if face == BOTTOM:
+        body.vy -= out
+        body.vx += across
+    elif face == TOP:
+        body.vy += out
+        body.vx -= across
+    elif face == RIGHT:
+        body.vx -= out
+        body.vy -= across
     else:
-        _push_out(player, stage, match)
+        body.vx += out
+        body.vy += across
 
 
 @njit
-def _impact(speed: float, player: Any) -> float:
-    """The speed after running into something: stunned bodies bounce, others stop."""
-    if player.state == rules.STUN and abs(speed) > rules.BOUNCE_LEAST_SPEED:
-        return -rules.BOUNCE * speed
-    return 0.0
+def _settle(body: Any, k: int, friction: float, match: Any) -> None:
+    """One pass of contact `k`: takes the speed into the other body, and part of that along it."""
+    face = body.face[k]
+    vx, vy = body.vx, body.vy
+    if k == SOLIDS:
+        vx, vy = vx - match.platform_vx, vy - match.platform_vy
+    if face == BOTTOM:
+        out, across = -vy, vx
+    elif face == TOP:
+        out, across = vy, -vx
+    elif face == RIGHT:
+        out, across = -vx, -vy
+    else:
+        out, across = vx, vy
+    hold = max(body.hold[k] - out, 0.0)
+    most = friction * hold
+    drag = min(max(body.drag[k] - across, -most), most)
+    _push(body, face, hold - body.hold[k], drag - body.drag[k])
+    body.hold[k], body.drag[k] = hold, drag
 
 
 @njit
-def move(player: Any, stage: Any, match: Any) -> None:
-    """One frame of motion with collisions, axis by axis; notes what the player stands on."""
-    if player.state == rules.KO:
+def _mend(body: Any, face: int, speed: float) -> None:
+    """Lets the next frame move the body out, as fast as the most pressing contact asks."""
+    if face == BOTTOM:
+        body.mend_y = min(body.mend_y, -speed)
+    elif face == TOP:
+        body.mend_y = max(body.mend_y, speed)
+    elif face == RIGHT:
+        body.mend_x = min(body.mend_x, -speed)
+    else:
+        body.mend_x = max(body.mend_x, speed)
+
+
+@njit
+def move(
+    body: Any,
+    half_width: float,
+    half_height: float,
+    friction: float,
+    platform_friction: float,
+    gravity: float,
+    stage: Any,
+    match: Any,
+) -> None:
+    """One frame of motion; `gravity` is what it adds to the speed."""
+    body.x += (body.vx + body.mend_x) * DT
+    body.y += (body.vy + body.mend_y) * DT
+    body.mend_x, body.mend_y = 0.0, 0.0
+    body.vy += gravity
+    touches = 0
+    for k in range(SOLIDS + 1):
+        face, depth = _touch(body, half_width, half_height, _box(stage, match, k))
+        if face == NONE:
+            body.missed[k] += 1
+            if body.missed[k] >= KEPT:
+                body.face[k], body.hold[k], body.drag[k] = NONE, 0.0, 0.0
+            continue
+        touches += 1
+        if body.face[k] != face:
+            body.face[k], body.hold[k], body.drag[k] = face, 0.0, 0.0
+        elif body.missed[k] == 0:  # what held it in the last frame holds it again
+            _push(body, face, body.hold[k], body.drag[k])
+        body.missed[k] = 0
+        _mend(body, face, MENDED * max(depth - SLOP, 0.0) / DT)
+    if touches == 0:
         return
-    to_x = player.x + player.vx * DT
-    player.x = _slide_x(player, to_x, stage, match)
-    if player.x != to_x:
-        player.vx = _impact(player.vx, player)
-    _fall(player, stage, match)
-
-
-@njit
-def _fall(player: Any, stage: Any, match: Any) -> None:
-    to_y = player.y + player.vy * DT
-    y = to_y
-    for r in range(SOLIDS):
-        y = _stopped_y(player, y, _solid(stage, r))
-    on_solid = y
-    y = _stopped_y(player, y, _platform(stage, match))
-    stands = y != to_y and player.vy > 0.0
-    player.y = y
-    if y != to_y:
-        player.vy = _impact(player.vy, player)
-    stands = stands and player.vy >= 0.0
-    if player.grounded and not stands:
-        refresh_jumps(player)
-    player.grounded = 1 if stands else 0
-    player.on_platform = 1 if stands and y != on_solid else 0
-
-
-@njit
-def refresh_jumps(player: Any) -> None:
-    """What every leaving of the ground gives back."""
-    player.air_jumps = rules.AIR_JUMPS
-    player.recoveries = rules.RECOVERIES
+    for _ in range(1 if touches == 1 else ITERATIONS):
+        for k in range(SOLIDS, -1, -1):
+            if body.missed[k] == 0 and body.face[k] != NONE:
+                _settle(body, k, platform_friction if k == SOLIDS else friction, match)

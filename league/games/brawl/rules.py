@@ -1,7 +1,7 @@
 """The figures of the game that belong to no stage and no move: units u, s; y points down.
 
-Speeds are u/s, "per frame" figures are what one frame of DT adds. Figures marked "chosen" are ours,
-the others were measured in the original (docs/game.md).
+Speeds are u/s, "per frame" figures are what one frame of DT adds. All are the original's
+(docs/game.md).
 """
 
 from __future__ import annotations
@@ -39,11 +39,16 @@ STATE_NAMES: Final = (
 # Body (solid box) and hurt capsule (upright).
 HALF_WIDTH: Final = 0.87 / 2
 HALF_HEIGHT: Final = 1.0 / 2
-HURT_RADIUS: Final = 0.928 / 2
-HURT_HALF_SEGMENT: Final = (1.024 - 0.928) / 2
+HURT_WIDTH: Final = 0.928
+HURT_HEIGHT: Final = 1.024
 
 # Movement.
 GRAVITY_PER_FRAME: Final = 17.808 * DT
+FRICTION: Final = 0.49  # of a body on a ground: 0.7 * 0.7
+PLATFORM_FRICTION: Final = 0.63  # 0.7 * 0.9
+FLOOR_SIDE: Final = 0.15  # below a ground's top, its side still counts as floor
+FLOOR_SKIN: Final = 0.01
+PLATFORM_REACH: Final = 1.25  # from its middle to the side
 MAX_FALL: Final = 12.0
 FAST_FALL_PER_FRAME: Final = 0.475
 WALK_SPEED: Final = 6.75
@@ -52,21 +57,19 @@ DASH_SPEED: Final = 10.0
 DASH_FRAMES: Final = 9
 BACKDASH_SPEED: Final = 4.0
 BACKDASH_FRAMES: Final = 7
+TURN_FRAMES: Final = 1
 JUMP_SPEED: Final = 8.9
 AIR_JUMPS: Final = 2
 AIR_JUMP_WAIT: Final = 6
 RECOVERIES: Final = 1
-AIR_SPEED: Final = 6.75
-AIR_STEER_PER_FRAME: Final = 0.358
+AIR_STEER_PER_FRAME: Final = 10.75 / FRAMES_PER_SECOND
 AIR_TURN_DIVISOR: Final = 3.0
-FRICTION_PER_FRAME: Final = 0.239  # in stun; chosen: also in the air without a direction key
-ATTACK_DRAG_PER_FRAME: Final = 0.358  # chosen: sideways, in the air
+STUN_DRAG_PER_FRAME: Final = AIR_STEER_PER_FRAME / 1.5
 DODGE_FRAMES: Final = 10
-DODGE_WAIT_GROUND: Final = 30  # chosen: counted from the first frame of the dodge
+DODGE_WAIT_GROUND: Final = 30
 DODGE_WAIT_AIR: Final = 82
 TAUNT_FRAMES: Final = 30
 BOUNCE: Final = 0.7
-BOUNCE_LEAST_SPEED: Final = 1.5  # chosen: slower impacts come to rest
 
 # Knockback and match.
 FORCE_TO_SPEED: Final = 0.096
@@ -76,14 +79,18 @@ STOCKS: Final = 3
 KO_FRAMES: Final = 90
 
 # Weapons on the ground.
-WEAPON_RADIUS: Final = 0.83 / 2  # a level capsule, 1.5 x 0.83
-WEAPON_HALF_SEGMENT: Final = (1.5 - 0.83) / 2
-PICK_REACH: Final = WEAPON_RADIUS + HURT_RADIUS  # between the two capsules' segments
+WEAPON_HALF_WIDTH: Final = 20 / 48  # of the body
+WEAPON_HALF_HEIGHT: Final = (16 / 48 + 0.5) / 2
+WEAPON_WIDTH: Final = 1.5  # of the capsule in which a hand takes it
+WEAPON_HEIGHT: Final = 0.83
+DROPPED_HEIGHT: Final = 16 / 48
 SPAWN_COOLDOWN_LEAST: Final = 500  # frames; drawn once a match and spawner, later times 0.5 to 1.5
 SPAWN_COOLDOWN_MOST: Final = 700
 SPAWN_FIRST_LATEST: Final = 350  # the first weapon comes in a frame from 0 to this
-SPAWN_FRAMES: Final = 350  # that it stays
-SPAWN_READY: Final = 36  # frames after it appeared from which it can be taken
+SPAWN_FRAMES: Final = 351  # that it stays
+SPAWN_READY: Final = 37  # frames after it appeared from which it can be taken
 DROP_FRAMES: Final = 250  # that a dropped weapon stays
-DROP_READY: Final = 15
+DROP_READY: Final = 15  # frames that whoever dropped it can't take a dropped one
+DROP_AHEAD: Final = 0.1
+DROP_BELOW: Final = 0.27
 MATCH_SECONDS: Final = 90

@@ -16,7 +16,7 @@ _SUMMARIES: Final = {
     "constant": "presses nothing",
     "random": "presses each key with probability 1/2 in every frame",
     "based": "walks up to its opponent, jumps back up and strikes lightly within reach",
-    "clockwork": "plays a fixed list of keys and starts over",
+    "clockwork": "plays a fixed list of keys, then presses nothing",
     "aggressive": "runs up to its opponent and strikes whatever comes into reach",
     "defensive": "waits on its own ground, dodges attacks and strikes back",
     "kiter": "hits and runs, and keeps its distance in between",
@@ -40,7 +40,7 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
     """The spec of a match of at most `max_frames` frames (None: 90 s)."""
     return GameSpec(
         name="brawl",
-        version="3",
+        version="4",
         frames_per_second=rules.FRAMES_PER_SECOND,
         observation_size=2 * OWN_SIZE,
         own_size=OWN_SIZE,
@@ -55,4 +55,5 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         bots=BOTS,
         max_frames=MAX_FRAMES if max_frames is None else max_frames,
         reward_presets=PRESETS,
+        older_versions=("3",),
     )

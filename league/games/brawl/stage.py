@@ -22,32 +22,34 @@ TURNS_WITHIN: Final = 0.1
 """Units from a waypoint within which the platform turns."""
 
 
-def _leg(begin: float, length: float) -> list[float]:
-    """Distances from a waypoint, frame by frame, until the platform is near enough to the other."""
-    along = [begin]
-    while along[-1] < length - TURNS_WITHIN:
-        along.append(along[-1] + (math.sin(math.pi * along[-1] / length) + SLOWEST) * DT)
-    return along
-
-
 def _platform_path(start: tuple[float, float], end: tuple[float, float]) -> NDArray[np.float64]:
     """[P, 4] positions and velocities of a platform that goes to and fro, one row a frame.
 
-    Its speed is sin(π·progress) + SLOWEST u/s, progress being its share of the way between the
-    waypoints. The way back is the mirror image of the way there, so the loop closes exactly.
+    It begins in the middle, toward `end`. Its speed is sin(π·progress) + SLOWEST u/s, progress
+    being its share of the way between the waypoints; at a turn it stands for a frame. The original
+    integrates in this way too, and repeats itself within 4e-6 units after P frames.
     """
     length = math.dist(start, end)
-    first_leg = _leg(TURNS_WITHIN, length)
-    leg = _leg(length - first_leg[-1], length)  # it turns a hair past the limit
-    turn = leg[0]
-    # Scaled by less than a per mille to end exactly as far from the waypoint as it began.
-    there = turn + (np.array(leg[:-1]) - turn) * (length - 2 * turn) / (leg[-1] - turn)
-    share_P = np.concatenate([there, length - there]) / length
-    position_P2 = np.array(start) + share_P[:, None] * (np.array(end) - np.array(start))
-    velocity_P2 = (np.roll(position_P2, -1, axis=0) - position_P2) / DT
-    return np.concatenate([position_P2, velocity_P2], axis=1)
+    along, speed, sign = length / 2.0, 0.0, 1.0
+    rows = []
+    for _ in range(layout.PLATFORM_PERIOD + 1):
+        rows.append((along, speed))
+        left = length - along if sign > 0.0 else along
+        if left < TURNS_WITHIN:
+            speed, sign = 0.0, -sign
+        else:
+            share = min(max(along / length, 0.0), 1.0)
+            speed = sign * (math.sin(math.pi * share) + SLOWEST)
+        along += speed * DT
+    rows[0] = rows.pop()
+    along_P, speed_P = np.array(rows).T
+    way_2 = (np.array(end) - np.array(start)) / length
+    return np.concatenate(
+        [np.array(start) + along_P[:, None] * way_2, speed_P[:, None] * way_2], axis=1
+    )
 
 
+RULES: Final = ("ai2", "fair")
 _SHARED: Final = {
     "platform_half_width": 1.0,
     "platform_half_height": 0.1,
@@ -80,12 +82,15 @@ _WAYPOINTS: Final = {
 """Where each stage's platform turns."""
 
 
-def stage(name: str) -> NDArray[np.void]:
-    """The stage called `name`, an array of one record of layout.STAGE; raises `ConfigError`."""
-    if name not in STAGES:
-        raise ConfigError(f"there is no stage {name!r}: choose one of {', '.join(sorted(STAGES))}")
+def stage(stage: str = "warehouse", rules: str = "ai2") -> NDArray[np.void]:
+    """The stage of a name, an array of one record of layout.STAGE; raises `ConfigError`."""
+    if stage not in STAGES:
+        raise ConfigError(f"there is no stage {stage!r}: choose one of {', '.join(sorted(STAGES))}")
+    if rules not in RULES:
+        raise ConfigError(f"there are no rules {rules!r}: choose one of {', '.join(RULES)}")
     stage_1 = np.zeros(1, layout.STAGE)
-    for field, value in (_SHARED | STAGES[name]).items():
+    stage_1["is_fair"] = rules == "fair"
+    for field, value in (_SHARED | STAGES[stage]).items():
         stage_1[field] = value
-    stage_1["path"] = _platform_path(*_WAYPOINTS[name])
+    stage_1["path"] = _platform_path(*_WAYPOINTS[stage])
     return stage_1

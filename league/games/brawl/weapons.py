@@ -1,25 +1,27 @@
-"""Weapons on the ground: two spawners, picking up and dropping.
+"""Weapons that come, lie, and are taken or dropped.
 
-A match has four places for weapons: what its right and its left spawner show, and what the player
-of the right and of the left side dropped last (dropping another removes it). Places go by side and
-not by seat, so swapped seats meet the same weapons. Frames are those of the match.
+Four places: the spawner of the right side, that of the left, and two for dropped weapons, the older
+one first. A weapon falls like a body and lies on a ground or the platform. Frames are those of the
+match.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
 from numba import njit
 
 from league.games.brawl import moves, rules
-from league.games.brawl.layout import PLACES
+from league.games.brawl.hits import touches
+from league.games.brawl.layout import PLACES, SOLIDS
+from league.games.brawl.physics import move
 from league.games.brawl.random_stream import share, stream_of
 
 SPAWNERS: Final = 2
 NEVER: Final = 2**30
 _NOTHING: Final = moves.UNARMED
+_NO_SLIDING: Final = 1e9
 _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)
 
 
@@ -34,124 +36,153 @@ def begin_weapons(match: Any, seed: Any) -> None:
     """Draws each spawner's cooldown and its first weapon's frame; nothing lies about."""
     for p in range(PLACES):
         place = match.weapons[p]
-        place.type, place.x, place.y = _NOTHING, 0.0, 0.0
-        place.leaves, place.comes = NEVER, NEVER
+        place.type, place.leaves, place.comes = _NOTHING, NEVER, NEVER
+        place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
         if p < SPAWNERS:
             place.random = stream_of(seed, _RIGHT_STREAM if p == 0 else _LEFT_STREAM)
             place.cooldown = _integer(place, rules.SPAWN_COOLDOWN_LEAST, rules.SPAWN_COOLDOWN_MOST)
-            place.comes = _integer(place, 0, rules.SPAWN_FIRST_LATEST)
+            place.comes = max(_integer(place, 0, rules.SPAWN_FIRST_LATEST), 1)
     match.weapons_lying = 0
-    _note_next_change(match)
 
 
 @njit
-def _note_next_change(match: Any) -> None:
-    """Until then no weapon appears or disappears."""
-    match.weapons_change = NEVER
-    for p in range(PLACES):
-        match.weapons_change = min(
-            match.weapons_change, match.weapons[p].leaves, match.weapons[p].comes
-        )
+def _lay(place: Any, kind: int, x: float, y: float, match: Any) -> None:
+    place.type, place.x, place.y = kind, x, y
+    place.shown_x, place.shown_y = x, y
+    place.vx, place.vy, place.mend_x, place.mend_y = 0.0, 0.0, 0.0, 0.0
+    for k in range(SOLIDS + 1):
+        place.face[k], place.missed[k], place.hold[k], place.drag[k] = 0, 0, 0.0, 0.0
+    match.weapons_lying += 1
 
 
 @njit
-def _appear(place: Any, p: int, match: Any, stage: Any) -> None:
-    place.type = moves.SPEAR if share(place) < 0.5 else moves.HAMMER
-    place.x = stage.spawner_near + share(place) * (stage.spawner_far - stage.spawner_near)
-    place.y = stage.spawner_right_y
-    if p == 1:
-        place.x, place.y = -place.x, stage.spawner_left_y
-    place.ready = match.frame + rules.SPAWN_READY
-    place.leaves, place.comes = match.frame + rules.SPAWN_FRAMES, NEVER
-
-
-@njit
-def _clear(place: Any, p: int, match: Any) -> None:
-    """Takes the weapon away; a spawner begins to cool down."""
-    place.type, place.leaves, place.x, place.y = _NOTHING, NEVER, 0.0, 0.0
+def _clear(place: Any, p: int, match: Any, since: int) -> None:
+    """Takes the weapon away; a spawner waits from frame `since` on."""
+    place.type, place.leaves = _NOTHING, NEVER
+    place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
+    match.weapons_lying -= 1
     if p < SPAWNERS:
-        wait = place.cooldown * (0.5 + share(place))
-        place.comes = match.frame + int(wait)
+        least, most = int(place.cooldown * 0.5), int(place.cooldown * 1.5)
+        place.comes = since + _integer(place, least, most)
+    elif p == SPAWNERS and match.weapons[p + 1].type != _NOTHING:  # the older one comes first
+        match.weapons[p] = match.weapons[p + 1]
+        match.weapons[p + 1].type, match.weapons[p + 1].leaves = _NOTHING, NEVER
 
 
 @njit
-def move_weapons(match: Any, stage: Any) -> None:
-    """Lets weapons appear and disappear in frame `match.frame`; call it only when something is
-    due.
-    """
-    match.weapons_lying = 0
+def fall(match: Any, stage: Any) -> None:
+    """One frame of motion of all weapons that lie about."""
     for p in range(PLACES):
         place = match.weapons[p]
-        if place.leaves <= match.frame:
-            _clear(place, p, match)
-        if place.comes <= match.frame:
-            _appear(place, p, match, stage)
-        match.weapons_lying += 1 if place.type != _NOTHING else 0
-    _note_next_change(match)
+        is_new = p >= SPAWNERS and place.ready > match.frame
+        if place.type != _NOTHING and not is_new:
+            move(
+                place,
+                rules.WEAPON_HALF_WIDTH,
+                rules.WEAPON_HALF_HEIGHT,
+                _NO_SLIDING,
+                _NO_SLIDING,
+                rules.GRAVITY_PER_FRAME,
+                stage,
+                match,
+            )
+
+
+@njit
+def come_and_go(match: Any, stage: Any) -> None:
+    """Lets weapons disappear, and new ones come while no dropped one lies about."""
+    for p in range(PLACES - 1, SPAWNERS - 1, -1):
+        if match.weapons[p].leaves <= match.frame:
+            _clear(match.weapons[p], p, match, match.frame)
+    for p in range(SPAWNERS):
+        place = match.weapons[p]
+        if place.type != _NOTHING:
+            if place.leaves <= match.frame:
+                _clear(place, p, match, place.leaves - rules.SPAWN_FRAMES)
+        elif place.comes <= match.frame and match.weapons[SPAWNERS].type == _NOTHING:
+            kind = moves.SPEAR if share(place) < 0.5 else moves.HAMMER
+            x = stage.spawner_near + share(place) * (stage.spawner_far - stage.spawner_near)
+            _lay(
+                place,
+                kind,
+                x if p == 0 else -x,
+                stage.spawner_right_y if p == 0 else stage.spawner_left_y,
+                match,
+            )
+            place.ready = match.frame + rules.SPAWN_READY
+            place.leaves = match.frame + rules.SPAWN_FRAMES
 
 
 @njit
 def drop(player: Any, match: Any) -> None:
-    """Leaves the weapon that `player.dropped` names where the player is."""
-    place = match.weapons[2 if player.side > 0 else 3]
-    match.weapons_lying += 1 if place.type == _NOTHING else 0
-    place.type, place.x, place.y = player.dropped, player.x, player.y
-    place.ready = match.frame + rules.DROP_READY
-    place.leaves = match.frame + rules.DROP_FRAMES
-    _note_next_change(match)
+    """Leaves the weapon in a player's hand where the player is, in place of the oldest dropped one
+    when two lie about.
+    """
+    if match.weapons[SPAWNERS + 1].type != _NOTHING:
+        _clear(match.weapons[SPAWNERS], SPAWNERS, match, match.frame)
+    p = SPAWNERS if match.weapons[SPAWNERS].type == _NOTHING else SPAWNERS + 1
+    player.dropped, player.weapon = player.weapon, moves.UNARMED
+    place = match.weapons[p]
+    x = player.x + player.facing * rules.DROP_AHEAD
+    _lay(place, player.dropped, x, player.y + rules.DROP_BELOW, match)
+    place.ready, place.leaves = match.frame + 1, match.frame + rules.DROP_FRAMES
+    player.no_pick_until = match.frame + rules.DROP_READY
 
 
 @njit
-def _distance_to(player: Any, place: Any) -> float:
-    """Between the player's upright hurt segment and the weapon's level one, units."""
-    dx = max(abs(player.x - place.x) - rules.WEAPON_HALF_SEGMENT, 0.0)
-    dy = max(abs(player.y - place.y) - rules.HURT_HALF_SEGMENT, 0.0)
-    return math.sqrt(dx * dx + dy * dy)
-
-
-@njit
-def _wants(player: Any) -> bool:
-    return (
-        player.keys & rules.PICK != 0
-        and player.weapon == moves.UNARMED
-        and player.dropped == _NOTHING
-        and player.state != rules.ATTACK
-        and player.state != rules.KO
-    )
+def _takes(player: Any, pressed: int, place: Any, p: int, match: Any, stage: Any) -> bool:
+    if player.weapon != moves.UNARMED or player.state == rules.ATTACK:
+        return False
+    if place.type == _NOTHING or match.frame < place.ready:
+        return False
+    if p < SPAWNERS:
+        if not player.keys & rules.PICK:
+            return False
+    elif not pressed & rules.PICK or match.frame < player.no_pick_until:
+        return False
+    height = rules.WEAPON_HEIGHT if p < SPAWNERS else rules.DROPPED_HEIGHT
+    return touches(player, place.x, place.y, rules.WEAPON_WIDTH, height, stage)
 
 
 @njit
 def _take(player: Any, place: Any, p: int, match: Any, stats: Any) -> None:
     player.weapon, player.equipped = place.type, place.type
     stats.pickups += 1.0
-    match.weapons_lying -= 1
-    _clear(place, p, match)
+    _clear(place, p, match, match.frame)
 
 
 @njit
-def pick_up(one: Any, other: Any, match: Any, stats_0: Any, stats_1: Any) -> None:
-    """Gives weapons to who holds the key over them; of two who reach for one, the nearer gets it.
+def _distance(player: Any, place: Any) -> float:
+    dx, dy = player.hurt_x - place.x, player.hurt_y - place.y
+    return dx * dx + dy * dy
 
-    Both at exactly the same distance: neither does. A hand takes the first of the places in reach.
+
+@njit
+def pick_up(
+    one: Any,
+    other: Any,
+    pressed_0: int,
+    pressed_1: int,
+    match: Any,
+    stage: Any,
+    stats_0: Any,
+    stats_1: Any,
+) -> None:
+    """Gives weapons to who holds the key over them, and dropped ones to who presses it.
+
+    A hand takes the first of the places in reach. Of two hands that of seat 0 is first; by the fair
+    rules it is the nearer one, and neither at the same distance.
     """
-    one_wants, other_wants = _wants(one), _wants(other)
-    if not (one_wants or other_wants):
-        return
-    taken = False
     for p in range(PLACES):
         place = match.weapons[p]
-        if place.type == _NOTHING or match.frame < place.ready:
+        if place.type == _NOTHING:
             continue
-        by_one = _distance_to(one, place) if one_wants else math.inf
-        by_other = _distance_to(other, place) if other_wants else math.inf
-        if min(by_one, by_other) >= rules.PICK_REACH or by_one == by_other:
-            continue
-        taken = True
-        if by_one < by_other:
+        by_one = _takes(one, pressed_0, place, p, match, stage)
+        by_other = _takes(other, pressed_1, place, p, match, stage)
+        if by_one and by_other and stage.is_fair:
+            to_one, to_other = _distance(one, place), _distance(other, place)
+            by_one, by_other = to_one < to_other, to_other < to_one
+        if by_one:
             _take(one, place, p, match, stats_0)
-            one_wants = False
-        else:
+        elif by_other:
             _take(other, place, p, match, stats_1)
-            other_wants = False
-    if taken:
-        _note_next_change(match)

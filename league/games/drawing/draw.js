@@ -509,37 +509,35 @@ function mixPoints(one, other, share) {
 
 const KICKS = ["DLight", "SLight", "DSig", "SAir", "DAir", "Groundpound"];
 
-/** The attack of `player` in this frame, with the box of the move's table; null for none. */
-function strikeOf(player, tables) {
-  const move = (tables[player.weapon] || {})[player.move];
-  if (player.state !== "attack" || !move) return null;
-  const now = player.move_frame;
-  // A chained stage comes out when the one before it has hit, a late one when it has not.
-  const coming = move.stages.filter((stage, index) => {
-    const hit = Boolean((player.stages_hit >> (index - 1)) & 1);
-    return !(stage.chained || stage.late) || hit === stage.chained;
-  });
-  const stage = coming.filter((each) => each.start <= now).pop() || coming[0];
-  const [near, far, top, bottom] = stage.box;
-  const middle = [(near + far) / 2, (top + bottom) / 2], away = Math.hypot(...middle);
-  const isRound = away < 0.15; // it hits on every side, so it has no direction
-  const aim = isRound ? [1, 0] : [middle[0] / away, middle[1] / away];
-  const half = [(far - near) / 2, (bottom - top) / 2];
-  let part = "out", share = (now - stage.start + 1) / (stage.end - stage.start), glow = 1;
-  if (now < stage.start) {
-    [part, share, glow] = ["wind-up", now / stage.start, 0];
-  } else if (now >= stage.end) {
-    const since = now - stage.end + 1;
-    [part, share] = ["recovery", Math.min(1, since / Math.max(1, move.lock - stage.end))];
-    glow = Math.max(0, 1 - since / 4);
+/** The attack of `player` in this frame, with the capsules of its power; null for none. */
+function strikeOf(player, powers) {
+  if (player.state !== "attack") return null;
+  let number = player.power, now = player.power_frame;
+  for (; !powers[number].hits.length; number++) now = -Infinity; // what it is held back for
+  const { hits } = powers[number];
+  const next = hits.find(([from]) => now < from);
+  let hit = hits.filter(([from]) => from <= now).pop(), part = "out", share = 1, glow = 1;
+  if (!hit || (next && next[0] - now <= now - hit[1])) {
+    [hit, part, share, glow] = [next, "wind-up", Math.min(1, player.move_frame / 6), 0];
+  } else if (now >= hit[1]) {
+    const since = now - hit[1] + 1;
+    [part, share, glow] = ["recovery", Math.min(1, since / 10), Math.max(0, 1 - since / 4)];
   }
+  const capsules = hit[2], edges = (axis, side) =>
+    capsules.map((each) => each[axis] + (side * each[axis + 2]) / 2);
+  const [left, top] = [0, 1].map((axis) => Math.min(...edges(axis, -1)));
+  const [right, bottom] = [0, 1].map((axis) => Math.max(...edges(axis, 1)));
+  const middle = [(left + right) / 2, (top + bottom) / 2], half = [right - middle[0], bottom - middle[1]];
+  const [x, y] = middle, [wide] = half;
+  const isRound = wide > 0.5 && Math.abs(x) < 0.35 * wide && Math.abs(y) < 0.6; // on both sides
+  const aim = isRound ? [0, 0] : middle.map((each) => each / Math.hypot(x, y));
   return {
-    part, share, glow, isRound, aim, middle, half,
+    part, share, glow, isRound, aim, capsules,
     tip: [middle[0] + aim[0] * half[0], middle[1] + aim[1] * half[1]],
     armed: player.weapon !== "unarmed",
     isKick: player.weapon === "unarmed" && KICKS.includes(player.move),
     bothFeet: player.move === "Groundpound",
-    charging: move.charge_from > 0 && now === move.charge_from && player.keys.includes("K"),
+    charging: powers[player.power].charge >= 0 && player.power_frame > powers[player.power].charge,
   };
 }
 
@@ -615,35 +613,22 @@ function towards(start, target, most) {
   return [start[0] + dx * share, start[1] + dy * share];
 }
 
-/** What the attack covers just now, bright while it hits and fading afterwards. */
-function drawExtent(brush, strike, seat) {
-  if (strike.glow <= 0) return;
-  const [x, y] = strike.middle, [wide, tall] = strike.half, [ax, ay] = strike.aim;
-  const tint = mixed(SEATS[seat], WHITE, 0.35);
-  const arc = (angles, size, dx = 0, dy = 0) =>
-    angles.map((a) => [x + dx + size * wide * Math.cos(a), y + dy + size * tall * Math.sin(a)]);
-  brush.box(faded(tint, 0.13 * strike.glow), x - wide, y - tall, 2 * wide, 2 * tall, 0.12);
-  if (strike.isRound) {
-    const turn = Array.from({ length: 25 }, (_, number) => (Math.PI * number) / 12);
-    brush.line(faded(tint, 0.45 * strike.glow), 0.2, ...arc(turn, 0.78));
-    brush.line(faded(WHITE, 0.75 * strike.glow), 0.09, ...arc(turn, 0.95));
-    return;
+/** What hits just now, as one shape with a rim; it fades afterwards. */
+function drawExtent(brush, { capsules, glow }, seat) {
+  if (glow <= 0) return;
+  for (const [colour, rim] of [[SEATS[seat], 0], [mixed(SEATS[seat], WHITE, 0.8), 0.05]]) {
+    for (const [x, y, width, height] of capsules) {
+      const w = width - 2 * rim, h = height - 2 * rim;
+      brush.box(faded(colour, glow), x - w / 2, y - h / 2, w, h, Math.min(w, h) / 2);
+    }
   }
-  const bends = [-1.45, -1, -0.5, 0, 0.5, 1, 1.45].map((bend) => Math.atan2(ay, ax) + bend);
-  const crescent = (inner) => {
-    const shift = 0.45 * (1 - inner);
-    const core = arc(bends.slice(1, -1), inner, -shift * ax * wide, -shift * ay * tall);
-    return [...arc(bends, 1), ...core.reverse()];
-  };
-  brush.polygon(faded(tint, 0.55 * strike.glow), crescent(0.25));
-  if (strike.part === "out") brush.polygon(faded(WHITE, 0.85), crescent(0.72));
 }
 
 // --- fighters
 
 /** One fighter; `flash` from 0 to 1 turns it white, as at a hit. */
-function drawFighter(brush, player, seat, frame, flash, tables) {
-  const strike = strikeOf(player, tables);
+function drawFighter(brush, player, seat, frame, flash, powers) {
+  const strike = strikeOf(player, powers);
   const pose = { ...NEUTRAL, ...(strike ? strikingPose(strike, frame) : poseOf(player, frame)) };
   const place = brush.at(player.x, player.y, { side: player.facing });
   if (strike) drawExtent(place, strike, seat);
@@ -1029,7 +1014,7 @@ class FightScene {
       const player = frame.players[seat];
       if (player.state === "ko") continue;
       const flash = Math.max(0, 1 - effects.age("hit", seat, now) / 4);
-      drawFighter(world, player, seat, now, flash, still.moves);
+      drawFighter(world, player, seat, now, flash, still.powers);
       drawName(world, frame.players, seat, this.names[seat]);
     }
     effects.drawOver(world, now);

@@ -14,7 +14,7 @@ from league.games.drawing.lines import frame_lines
 STILL: Final = ("game", "stage", "max_frames", "solids", "blast")
 PLAYER: Final = (
     *("x", "y", "vx", "vy", "facing", "state", "grounded", "damage", "stocks"),
-    *("weapon", "move", "move_frame", "stun_left", "stages_hit", "keys"),
+    *("weapon", "move", "move_frame", "power", "power_frame", "stun_left", "keys"),
 )
 """Columns of a player's row; `keys` are bits in the order of `KEY_NAMES`."""
 WEAPON: Final = ("x", "y", "type", "dropped", "ready", "frames_left")
@@ -29,7 +29,7 @@ def is_fight(frame: Mapping[str, Any]) -> bool:
 
 
 def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds for the whole match: stage, moves, and the names of columns and states."""
+    """What holds for the whole match: stage, powers, and the names of columns and states."""
     if not is_fight(frame):
         return {}
     platform = frame["platform"]
@@ -40,28 +40,31 @@ def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
         "platform": [platform["half_width"], platform["half_height"]],
         "columns": {"player": PLAYER, "weapon": WEAPON, "keys": rules.KEY_NAMES},
         "states": rules.STATE_NAMES,
-        "moves": _move_tables(),
+        "powers": _powers(),
     }
 
 
-def _move_tables() -> dict[str, dict[str, Any]]:
-    """By weapon and move, what a drawing of an attack needs."""
-    tables: dict[str, dict[str, Any]] = {name: {} for name in moves.WEAPON_NAMES}
-    for (weapon, move_type), move in moves.MOVES.items():
-        tables[moves.WEAPON_NAMES[weapon]][moves.MOVE_NAMES[move_type]] = {
-            "lock": move.lock,
-            "charge_from": move.charge_from,
-            "stages": [
-                {
-                    "start": stage.start,
-                    "end": stage.end,
-                    "box": stage.box,
-                    **{kind: stage.kind == kind for kind in (moves.CHAINED, moves.LATE)},
-                }
-                for stage in move.stages
-            ],
-        }
-    return tables
+def _powers() -> list[dict[str, Any]]:
+    """By the number of a power, what a drawing of it needs.
+
+    `hits` are [from, to, capsules], which hit from frame `from` of the power until before `to`. The
+    last ones of the power before come first, with `to` at or below 0.
+    """
+    rows: list[dict[str, Any]] = []
+    for move in moves.MOVES.values():
+        before: dict[int, list[list[Any]]] = {}
+        for number, power in enumerate(move):
+            hits, frames = before.get(number, []), 0
+            for cast in power.casts:
+                begin = frames + cast.startup
+                frames = begin + cast.active + 1
+                if cast.active and cast.boxes:
+                    hits.append([begin, frames - 1, cast.boxes])
+            rows.append({"charge": power.charge, "hits": hits})
+            frames += power.recovery
+            for after in (power.hit, power.miss, power.ground):
+                before[after] = [[begin - frames, end - frames, at] for begin, end, at in hits[-1:]]
+    return rows
 
 
 def moving_part(frame: Mapping[str, Any]) -> dict[str, Any]:
