@@ -84,6 +84,8 @@ class NetworkConfig:
 
     MOST: ClassVar[Mapping[str, int]] = {"layers": 64, "span": 256, "sequence_length": 4096}
     """Of numbers that may not be 65,536."""
+    LEAST: ClassVar[Mapping[str, int]] = {"places": 0}
+    """Of numbers that may be less than 1."""
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The words that it knows, by field."""
 
@@ -93,12 +95,12 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
-            most = self.MOST.get(name, 1 << 16)
+            least, most = self.LEAST.get(name, 1), self.MOST.get(name, 1 << 16)
             sizes = value if isinstance(value, tuple) else (value,) if type(value) is int else ()
-            if len(sizes) > 16 or not all(1 <= size <= most for size in sizes):
+            if len(sizes) > 16 or not all(least <= size <= most for size in sizes):
                 raise ConfigError(
-                    f"network {name} = {value} can't be used: it must be 1 to {most}, and a list "
-                    "may have 16 such numbers"
+                    f"network {name} = {value} can't be used: it must be {least} to {most}, and a "
+                    "list may have 16 such numbers"
                 )
             if name in self.KINDS and value not in self.KINDS[name]:
                 raise ConfigError(
@@ -135,8 +137,8 @@ class AgentConfig(NetworkConfig):
     """Sizes of one `AgentNetwork`.
 
     Attributes:
-        own_size: width of the observation's first half, the player's own; the rest is the
-            opponent's and makes a history entry.
+        own_size: width of the observation's first part, the player's own; the rest, above all the
+            opponent's, makes a history entry.
         layers, width, attention_heads, feed_forward: of the strategy encoder.
         observation_hidden: hidden width of the observation encoder (its output is `width`).
         memory: LSTM width.
@@ -145,6 +147,7 @@ class AgentConfig(NetworkConfig):
         span: entries that a streaming layer attends to.
         key_bias: initial logit of keys (choices begin alike).
         history, recurrent: whether the encoder sees earlier entries, the LSTM earlier states.
+        places: as `GameSpec.places`; none in agents of before.
     """
 
     KINDS: ClassVar = {**NetworkConfig.KINDS, "encoder": ("streaming", "window")}
@@ -163,6 +166,7 @@ class AgentConfig(NetworkConfig):
     key_bias: float = -1.5
     history: bool = True
     recurrent: bool = True
+    places: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -174,6 +178,11 @@ class AgentConfig(NetworkConfig):
             raise ConfigError(
                 f"agent own_size = {self.own_size} leaves nothing of an observation of "
                 f"{self.observation_size} to the opponent"
+            )
+        if max(self.places, default=0) >= min(self.own_size, self.entry_size):
+            raise ConfigError(
+                f"agent places = {self.places} are not all within both players' parts of an "
+                f"observation, {self.own_size} and {self.entry_size} numbers"
             )
         if self.pool < 1:
             raise ConfigError(
@@ -196,7 +205,7 @@ class AgentConfig(NetworkConfig):
 
     @property
     def entry_size(self) -> int:
-        """Width of a history entry: the opponent's half of an observation."""
+        """Width of a history entry: what of an observation is not the player's own part."""
         return self.observation_size - self.own_size
 
     @classmethod
@@ -207,6 +216,7 @@ class AgentConfig(NetworkConfig):
             own_size=spec.own_size,
             action_size=spec.action_size,
             action_kind=spec.action_kind,
+            places=spec.places,
             **settings.model_dump(exclude={"size"}),
             **SIZES[settings.size],
         )

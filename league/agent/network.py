@@ -11,7 +11,8 @@ width.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,10 @@ from league.agent.memory import Memory
 from league.games.base import KEYS
 
 
+WAVES: Final = (1, 2, 4, 8)
+"""Half waves between a place of 0 and one of 1."""
+
+
 class UnrollOutput(NamedTuple):
     logits_TBA: Tensor
     value_TB: Tensor
@@ -34,18 +39,34 @@ class UnrollOutput(NamedTuple):
 
 
 class ObservationEncoder(nn.Module):
-    """Both players now → features."""
+    """Both players now → features.
+
+    A place is seen in waves as well: a perceptron learns sharp edges slowly from a coordinate
+    alone, and quickly from its sines and cosines (Tancik et al. 2020, arXiv 2006.10739).
+    """
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
-        self.first = orthogonal(Linear(config.observation_size, config.observation_hidden))
+        self.own = list(config.places)
+        self.opponent = [config.own_size + place for place in config.places]
+        inputs = config.observation_size + 3 * len(self.own) * 2 * len(WAVES)
+        self.first = orthogonal(Linear(inputs, config.observation_hidden))
         self.first_norm = LayerNorm(config.observation_hidden)
         self.second = orthogonal(Linear(config.observation_hidden, config.width))
         self.second_norm = LayerNorm(config.width)
 
     def forward(self, obs: Tensor) -> Tensor:
-        hidden = torch.relu(self.first_norm(self.first(obs)))
+        hidden = torch.relu(self.first_norm(self.first(self._with_waves(obs))))
         return torch.relu(self.second_norm(self.second(hidden)))
+
+    def _with_waves(self, obs: Tensor) -> Tensor:
+        """With the waves of both players' places and of the way between them."""
+        if not self.own:
+            return obs
+        own, opponent = obs[..., self.own], obs[..., self.opponent]
+        places = torch.cat([own, opponent, own - opponent], -1)
+        angles = torch.cat([math.pi * wave * places for wave in WAVES], -1)
+        return torch.cat([obs, angles.sin(), angles.cos()], -1)
 
 
 class AgentNetwork(PlayingNetwork):
@@ -83,6 +104,7 @@ class AgentNetwork(PlayingNetwork):
 
         The opponent's half of the observation joins the history.
         """
+        obs_BO = obs_BO[..., : self.config.observation_size]
         own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
         keep = torch.logical_not(starts_B)
         age = state.age_B * keep + 1
@@ -116,6 +138,7 @@ class AgentNetwork(PlayingNetwork):
             prefix: rows of history; with fewer than the episode and `config.context` hold, the
                 first steps see less than `step` did.
         """
+        obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)
         inputs_TBI = self._inputs(obs_XBO[prefix:], pooled)
         starts_TB = starts_XB[prefix:]
@@ -126,6 +149,7 @@ class AgentNetwork(PlayingNetwork):
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
         """The encoder's readings at the last T rows, with their attention weights."""
+        obs_XBO = obs_XBO[..., : self.config.observation_size]
         own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
         # Entries older than an episode are masked: an episode of one entry has no past.
         age_XB = ages(starts_XB if self.config.history else torch.ones_like(starts_XB))

@@ -76,6 +76,7 @@ class PerceptronNetwork(PlayingNetwork):
     def step(
         self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
     ) -> StepOutput:
+        obs_BO = obs_BO[..., : self.config.observation_size]
         age_B = state.age_B * torch.logical_not(starts_B) + 1
         value_B = obs_BO.new_zeros(starts_B.shape)
         if time_left_B is not None:

@@ -60,8 +60,13 @@ class GameSpec:
     observation_names: tuple[str, ...] = ()
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
+    places: tuple[int, ...] = ()
+    """Where in the own part, and in the rest alike, a place in [-1, 1] stands: edges of a stage
+    are sharp, so the agent sees it in waves too."""
     older_versions: tuple[str, ...] = ()
-    """Versions with other rules, whose agents see the same numbers and have the same actions."""
+    """Versions with other rules, whose agents see the first of the numbers, or all, and have the
+    same actions.
+    """
 
     def bot_index(self, name: str) -> int:
         """Index of the bot called `name`; raises KeyError."""

@@ -154,7 +154,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     """Seat `seat` of one match against `opponent`; a time-out is an end (`terminated`), not a
     cut-off.
 
-    Observations are float32[64] in [-1, 1], actions MultiBinary(10): W A S D space H L J K G. The
+    Observations are float32[74] in [-1, 1], actions MultiBinary(10): W A S D space H L J K G. The
     reward is the weighted sum of the named terms; `info["reward_terms"]` holds each weighted term,
     and at the end `info["outcome"]` 1, 0.5 or 0. `options` are those of `OneMatch`. Raises
     `ConfigError` for an unknown opponent or option.

@@ -48,7 +48,7 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         self.action_spaces = dict.fromkeys(AGENTS, self._match.action_space)
 
     def observation_space(self, agent: str) -> gymnasium.Space[NDArray[np.float32]]:
-        """float32[64] of each agent."""
+        """float32[74] of each agent."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.spaces.MultiBinary:

@@ -167,7 +167,7 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
             if number % card.frame_skip == 0:
                 seen.append(playback.game.observations_N2O[0, seat].astype(np.float32))
     seen_TO, spec = np.stack(seen), playback.game.spec
-    if seen_TO.shape[1] != network.config.observation_size:
+    if seen_TO.shape[1] < network.config.observation_size:
         raise InvalidInput(
             f"{name} sees {network.config.observation_size} numbers, the match shows "
             f"{seen_TO.shape[1]}: it was trained with other options of the game"

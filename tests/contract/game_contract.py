@@ -294,5 +294,7 @@ class KeysContract(GameContract):
         for luck_N2A in luck(game, 1500 // self.pace):
             game.step(actions(game, luck_N2A))
             views = game.observations_N2O
-            assert np.array_equal(views[:, 0, :own], views[:, 1, own:])
-            assert np.array_equal(views[:, 1, :own], views[:, 0, own:])
+            assert np.array_equal(views[:, 0, :own], views[:, 1, own : 2 * own])
+            assert np.array_equal(views[:, 1, :own], views[:, 0, own : 2 * own])
+            held_N2A = game.played_N2A() * ~game.ended_N[:, None, None]
+            assert np.array_equal(views[:, :, 2 * own :], held_N2A)

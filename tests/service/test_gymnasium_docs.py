@@ -38,7 +38,7 @@ def test_all_examples_are_found_and_every_other_says_who_runs_it() -> None:
 
 
 def test_one_environment() -> None:
-    assert run(examples()[0])["observation"].shape == (64,)
+    assert run(examples()[0])["observation"].shape == (74,)
 
 
 def test_plain_ppo_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,4 +56,4 @@ def test_plain_ppo_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_batch() -> None:
-    assert run(shortened(examples()[2]))["observations"].shape == (256, 64)
+    assert run(shortened(examples()[2]))["observations"].shape == (256, 74)

@@ -31,6 +31,7 @@ DEEP = AgentConfig(
     head_widths=(9,),
     span=3,
     sequence_length=10,
+    places=(3, 0),
 )
 WINDOW = replace(DEEP, encoder="window", sequence_length=9)
 CHOICE = replace(

@@ -31,7 +31,9 @@ SIZES: dict[str, Any] = {
 }
 KUHN = game_spec("kuhn")
 EXPORTED: dict[str, NetworkConfig] = {
-    "streaming": AgentConfig(observation_size=64, own_size=32, action_size=10, **SIZES),
+    "streaming": AgentConfig(
+        observation_size=74, own_size=32, action_size=10, places=(0, 1), **SIZES
+    ),
     "kuhn": AgentConfig(
         encoder="window",
         observation_size=KUHN.observation_size,

@@ -82,7 +82,7 @@ def neighbour_shows(game):
 def mirror(game):
     """The opponent's half shows oneself."""
     half = game.spec.own_size
-    game.observations_N2O[..., half:] = game.observations_N2O[..., :half]
+    game.observations_N2O[..., half : 2 * half] = game.observations_N2O[..., :half]
 
 
 def late_infinity(game):

@@ -19,7 +19,8 @@ def test_the_defaults_are_the_large_agent_with_35_outputs_to_pool() -> None:
     sizes = (config.layers, config.width, config.memory, config.head_widths)
     assert sizes == (6, 256, 512, (96, 96))
     assert (config.span, config.pool, config.sequence_length, config.context) == (6, 35, 65, 64)
-    assert (config.entry_size, config.action_size, config.key_bias) == (32, 10, -1.5)
+    assert config.places == (0, 1)
+    assert (config.entry_size, config.action_size, config.key_bias) == (42, 10, -1.5)
 
 
 def test_a_length_that_leaves_no_pool_names_one_that_does() -> None:
@@ -47,6 +48,8 @@ def test_a_card_brings_the_sizes_back(config: AgentConfig) -> None:
         (TINY, {"head_widths": [10**9]}, "head_widths"),
         (TINY, {"surprise": 1}, "surprise"),
         (TINY, {"own_size": 64}, "own_size"),
+        (TINY, {"places": [31, 32]}, "places"),
+        (TINY, {"places": [-1]}, "places"),
         (PERCEPTRON, {"activation": "sine"}, "sine"),
         (PERCEPTRON, {"action_kind": "wishes"}, "wishes"),
         (PERCEPTRON, {"policy_widths": [0]}, "widths"),

@@ -101,9 +101,9 @@ def test_what_has_no_attention_or_plays_something_else_is_refused(played):
         read_match(played[0], 1, plain, CARD)
     with pytest.raises(InvalidInput, match="main@5 plays kuhn, the match is one of brawl"):
         read_match(played[0], 1, AGENT, replace(CARD, game="kuhn"))
-    small = network(replace(TINY, observation_size=60), 0)
-    with pytest.raises(InvalidInput, match="main@5 sees 60 numbers, the match shows 64"):
-        read_match(played[0], 1, small, replace(CARD, agent=small.config))
+    large = network(replace(TINY, observation_size=80), 0)
+    with pytest.raises(InvalidInput, match="main@5 sees 80 numbers, the match shows 74"):
+        read_match(played[0], 1, large, replace(CARD, agent=large.config))
 
 
 def fight(*states):

@@ -101,6 +101,7 @@ def test_an_agent_answers_histories_as_it_chooses_in_matches(
         own_size=game.spec.own_size,
         action_size=game.spec.action_size,
         action_kind=CHOICE,
+        places=(),
     )
     played = network(config, seed=2).eval()
     for weights in played.parameters():

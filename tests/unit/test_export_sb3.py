@@ -84,7 +84,7 @@ def test_the_zip_says_what_it_is_plays_alone_and_weights_lie_in_it_unpickled(
     assert json.loads(data["card_json"])["step"] == 1234 == data["num_timesteps"]
     model = RecurrentPPO.load(played / "streaming.zip", device="cpu")
     with pytest.raises(NotImplementedError, match="plays"):
-        model.policy(torch.zeros(1, 64), None, torch.zeros(1))
+        model.policy(torch.zeros(1, 74), None, torch.zeros(1))
 
 
 def test_loading_an_export_where_it_was_made_leaves_our_classes_alone(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class Reading(BaseCallback):
     def _on_step(self) -> bool:
         told = self.locals
         self.steps += 1
-        assert told["new_obs"].shape == (MATCHES, 64)
+        assert told["new_obs"].shape == (MATCHES, 74)
         assert told["rewards"].shape == told["dones"].shape == (MATCHES,)
         assert told["actions"].shape == (MATCHES, 10)
         assert told["values"].shape == told["log_probs"].shape == (MATCHES,)
@@ -72,7 +72,7 @@ def test_callbacks_read_steps_and_the_matches_that_ended() -> None:
             assert infos[n]["episode"]["r"] == pytest.approx(total[n], abs=1e-3)
             assert infos[n]["episode"]["l"] == 10
             assert infos[n]["TimeLimit.truncated"] is False
-            assert infos[n]["terminal_observation"].shape == (64,)
+            assert infos[n]["terminal_observation"].shape == (74,)
             total[n] = 0
     assert [info["is_success"] for info in reading.ended] == [match.score == 1.0 for match in whole]
     times = [info["episode"]["t"] for info in reading.ended]

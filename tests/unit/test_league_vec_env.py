@@ -30,7 +30,7 @@ def test_learner_sees_its_own_half_first_on_either_seat():
     assert set(seats) == {0, 1}
     for n in range(MATCHES):
         np.testing.assert_array_equal(seen[n], views[n, seats[n]])
-        np.testing.assert_array_equal(seen[n, :32], views[n, 1 - seats[n], 32:])
+        np.testing.assert_array_equal(seen[n, :32], views[n, 1 - seats[n], 32:64])
 
 
 def test_opponents_press_keys_and_see_every_frame_from_their_own_seat(monkeypatch):

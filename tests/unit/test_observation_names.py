@@ -17,7 +17,7 @@ def test_a_fighters_half_comes_first() -> None:
     assert names[0] == "own x"
     assert names[32] == "opponent x"
     assert [name.removeprefix("own ") for name in names[:32]] == [
-        name.removeprefix("opponent ") for name in names[32:]
+        name.removeprefix("opponent ") for name in names[32:64]
     ]
 
 

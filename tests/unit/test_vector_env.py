@@ -32,7 +32,7 @@ def test_make_vec_gives_the_native_one_with_its_mode_and_spaces() -> None:
     envs = vector(256)
     assert isinstance(envs.unwrapped, BrawlVectorEnv)
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-    assert envs.observation_space.shape == (256, 64)
+    assert envs.observation_space.shape == (256, 74)
     assert envs.action_space.shape == (256, 10)
     views, infos = envs.reset(seed=1)
     assert envs.observation_space.contains(views)
@@ -142,10 +142,10 @@ def test_an_opponent_by_function_sees_its_own_side() -> None:
         _, rewards, _, _, infos = envs.step(np.zeros((8, 10), np.int8))
         if rewards.any() and infos["reward_terms"]["knockout"].any():
             break
-    assert np.array_equal(seen[0][:, :32], first[:, 32:])
+    assert np.array_equal(seen[0][:, :32], first[:, 32:64])
     assert (infos["reward_terms"]["knockout"] >= 0).all()  # they walked off, we did not
     assert infos["reward_terms"]["knockout"].any()
-    assert seen[0].shape == (8, 64)
+    assert seen[0].shape == (8, 74)
 
 
 def test_without_a_seed_matches_differ_and_with_one_they_repeat() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from league.agent.config import AgentConfig
 from league.agent.contract import PlayingNetwork
+from league.agent.network import WAVES
 from league.agent.snapshot import SnapshotCard
 from league.errors import InvalidInput
 from league.games.ai2 import observation
@@ -44,7 +45,8 @@ def write_ai2(
     sizes = network.config.to_dict()
     sizes["actor_layers"] = sum(key.startswith("actor.hidden.") for key in arrays) // 2
     if isinstance(network.config, AgentConfig):
-        sizes["pool"] = network.config.pool
+        sizes |= {"pool": network.config.pool, "waves": WAVES}
+        sizes["places"] = list(network.config.places)  # a tuple would be an index of two axes
     packed = zlib.compress(b"".join(array.tobytes() for array in arrays.values()), 9)
     text = base64.b85encode(packed).decode()
     values = {

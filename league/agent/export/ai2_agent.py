@@ -41,6 +41,7 @@ class SubmittedAgent(Agent):
         self.network.forget()
         self.frame = 0
         self.before = np.zeros((3, 2))
+        self.held = np.zeros(10, np.float32)
 
     def predict(self, obs: Any) -> np.ndarray:
         """The keys W A S D space H L J K G of this frame, 1 for a key that is down.
@@ -55,7 +56,7 @@ class SubmittedAgent(Agent):
             self.reset()
         self.before = now
         if self.frame % CARD["frame_skip"] == 0:
-            logits = self.network.step(converted(raw))
+            logits = self.network.step(np.concatenate([converted(raw), self.held]))
             draws = self.random.random(len(logits))
             down = logits > 0 if CARD["greedy"] else draws < sigmoid(logits)
             self.held = down.astype(np.float32)
@@ -77,13 +78,18 @@ class Network:
 
     def step(self, seen: np.ndarray) -> np.ndarray:
         """The logits of the keys for one observation."""
-        sizes, x = self.sizes, seen[None]
+        sizes, x = self.sizes, seen[None, : self.sizes["observation_size"]]
         if "memory" in sizes:
             if not sizes["history"]:
                 self.past = {}
             if not sizes["recurrent"]:
                 self.h, self.c = 0 * self.h, 0 * self.c
-            latent, context = self.encode(*np.split(x, [sizes["own_size"]], -1))
+            own, entry = np.split(x, [sizes["own_size"]], -1)
+            latent, context = self.encode(own, entry)
+            own, entry = own[:, sizes["places"]], entry[:, sizes["places"]]
+            places = np.concatenate([own, entry, own - entry], -1)
+            angles = np.concatenate([np.pi * wave * places for wave in sizes["waves"]], -1)
+            x = np.concatenate([x, np.sin(angles), np.cos(angles)], -1, dtype=np.float32)
             for layer in ("first", "second"):
                 name = "observation." + layer
                 x = np.maximum(self.normed(name + "_norm", self.linear(name, x)), 0)

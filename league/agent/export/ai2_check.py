@@ -178,7 +178,7 @@ def check(file: Path) -> Iterator[Played]:
 
 def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
     """The original's observation of ours: it cuts heights at ±7 units and speeds at ±10 u/s."""
-    raw = np.array(seen_O, np.float64).reshape(2, -1)
+    raw = np.array(seen_O[: 2 * len(SCALES)], np.float64).reshape(2, -1)
     raw[:, 4] += 1.0
     raw[:, 2:4] = np.arctanh(raw[:, 2:4])
     raw *= SCALES

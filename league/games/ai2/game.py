@@ -125,8 +125,9 @@ class Ai2Game(HostedGame):
         self.observations_N2O[rows] = self._views(rows)
 
     def _views(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        own_R2 = converted(self._seen_N["raw"][rows])
-        return np.concatenate([own_R2, own_R2[:, ::-1]], axis=2)
+        seen_R = self._seen_N[rows]
+        own_R2 = converted(seen_R["raw"])
+        return np.concatenate([own_R2, own_R2[:, ::-1], seen_R["keys"]], axis=2, dtype=np.float32)
 
     def _stats(self) -> NDArray[np.void]:
         """The statistics by name, [N, 2]."""

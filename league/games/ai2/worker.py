@@ -26,7 +26,7 @@ SEEN = np.dtype(
         ("raw", np.float64, (2, 32)),  # each player's numbers, as the original shows them
         ("taken", np.float64, (2,)),  # damage in the match so far
         ("combos", np.int32, (2,)),  # hits given to a stunned opponent in the match so far
-        ("keys", np.uint8, (2, KEYS)),  # held in the frame
+        ("keys", np.uint8, (2, KEYS)),  # held in the frame, zeros before the first
         ("ended", np.bool_),
     ]
 )
@@ -40,6 +40,7 @@ class Match:
 
     def __init__(self, environment: ModuleType, agents: Sequence[type], seed: int) -> None:
         self._agents, self.combos = agents, [0, 0]
+        self.keys = [np.zeros(KEYS, np.bool_)] * 2
         self._bots: dict[tuple[int, int], Any] = {}
         random.seed(seed)
         self._numbers = np.random.MT19937(seed)
@@ -77,10 +78,10 @@ class Match:
         return self._bots[seat, bot]
 
     def write(self, seen: Any) -> None:
-        """Writes what the game is told, but for `keys` and `ended`."""
+        """Writes what the game is told, but for `ended`."""
         seen["raw"] = self.observations[0].reshape(2, 32)
         seen["taken"] = [self._env.get_stats(seat).damage_taken for seat in (0, 1)]
-        seen["combos"] = self.combos
+        seen["combos"], seen["keys"] = self.combos, self.keys
 
 
 class Worker:
@@ -122,7 +123,7 @@ class Worker:
             match = self._matches[row]
             over = match.step(actions_R2A[place], bots[place])
             match.write(seen)
-            seen["keys"], seen["ended"] = match.keys, over or is_last[place]
+            seen["ended"] = over or is_last[place]
 
         return self._each(rows, step_one)
 

@@ -55,9 +55,9 @@ class BrawlGame(BatchedGame):
         self._weapons_N4 = self._matches_N["weapons"]
         self._arrays = (  # in the order of the kernel; the caller's arrays as records
             *(stage_1, move_tables(), self._players_N2, self._matches_N),
-            *(self.observations_N2O.view(layout.HALF), self.stats_N2S.view(layout.STATS_ROW)),
+            *(self.observations_N2O.view(layout.OBSERVATION), self.stats_N2S.view(layout.STATS_ROW)),
             *(np.zeros(1, layout.STATS_ROW), np.zeros(1, layout.TERMS_ROW)),
-            self.final_observations_N2O.view(layout.HALF),
+            self.final_observations_N2O.view(layout.OBSERVATION),
             self.final_stats_N2S.view(layout.STATS_ROW),
             self.reward_terms_N2K.view(layout.TERMS_ROW),
             *(self.ended_N, self.outcomes_N, self.frames_N, self.final_frames_N),

@@ -1,7 +1,7 @@
 """The compiled step: N matches, some frames, one call that holds no interpreter lock.
 
-Shape suffixes: N matches, 2 seats (a second 2: own and opponent's half), A keys. `paid` and `stats`
-are records of layout.TERMS_ROW and layout.STATS_ROW; _0 and _1 are seats.
+Shape suffixes: N matches, 2 seats, 1 record, A keys. `paid` and `stats` are records of
+layout.TERMS_ROW and layout.STATS_ROW; _0 and _1 are seats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from league.games.brawl.bots import bot_keys
 from league.games.brawl.control import begin_player, control, show_counts
 from league.games.brawl.hits import land
 from league.games.brawl.layout import MIRROR_DELAY
-from league.games.brawl.observation import write_halves
+from league.games.brawl.observation import write_views
 from league.games.brawl.physics import aim_platform, gap, is_on_floor, move, move_platform
 from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score, score_end
@@ -47,7 +47,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
 
     `arrays` is `BrawlGame._arrays`.
     """
-    stage_1, _tables, players_N2, matches_N, halves_N22, stats_N21, no_stats_1 = arrays[:7]
+    stage_1, _tables, players_N2, matches_N, views_N21, stats_N21, no_stats_1 = arrays[:7]
     one, other, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
     match.seed = seed
     match.frame = 0
@@ -60,10 +60,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     for seat in range(2):
         stats_N21[n, seat, 0] = no_stats_1[0]
         stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
-    own_0, own_1 = halves_N22[n, 0, 0], halves_N22[n, 1, 0]
-    write_halves(own_0, own_1, one, other, match)
-    halves_N22[n, 0, 1] = own_1
-    halves_N22[n, 1, 1] = own_0
+    write_views(views_N21[n, 0, 0], views_N21[n, 1, 0], one, other, match)
     arrays[13][n] = 0  # frames_N
 
 
@@ -213,8 +210,8 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
         first: Any, last: Any, actions_N2A: Any, frames: Any, max_frames: Any, arrays: Any
     ) -> None:
         _ = sources
-        stage_1, tables_1, players_N2, matches_N, halves_N22, stats_N21, _ = arrays[:7]
-        nothing_paid_1, final_halves_N22, final_stats_N21, paid_N21 = arrays[7:11]
+        stage_1, tables_1, players_N2, matches_N, views_N21, stats_N21, _ = arrays[:7]
+        nothing_paid_1, final_views_N21, final_stats_N21, paid_N21 = arrays[7:11]
         ended_N, outcomes_N, frames_N, final_frames_N, bots_N2, next_seeds_N = arrays[11:]
         stage, tables = stage_1[0], tables_1[0]
         for n in range(first, last):
@@ -236,23 +233,19 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
                 if outcome >= 0.0:
                     score_end(outcome, paid_0, paid_1)
                     break
-            own_0, own_1 = halves_N22[n, 0, 0], halves_N22[n, 1, 0]
-            write_halves(own_0, own_1, one, other, match)
+            view_0, view_1 = views_N21[n, 0, 0], views_N21[n, 1, 0]
+            write_views(view_0, view_1, one, other, match)
             ended_N[n] = outcome >= 0.0
             if outcome >= 0.0:
                 outcomes_N[n] = outcome
                 final_frames_N[n] = match.frame
-                final_halves_N22[n, 0, 0] = own_0
-                final_halves_N22[n, 0, 1] = own_1
-                final_halves_N22[n, 1, 0] = own_1
-                final_halves_N22[n, 1, 1] = own_0
+                final_views_N21[n, 0, 0] = view_0
+                final_views_N21[n, 1, 0] = view_1
                 final_stats_N21[n, 0, 0] = stats_0
                 final_stats_N21[n, 1, 0] = stats_1
                 begin(n, next_seeds_N[n], arrays)
                 next_seeds_N[n] = mixed(next_seeds_N[n])
             else:
-                halves_N22[n, 0, 1] = own_1
-                halves_N22[n, 1, 1] = own_0
                 frames_N[n] = match.frame
 
     return reset, step

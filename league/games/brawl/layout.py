@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from league.games.brawl.rewards import TERMS
+from league.games.brawl.rules import KEY_NAMES
 
 STATS: Final = (
     *("damage_dealt", "damage_taken", "knockouts", "falls", "attacks", "hits", "jumps", "dodges"),
@@ -194,3 +195,8 @@ HALF = np.dtype(
     ]
 )
 """Half of an observation, by name."""
+
+OBSERVATION = np.dtype(
+    [("own", HALF), ("opponent", HALF), ("keys", np.float32, (len(KEY_NAMES),))]
+)
+"""What a seat sees: a row of `observations_N2O`, by name."""

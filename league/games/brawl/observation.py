@@ -1,7 +1,7 @@
-"""The 64 numbers that a seat sees: its own half, then the opponent's, both laid out alike.
+"""The 74 numbers that a seat sees: its own half, then the opponent's, both laid out alike, and the
+keys that it held in the last frame.
 
-Each half depends on its player and the match alone, so the view is the same from each
-seat.
+Each half depends on its player and the match alone, so the view is the same from each seat.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numba import njit
 from league.games.brawl import rules
 from league.games.brawl.layout import PLACES
 from league.games.brawl.moves import UNARMED
+from league.games.brawl.rules import KEY_NAMES
 from league.games.brawl.weapons import SPAWNERS
 
 VELOCITY_SCALE: Final = 12.0
@@ -73,8 +74,13 @@ def _write_match(half: Any, other: Any, match: Any) -> None:
 
 
 @njit
-def write_halves(own_0: Any, own_1: Any, one: Any, other: Any, match: Any) -> None:
-    """Writes each seat's own half, records of layout.HALF."""
-    _write_player(own_0, one)
-    _write_player(own_1, other)
-    _write_match(own_0, own_1, match)
+def write_views(view_0: Any, view_1: Any, one: Any, other: Any, match: Any) -> None:
+    """Writes what each seat sees, records of layout.OBSERVATION."""
+    _write_player(view_0.own, one)
+    _write_player(view_1.own, other)
+    _write_match(view_0.own, view_1.own, match)
+    view_0.opponent = view_1.own
+    view_1.opponent = view_0.own
+    for key in range(len(KEY_NAMES)):
+        view_0.keys[key] = one.keys >> key & 1
+        view_1.keys[key] = other.keys >> key & 1

@@ -40,13 +40,14 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
     """The spec of a match of at most `max_frames` frames (None: 90 s)."""
     return GameSpec(
         name="brawl",
-        version="4",
+        version="5",
         frames_per_second=rules.FRAMES_PER_SECOND,
-        observation_size=2 * OWN_SIZE,
+        observation_size=2 * OWN_SIZE + len(rules.KEY_NAMES),
         own_size=OWN_SIZE,
         observation_names=(
             *(f"own {name}" for name in FIELDS),
             *(f"opponent {name}" for name in FIELDS),
+            *(f"held {key}" for key in rules.KEY_NAMES),
         ),
         action_size=len(rules.KEY_NAMES),
         action_names=rules.KEY_NAMES,
@@ -55,5 +56,6 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         bots=BOTS,
         max_frames=MAX_FRAMES if max_frames is None else max_frames,
         reward_presets=PRESETS,
-        older_versions=("3",),
+        places=(FIELDS.index("x"), FIELDS.index("y")),
+        older_versions=("3", "4"),
     )
