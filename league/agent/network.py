@@ -25,7 +25,6 @@ from league.agent.layers import LayerNorm, Linear, orthogonal
 from league.agent.memory import Memory
 from league.games.base import KEYS
 
-
 WAVES: Final = (1, 2, 4, 8)
 """Half waves between a place of 0 and one of 1."""
 

@@ -99,8 +99,8 @@ def make_batched(
 ) -> BatchedGame:
     """N matches of the game called `name`.
 
-    `options` are the game's (brawl: `stage`, `rules`); `max_frames` None is its own limit. Raises
-    `ConfigError` when there is no such game or it takes no such option.
+    `options` are the game's (brawl: `stage`, `rules`, `variation`); `max_frames` None is its own
+    limit. Raises `ConfigError` when there is no such game or it takes no such option.
     """
     factory, carried = _factory(name)
     given = {**options, **carried}
@@ -121,7 +121,7 @@ def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> Ga
         from league.games.brawl.spec import brawl_spec
         from league.games.brawl.stage import stage as stage_named
 
-        looks = {name: options[name] for name in ("stage", "rules") if name in options}
+        looks = {name: options[name] for name in ("stage", "rules", "variation") if name in options}
         stage_named(**looks)  # an unknown one is refused now
         return brawl_spec(max_frames)
     return _made_spec(name, max_frames, tuple(sorted(options.items())))

@@ -31,8 +31,9 @@ class BrawlGame(BatchedGame):
 
     `threads` share the rows of a step; the matches are the same whatever their number. One is the
     default: a learner needs the other core more than the game does (docs/benchmarks.md). `rules`
-    are those of the original, "ai2", or "fair" (docs/game.md). Raises `ConfigError` for an unknown
-    stage or rules, `InvalidInput` for sizes below 1. Call `reset` first.
+    are those of the original, "ai2", or "fair" (docs/game.md); `variation` from 0 to 1 makes every
+    match a little different (variation.py). Raises `ConfigError` for options that don't exist,
+    `InvalidInput` for sizes below 1. Call `reset` first.
     """
 
     def __init__(
@@ -41,21 +42,25 @@ class BrawlGame(BatchedGame):
         *,
         stage: str = "warehouse",
         rules: str = "ai2",
+        variation: float = 0.0,
         max_frames: int | None = None,
         threads: int = 1,
     ) -> None:
         if threads < 1:
             raise InvalidInput(f"{threads} threads can't play: ask for at least 1")
         super().__init__(brawl_spec(max_frames), num_matches)
-        self.stage_name, self.rules_name = stage, rules
-        stage_1 = stage_named(stage, rules)
+        self.stage_name, self.rules_name, self.variation = stage, rules, variation
+        stage_1 = stage_named(stage, rules, variation)
         self._stage = stage_1[0]
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
         self._weapons_N4 = self._matches_N["weapons"]
         self._arrays = (  # in the order of the kernel; the caller's arrays as records
             *(stage_1, move_tables(), self._players_N2, self._matches_N),
-            *(self.observations_N2O.view(layout.OBSERVATION), self.stats_N2S.view(layout.STATS_ROW)),
+            *(
+                self.observations_N2O.view(layout.OBSERVATION),
+                self.stats_N2S.view(layout.STATS_ROW),
+            ),
             *(np.zeros(1, layout.STATS_ROW), np.zeros(1, layout.TERMS_ROW)),
             self.final_observations_N2O.view(layout.OBSERVATION),
             self.final_stats_N2S.view(layout.STATS_ROW),
@@ -109,8 +114,8 @@ class BrawlGame(BatchedGame):
 
     def rules_text(self) -> str:
         """With the stage, and how records lie in memory."""
-        layouts = f"{layout.PLAYER.descr} {layout.MATCH.descr}"
-        return f"{super().rules_text()} {self.stage_name} {self.rules_name} {layouts}"
+        options = f"{self.stage_name} {self.rules_name} {self.variation}"
+        return f"{super().rules_text()} {options} {layout.PLAYER.descr} {layout.MATCH.descr}"
 
     def played_N2A(self) -> NDArray[np.uint8]:
         """The keys that both seats held in the last frame played, [N, 2, A], bots' too."""

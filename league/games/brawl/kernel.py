@@ -23,6 +23,7 @@ from league.games.brawl.observation import write_views
 from league.games.brawl.physics import aim_platform, gap, is_on_floor, move, move_platform
 from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score, score_end
+from league.games.brawl.variation import begin_variation, take_keys
 from league.games.brawl.weapons import begin_weapons, come_and_go, drop, fall, pick_up
 
 _ONE = np.uint64(1)
@@ -51,6 +52,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     one, other, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
     match.seed = seed
     match.frame = 0
+    begin_variation(match, stage)
     aim_platform(match, stage)
     move_platform(match, stage)
     begin_weapons(match, seed)
@@ -60,7 +62,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     for seat in range(2):
         stats_N21[n, seat, 0] = no_stats_1[0]
         stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
-    write_views(views_N21[n, 0, 0], views_N21[n, 1, 0], one, other, match)
+    write_views(views_N21[n, 0, 0], views_N21[n, 1, 0], one, other, match, stage)
     arrays[13][n] = 0  # frames_N
 
 
@@ -80,8 +82,7 @@ def _move_player(player: Any, stage: Any, match: Any) -> None:
         player,
         rules.HALF_WIDTH,
         rules.HALF_HEIGHT,
-        rules.FRICTION,
-        rules.PLATFORM_FRICTION,
+        match.friction,
         0.0 if floats else rules.GRAVITY_PER_FRAME,
         stage,
         match,
@@ -227,14 +228,14 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
             for _frame in range(frames):
                 keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, one, other, match, stage)
                 keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, other, one, match, stage)
-                match.keys_0, match.keys_1 = keys_0, keys_1
+                take_keys(match, keys_0, keys_1)
                 play_frame(one, other, match, stage, tables, paid_0, paid_1, stats_0, stats_1)
                 outcome = _outcome(one.stocks, other.stocks, match.frame, max_frames)
                 if outcome >= 0.0:
                     score_end(outcome, paid_0, paid_1)
                     break
             view_0, view_1 = views_N21[n, 0, 0], views_N21[n, 1, 0]
-            write_views(view_0, view_1, one, other, match)
+            write_views(view_0, view_1, one, other, match, stage)
             ended_N[n] = outcome >= 0.0
             if outcome >= 0.0:
                 outcomes_N[n] = outcome

@@ -152,6 +152,13 @@ MATCH = np.dtype(
         ("keys_0", np.int32),
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
+        # How this match differs from the original's (variation.py).
+        ("random", np.uint64),
+        ("platform_ahead", np.int32),  # frames of its way that the platform has behind it at first
+        ("friction", np.float64),  # factor
+        ("keys_late", np.int32),  # 1: keys count in the frame after
+        ("late_keys_0", np.int32),
+        ("late_keys_1", np.int32),
         ("platform_x", np.float64),
         ("platform_y", np.float64),
         ("platform_vx", np.float64),
@@ -166,6 +173,7 @@ STAGE = np.dtype(
         ("solids", np.float64, (SOLIDS, 4)),  # left, top, right, bottom
         ("path", np.float64, (PLATFORM_PERIOD, 4)),  # x, y, vx, vy of the platform, by frame
         ("is_fair", np.int32),  # rules.FAIR
+        ("variation", np.float64),  # from 0 to 1
         ("platform_half_width", np.float64),
         ("platform_half_height", np.float64),
         ("blast_x", np.float64),
@@ -196,7 +204,5 @@ HALF = np.dtype(
 )
 """Half of an observation, by name."""
 
-OBSERVATION = np.dtype(
-    [("own", HALF), ("opponent", HALF), ("keys", np.float32, (len(KEY_NAMES),))]
-)
+OBSERVATION = np.dtype([("own", HALF), ("opponent", HALF), ("keys", np.float32, (len(KEY_NAMES),))])
 """What a seat sees: a row of `observations_N2O`, by name."""

@@ -15,6 +15,7 @@ from league.games.brawl import rules
 from league.games.brawl.layout import PLACES
 from league.games.brawl.moves import UNARMED
 from league.games.brawl.rules import KEY_NAMES
+from league.games.brawl.variation import blur
 from league.games.brawl.weapons import SPAWNERS
 
 VELOCITY_SCALE: Final = 12.0
@@ -74,11 +75,14 @@ def _write_match(half: Any, other: Any, match: Any) -> None:
 
 
 @njit
-def write_views(view_0: Any, view_1: Any, one: Any, other: Any, match: Any) -> None:
+def write_views(view_0: Any, view_1: Any, one: Any, other: Any, match: Any, stage: Any) -> None:
     """Writes what each seat sees, records of layout.OBSERVATION."""
     _write_player(view_0.own, one)
     _write_player(view_1.own, other)
     _write_match(view_0.own, view_1.own, match)
+    if stage.variation > 0.0:
+        blur(view_0.own, match, stage)
+        blur(view_1.own, match, stage)
     view_0.opponent = view_1.own
     view_1.opponent = view_0.own
     for key in range(len(KEY_NAMES)):

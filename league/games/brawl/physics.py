@@ -59,14 +59,14 @@ def _box(stage: Any, match: Any, k: int) -> tuple[float, float, float, float]:
 @njit
 def aim_platform(match: Any, stage: Any) -> None:
     """Gives the platform the velocity of frame `match.frame`."""
-    p = match.frame % PLATFORM_PERIOD
+    p = (match.frame + match.platform_ahead) % PLATFORM_PERIOD
     match.platform_vx, match.platform_vy = stage.path[p, 2], stage.path[p, 3]
 
 
 @njit
 def move_platform(match: Any, stage: Any) -> None:
     """Puts the platform where it is after frame `match.frame`."""
-    p = match.frame % PLATFORM_PERIOD
+    p = (match.frame + match.platform_ahead) % PLATFORM_PERIOD
     match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
 
 
@@ -172,12 +172,11 @@ def move(
     half_width: float,
     half_height: float,
     friction: float,
-    platform_friction: float,
     gravity: float,
     stage: Any,
     match: Any,
 ) -> None:
-    """One frame of motion; `gravity` is what it adds to the speed."""
+    """One frame of motion; `friction` is a factor, `gravity` what it adds to the speed."""
     body.x += (body.vx + body.mend_x) * DT
     body.y += (body.vy + body.mend_y) * DT
     body.mend_x, body.mend_y = 0.0, 0.0
@@ -202,4 +201,5 @@ def move(
     for _ in range(1 if touches == 1 else ITERATIONS):
         for k in range(SOLIDS, -1, -1):
             if body.missed[k] == 0 and body.face[k] != NONE:
-                _settle(body, k, platform_friction if k == SOLIDS else friction, match)
+                of_both = rules.PLATFORM_FRICTION if k == SOLIDS else rules.FRICTION
+                _settle(body, k, friction * of_both, match)

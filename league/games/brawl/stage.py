@@ -82,13 +82,16 @@ _WAYPOINTS: Final = {
 """Where each stage's platform turns."""
 
 
-def stage(stage: str = "warehouse", rules: str = "ai2") -> NDArray[np.void]:
+def stage(stage: str = "warehouse", rules: str = "ai2", variation: float = 0.0) -> NDArray[np.void]:
     """The stage of a name, an array of one record of layout.STAGE; raises `ConfigError`."""
     if stage not in STAGES:
         raise ConfigError(f"there is no stage {stage!r}: choose one of {', '.join(sorted(STAGES))}")
     if rules not in RULES:
         raise ConfigError(f"there are no rules {rules!r}: choose one of {', '.join(RULES)}")
+    if not isinstance(variation, int | float) or not 0.0 <= variation <= 1.0:
+        raise ConfigError(f"variation = {variation!r} can't be used: choose a number from 0 to 1")
     stage_1 = np.zeros(1, layout.STAGE)
+    stage_1["variation"] = variation
     stage_1["is_fair"] = rules == "fair"
     for field, value in (_SHARED | STAGES[stage]).items():
         stage_1[field] = value

@@ -81,7 +81,6 @@ def fall(match: Any, stage: Any) -> None:
                 rules.WEAPON_HALF_WIDTH,
                 rules.WEAPON_HALF_HEIGHT,
                 _NO_SLIDING,
-                _NO_SLIDING,
                 rules.GRAVITY_PER_FRAME,
                 stage,
                 match,

@@ -1,0 +1,60 @@
+"""Matches that differ a little from the original's, for agents that shall not depend on details.
+
+The option `variation` (0 for none, to 1) scales what each match draws from its seed: where the
+platform begins, how much grounds slow a body, whether keys arrive a frame late; and in every view,
+errors of both players' places and speeds. docs/game.md has what it is worth.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from league.games.brawl.layout import PLATFORM_PERIOD
+from league.games.brawl.random_stream import share, stream_of
+
+FRICTION: Final = 0.3
+"""Share by which friction differs at most."""
+LATE: Final = 0.5
+"""Share of the matches in which keys arrive late."""
+PLACE_ERROR: Final = 0.1 / 14.0
+"""Largest error of a place as the view scales it: 0.1 units across, 0.06 down."""
+SPEED_ERROR: Final = 0.02
+"""Of a speed: about 0.25 u/s."""
+_STREAM: Final = np.uint64(0x9FB21C651E98DF25)
+
+
+@njit
+def begin_variation(match: Any, stage: Any) -> None:
+    """Draws what is different in a match that begins."""
+    match.random = stream_of(match.seed, _STREAM)
+    match.platform_ahead = int(stage.variation * share(match) * PLATFORM_PERIOD)
+    match.friction = 1.0 + stage.variation * FRICTION * (2.0 * share(match) - 1.0)
+    match.keys_late = share(match) < stage.variation * LATE
+    match.late_keys_0, match.late_keys_1 = 0, 0
+
+
+@njit
+def take_keys(match: Any, keys_0: int, keys_1: int) -> None:
+    """Writes the keys of this frame: those given, or late ones."""
+    match.keys_0, match.keys_1 = keys_0, keys_1
+    if match.keys_late:
+        match.keys_0, match.keys_1 = match.late_keys_0, match.late_keys_1
+        match.late_keys_0, match.late_keys_1 = keys_0, keys_1
+
+
+@njit
+def _wrong(match: Any, most: float) -> float:
+    return most * (2.0 * share(match) - 1.0)
+
+
+@njit
+def blur(half: Any, match: Any, stage: Any) -> None:
+    """Adds errors to what one player shows."""
+    place, speed = stage.variation * PLACE_ERROR, stage.variation * SPEED_ERROR
+    half.x = min(max(half.x + _wrong(match, place), -1.0), 1.0)
+    half.y = min(max(half.y + _wrong(match, place), -1.0), 1.0)
+    half.vx = min(max(half.vx + _wrong(match, speed), -1.0), 1.0)
+    half.vy = min(max(half.vy + _wrong(match, speed), -1.0), 1.0)

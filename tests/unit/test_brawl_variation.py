@@ -1,0 +1,95 @@
+"""The option `variation`: matches that differ a little from the original's, each by its seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from league.errors import ConfigError
+from league.games.brawl.game import BrawlGame
+from league.games.registry import game_spec
+from league.games.settings import GameSettings
+
+MATCHES = 200
+RIGHT = 3
+
+
+def begun(**options: Any) -> BrawlGame:
+    game = BrawlGame(MATCHES, **options)
+    game.reset(np.arange(MATCHES, dtype=np.uint64))
+    return game
+
+
+def pressed(*keys: int) -> np.ndarray:
+    actions_N2A = np.zeros((MATCHES, 2, 10), np.uint8)
+    actions_N2A[:, 0, list(keys)] = 1
+    return actions_N2A
+
+
+def shown(game: BrawlGame, name: str) -> np.ndarray:
+    """Where seat 0 is, or how fast, as a spectator sees it."""
+    return np.array([game.frame(n)["players"][0][name] for n in range(MATCHES)])
+
+
+def walked(game: BrawlGame) -> np.ndarray:
+    """Where seat 0 is in each frame of a walk to the right and the slide after it, [T, N]."""
+    places = [shown(game, "x")]
+    for frame in range(34):
+        game.step(pressed(RIGHT) if 20 <= frame < 24 else pressed())
+        places.append(shown(game, "x"))
+    return np.array(places)
+
+
+def test_the_platform_begins_anywhere_on_its_way() -> None:
+    game, plain = begun(variation=1.0), begun()
+    begin_N = [game.frame(n)["platform"]["x"] for n in range(MATCHES)]
+    assert np.ptp(begin_N) > 1.5
+    assert np.ptp([plain.frame(n)["platform"]["x"] for n in range(MATCHES)]) == 0.0
+
+
+def test_keys_are_late_in_some_matches_and_grounds_slow_otherwise() -> None:
+    varied_TN, plain_TN = walked(begun(variation=1.0)), walked(begun())
+    begins_N, plain_begins_N = (
+        (np.abs(np.diff(x_TN[18:], axis=0)) > 1e-3).argmax(0) for x_TN in (varied_TN, plain_TN)
+    )
+    late_N = begins_N - plain_begins_N
+    assert set(late_N) == {0, 1}
+    assert 0.3 < late_N.mean() < 0.7
+    further_N = (varied_TN[-1] - plain_TN[-1])[late_N == 0]
+    assert further_N.min() < -0.001 < 0.001 < further_N.max()
+
+
+def test_views_have_errors_that_matches_do_not() -> None:
+    game = begun(variation=1.0)
+    for _ in range(5):
+        game.step(pressed())
+        error_N = game.observations_N2O[:, 0, 0] * 14.0 - shown(game, "x")
+        assert 0.05 < np.abs(error_N).max() <= 0.1 + 1e-5
+        assert abs(error_N.mean()) < 0.02
+        views_N2O = game.observations_N2O
+        assert np.array_equal(views_N2O[:, 0, :32], views_N2O[:, 1, 32:64])
+
+
+def test_a_seed_says_how_a_match_differs_and_nothing_does_without_variation() -> None:
+    games = [begun(variation=v) for v in (0.5, 0.5, 0.0)] + [begun()]
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        keys_N2A = (random.random((MATCHES, 2, 10)) < 0.2).astype(np.uint8)
+        for game in games:
+            game.step(keys_N2A, 4)
+    one, again, none, plain = (game.observations_N2O for game in games)
+    assert np.array_equal(one, again)
+    assert np.array_equal(none, plain)
+    assert not np.array_equal(one, plain)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, "much"])
+def test_what_is_no_share_is_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="variation"):
+        BrawlGame(1, variation=wrong)
+    with pytest.raises(ConfigError, match="variation"):
+        game_spec("brawl", variation=wrong)
+    with pytest.raises(ValueError, match="variation"):
+        GameSettings(options={"variation": wrong})
