@@ -319,6 +319,18 @@ def test_agents_of_brawl_and_the_original_play_in_each_other(
         check_plays("main@1", replace(CARD, game=game), spec)
 
 
+@pytest.mark.parametrize(("version", "status"), [("4", 0), (game_spec("brawl").version, 2)])
+def test_an_agent_plays_on_that_saw_fewer_numbers_by_older_rules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, status: int
+) -> None:
+    torch.manual_seed(0)
+    card = replace(CARD, game_version=version)
+    agent = save_snapshot(BlobFolder(tmp_path), network_of(card.agent), card)
+    words = ["record", f"{tmp_path / agent}.safetensors", "based", "--game", "brawl"]
+    assert main([*words, "--matches", "4", "--set", "game.match_seconds=10"]) == status
+    assert ("sees 64 numbers" in capsys.readouterr().err) == (status == 2)
+
+
 def test_record_counts_an_agent_of_brawl_by_seat_and_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

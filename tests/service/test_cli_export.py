@@ -31,7 +31,7 @@ def weights(tmp_path: Path) -> Path:
     """A small member of brawl as a file."""
     spec = game_spec("brawl")
     torch.manual_seed(1)
-    network = PerceptronNetwork(PerceptronConfig(observation_size=64, action_size=10))
+    network = PerceptronNetwork(PerceptronConfig(observation_size=spec.observation_size, action_size=10))
     card = SnapshotCard(
         agent=network.config, game="brawl", game_version=spec.version, frame_skip=4, step=7
     )
