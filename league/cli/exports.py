@@ -78,6 +78,8 @@ def export(
     kind = _format_of(format, out)
     if greedy and kind != "ai2":
         raise InvalidInput(f"--greedy is for ai2: who plays the {kind} chooses at every step")
+    if kind == "ai2" and out.suffix != ".py":
+        raise InvalidInput(f"{out} would be no Python file: name one that ends in .py")
     finder = Finder(league, game, blobs)
     settings = finder.settings([snapshot])
     (member,) = finder.find(settings.spec(), [snapshot])

@@ -31,7 +31,9 @@ def weights(tmp_path: Path) -> Path:
     """A small member of brawl as a file."""
     spec = game_spec("brawl")
     torch.manual_seed(1)
-    network = PerceptronNetwork(PerceptronConfig(observation_size=spec.observation_size, action_size=10))
+    network = PerceptronNetwork(
+        PerceptronConfig(observation_size=spec.observation_size, action_size=10)
+    )
     card = SnapshotCard(
         agent=network.config, game="brawl", game_version=spec.version, frame_skip=4, step=7
     )
@@ -92,6 +94,13 @@ def test_the_version_of_the_game_is_wanted(
             )
     assert "brawl version 0" in capsys.readouterr().err
     assert not (tmp_path / "old").exists()
+
+
+def test_a_tournament_file_ends_in_py(weights: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "my_agent.txt"
+    assert main(["export", str(weights), "--for", "ai2", "--out", str(out)]) == 2
+    assert "ends in .py" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_an_agent_of_older_rules_is_exported_with_a_warning(
