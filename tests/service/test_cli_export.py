@@ -87,13 +87,12 @@ def test_a_renamed_file_is_refused_with_its_right_name(
 def test_the_version_of_the_game_is_wanted(
     weights: Path, tmp_path: Path, capsys: Capture, format: str
 ) -> None:
+    out = tmp_path / f"old{'.py' * (format == 'ai2')}"
     for file in weights.parent.glob("*.safetensors"):
         if file != weights:
-            assert (
-                main(["export", str(file), "--format", format, "--out", str(tmp_path / "old")]) == 4
-            )
+            assert main(["export", str(file), "--format", format, "--out", str(out)]) == 4
     assert "brawl version 0" in capsys.readouterr().err
-    assert not (tmp_path / "old").exists()
+    assert not out.exists()
 
 
 def test_a_tournament_file_ends_in_py(weights: Path, tmp_path: Path, capsys: Capture) -> None:
