@@ -120,6 +120,7 @@ class TestMatches:
         own = game.observations_N2O[0, 0]
         assert own[: len(raw)] == pytest.approx(converted([*raw, *[0] * 16])[: len(raw)])
         assert np.array_equal(own[:64], game.observations_N2O[0, 1, [*range(32, 64), *range(32)]])
+        assert np.array_equal(game.observations_N2O[0, :, 64:], pressed(game, (0, 0, RIGHT))[0])
         assert own[28] > 0, "the platform moves once more a frame, as in the original's matches"
 
     def test_terms_and_totals_count_what_happened(self) -> None:
