@@ -147,7 +147,7 @@ class AgentConfig(NetworkConfig):
         span: entries that a streaming layer attends to.
         key_bias: initial logit of keys (choices begin alike).
         history, recurrent: whether the encoder sees earlier entries, the LSTM earlier states.
-        places: as `GameSpec.places`; none in agents of before.
+        places: as `GameSpec.places`; empty in older snapshots.
     """
 
     KINDS: ClassVar = {**NetworkConfig.KINDS, "encoder": ("streaming", "window")}

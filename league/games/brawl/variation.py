@@ -1,8 +1,8 @@
-"""Matches that differ a little from the original's, for agents that shall not depend on details.
+"""Matches that differ a little from the original's, for agents that should not depend on details.
 
 The option `variation` (0 for none, to 1) scales what each match draws from its seed: where the
 platform begins, how much grounds slow a body, whether keys arrive a frame late; and in every view,
-errors of both players' places and speeds. docs/game.md has what it is worth.
+errors of both players' places and speeds. docs/tournament.md has what it is worth.
 """
 
 from __future__ import annotations
