@@ -166,13 +166,20 @@ class Rating:
 
 @dataclass(frozen=True, kw_only=True)
 class PayoffCell:
-    """Counts of `row` against `column`, from the row's point of view."""
+    """Counts of `row` against `column`, from the row's point of view. Where they were asked for:
+    the row's matches and wins in seat 0, the matches' frames, and the row's mean statistics a
+    match (one without the number counts as 0).
+    """
 
     row: str
     column: str
     wins: int
     draws: int
     losses: int
+    seat0_games: int = 0
+    seat0_wins: int = 0
+    frames: int = 0
+    means: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def games(self) -> int:

@@ -250,16 +250,29 @@ class MatchmakerClient(Connection):
         return Leaderboard(ratings, anchors, reply.log_position, reply.event_position)
 
     def payoff(
-        self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
+        self,
+        book: Book = Book.EVAL,
+        rows: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        *,
+        with_stats: bool = False,
     ) -> list[PayoffCell]:
-        """Counts of every pair that met, from each row's point of view."""
-        return self.payoffs(book, rows, columns).cells
+        """Counts of every pair that met, from each row's point of view; in a clean book also the
+        frames and the row's means, `with_stats`.
+        """
+        return self.payoffs(book, rows, columns, with_stats=with_stats).cells
 
     def payoffs(
-        self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
+        self,
+        book: Book = Book.EVAL,
+        rows: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        *,
+        with_stats: bool = False,
     ) -> Payoffs:
         """The same, with the position in the log that they include."""
-        reply = self._ask("GetPayoff", book=book, rows=rows, columns=columns)
+        asked = {"book": book, "rows": rows, "columns": columns, "with_stats": with_stats}
+        reply = self._ask("GetPayoff", **asked)
         return Payoffs(_all(PayoffCell, reply.cells), reply.log_position, reply.event_position)
 
     def match(self, match_id: str) -> MatchRecord:

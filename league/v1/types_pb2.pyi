@@ -216,18 +216,33 @@ class Rating(_message.Message):
     def __init__(self, player: _Optional[_Union[Player, _Mapping]] = ..., mu: _Optional[float] = ..., sigma: _Optional[float] = ..., score: _Optional[float] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., rank: _Optional[int] = ..., pinned: _Optional[bool] = ...) -> None: ...
 
 class PayoffCell(_message.Message):
-    __slots__ = ("row", "column", "wins", "draws", "losses")
+    __slots__ = ("row", "column", "wins", "draws", "losses", "seat0_games", "seat0_wins", "frames", "means")
+    class MeansEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     ROW_FIELD_NUMBER: _ClassVar[int]
     COLUMN_FIELD_NUMBER: _ClassVar[int]
     WINS_FIELD_NUMBER: _ClassVar[int]
     DRAWS_FIELD_NUMBER: _ClassVar[int]
     LOSSES_FIELD_NUMBER: _ClassVar[int]
+    SEAT0_GAMES_FIELD_NUMBER: _ClassVar[int]
+    SEAT0_WINS_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    MEANS_FIELD_NUMBER: _ClassVar[int]
     row: str
     column: str
     wins: int
     draws: int
     losses: int
-    def __init__(self, row: _Optional[str] = ..., column: _Optional[str] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ...) -> None: ...
+    seat0_games: int
+    seat0_wins: int
+    frames: int
+    means: _containers.ScalarMap[str, float]
+    def __init__(self, row: _Optional[str] = ..., column: _Optional[str] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., seat0_games: _Optional[int] = ..., seat0_wins: _Optional[int] = ..., frames: _Optional[int] = ..., means: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Share(_message.Message):
     __slots__ = ("category", "configured", "realised", "matches", "player", "mix")

@@ -108,7 +108,8 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
         checks.names(request.columns, "columns")
         view = self.league.view.checked()
         with view.lock:
-            cells = view.tables[book].payoff.cells(request.rows, request.columns)
+            payoff = view.tables[book].payoff
+            cells = payoff.cells(request.rows, request.columns, with_stats=request.with_stats)
             position, event = view.books.log_position, view.books.event_position
         return m.GetPayoffResponse(
             cells=map(to_message, cells), log_position=position, event_position=event

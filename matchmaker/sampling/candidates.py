@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -157,7 +157,11 @@ def newest_clean_counts(pool: Pool, category: str) -> Counts:
     )
     met = (counts for name in own if (counts := payoff.counts(name, category)).games)
     newest = list(islice(met, ADAPTIVE_SNAPSHOTS))
-    return Counts(*map(sum, zip(*map(astuple, newest), strict=True)))
+    return Counts(
+        sum(one.wins for one in newest),
+        sum(one.draws for one in newest),
+        sum(one.losses for one in newest),
+    )
 
 
 def lineage_of(name: str) -> str:

@@ -87,6 +87,8 @@ class Books:
             if row.rated:
                 table = self.tables[row.book]
                 table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1)
+                if row.book is not Book.TRAIN:
+                    table.payoff.measure(row.seat0, row.seat1, row.outcome, row.frames, row.stats)
         if rows:
             self.log_position = rows[-1].position
             self.event_position = max(self.event_position, rows[-1].event_position)

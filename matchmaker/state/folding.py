@@ -15,7 +15,7 @@ from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.store.rows import FoldRow
 from matchmaker.store.transaction import Reader
 
-VERSION = 2
+VERSION = 3
 """Raise it when folding changes: folds of another version are passed over."""
 EVERY = 30_000
 """Results after which another fold is due: a restart folds that many in about three seconds."""

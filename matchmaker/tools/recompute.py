@@ -63,7 +63,9 @@ def differing_from_shown(
     are not the log's to the last bit, each as of the event that the answer was folded up to.
     """
     with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
-        shown = [(book, client.leaderboard(book), client.payoffs(book)) for book in Book]
+        shown = [
+            (book, client.leaderboard(book), client.payoffs(book, with_stats=True)) for book in Book
+        ]
     findings: list[str] = []
     with store.read() as reader:
         players = {player.name: player for player in reader.players()}
@@ -75,7 +77,7 @@ def differing_from_shown(
         is_same = _numbers(board.ratings) == _numbers(table.leaderboard(players))
         if not is_same or board.anchors != table.anchors():
             findings.append(f"the {book} ratings shown at {address} are not those of the log")
-        if payoffs.cells != folded[payoffs.event_position][book].payoff.cells():
+        if payoffs.cells != folded[payoffs.event_position][book].payoff.cells(with_stats=True):
             findings.append(f"the {book} payoffs shown at {address} are not those of the log")
     return findings
 

@@ -114,11 +114,11 @@ def test_results_lost_between_two_answers_are_no_finding(
     """Ratings were asked for before a restart took results back, and payoffs after it."""
     plain, asked = MatchmakerClient.payoffs, []
 
-    def payoffs(client: MatchmakerClient, book: Book) -> Payoffs:
+    def payoffs(client: MatchmakerClient, book: Book, **more: bool) -> Payoffs:
         if not asked:
             assert client.open_incarnation("learner-main", "main", 0, 5).lost_results > 0
         asked.append(book)
-        return plain(client, book)
+        return plain(client, book, **more)
 
     monkeypatch.setattr(MatchmakerClient, "payoffs", payoffs)
     with served(run, read_only=False):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from small_league import bot, learner_wins, live, played, small_league, snapshot
 
 from league.clock import ManualClock
-from league.players import Book
+from league.players import Book, Pairing
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
 from matchmaker.acts import players as registration
@@ -56,6 +56,21 @@ class Run:
         ]
         self.write(reporting.report_results, self.number, results)
 
+    def evaluates(self, amounts: list[float]) -> None:
+        """Pairs of clean matches with these numbers, one of a kind that only some matches have."""
+        number, *_ = self.write(incarnations.open_incarnation, "evaluator-0", "", 0, 0, [])
+        pairing = Pairing(
+            player="main@1000", opponent="random", pairs=len(amounts), book=Book.EVAL, seed=1
+        )
+        matches = self.write(assigning.acquire_pairings, number, [pairing])
+        results = []
+        for place, match in enumerate(matches):
+            stats = {"damage": amounts[place // 2]} | ({"falls": 0.1} if place % 3 else {})
+            result = played(match, 1.0)
+            seats = tuple(replace(seat, stats=stats) for seat in result.seats)
+            results.append(replace(result, seats=seats))
+        self.write(reporting.report_results, number, results)
+
     def goes_back(self, share: float) -> None:
         position = int(share * self.league.view.log_position)
         self.number, *_ = self.write(
@@ -84,6 +99,7 @@ class Run:
 OUTCOMES = st.sampled_from([0.0, 0.5, 1.0, None])
 STEPS = st.one_of(
     st.tuples(st.just("plays"), st.lists(OUTCOMES, min_size=1, max_size=6)),
+    st.tuples(st.just("evaluates"), st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=4)),
     st.tuples(st.just("goes_back"), st.floats(0.0, 1.0)),
     st.tuples(st.sampled_from(["saves_a_snapshot", "keeps", "keeps", "restarts", "restarts"])),
 )
@@ -92,6 +108,7 @@ STEPS = st.one_of(
 @settings(max_examples=12, deadline=None)
 @given(st.lists(STEPS, max_size=14))
 @example([("plays", [1.0, 0.0, 0.5]), ("keeps",), ("goes_back", 0.4), ("plays", [1.0])])
+@example([("evaluates", [0.1, 0.7]), ("keeps",), ("restarts",), ("evaluates", [0.2, 1e-9])])
 def test_memory_is_what_the_log_gives_whatever_was_kept_when(steps):
     with tempfile.TemporaryDirectory() as folder:
         run = Run(folder)

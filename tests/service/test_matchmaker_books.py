@@ -125,6 +125,33 @@ def test_a_result_is_credited_to_who_played_and_a_late_one_does_not_turn_back_th
     assert belief(league, "main@90000").mu == before.mu
 
 
+def test_a_clean_book_sums_what_each_player_did_in_its_matches(league):
+    """A failed match and one of a gate are not among them."""
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@1000", opponent="based", pairs=2, book=Book.EVAL, seed=1)
+    matches = league.client.acquire_pairings(evaluator, [pairing])
+    for place, (match, outcome) in enumerate(zip(matches, (1.0, 0.0, 1.0, 0.5), strict=True)):
+        result = played(match, outcome, frames=100 * (place + 1))
+        seats = [
+            replace(seat, stats={"damage": place + 0.5 if seat.player == "based" else 8.0 * place})
+            for seat in result.seats
+        ]
+        failed = place == 2
+        report(league, evaluator, replace(result, seats=tuple(seats), failed=failed))
+    asked = {"rows": ["main@1000", "based"], "with_stats": True}
+    (its,), (mine,) = (
+        [cell for cell in league.client.payoff(**asked) if cell.row == name]
+        for name in ("based", "main@1000")
+    )
+    assert (mine.wins, mine.draws, mine.losses) == (2, 1, 0)
+    assert (mine.seat0_wins, mine.seat0_games, mine.frames) == (1, 1, 700)
+    assert mine.means == {"damage": (0.0 + 8.0 + 24.0) / 3}
+    assert (its.wins, its.seat0_wins, its.seat0_games) == (0, 0, 2)
+    assert (its.frames, its.means) == (700, {"damage": (0.5 + 1.5 + 3.5) / 3})
+    (plain,) = league.client.payoff(rows=["main@1000"])
+    assert (plain.games, plain.frames, plain.means) == (3, 0, {})
+
+
 def test_an_anchor_stays_where_it_was_put_and_moves_the_others(league):
     pair(league, "main@2000", "based", 3)
     assert league.client.pin_rating("based", 31.5, "operator@desk") == 6

@@ -93,7 +93,7 @@ CASES = [
     values(Verdict),
     values(Pairing, pairs=int32, seed=st.integers(0, 2**64 - 1)),
     values(Rating, player=bare_players, rank=int32),
-    values(PayoffCell),
+    values(PayoffCell, means=numbers),
     statuses,
     values(MatchRecord, assignment=assignments, result=st.none() | results),
     values(Event),
