@@ -256,11 +256,17 @@ class MatchmakerClient(Connection):
         columns: Sequence[str] = (),
         *,
         with_stats: bool = False,
+        climb: bool = False,
     ) -> list[PayoffCell]:
-        """Counts of every pair that met, from each row's point of view; in a clean book also the
-        frames and the row's means, `with_stats`.
+        """Counts of every pair that met, from each row's point of view.
+
+        Args:
+            with_stats: of a clean book, give also frames, seats, and the row's means.
+            climb: of the train book, count a learner's matches by the snapshot that it had frozen
+                last when the match began: row "main@50000" is main from there to its next one,
+                and "main@0" before its first. Opponents that learn are left out.
         """
-        return self.payoffs(book, rows, columns, with_stats=with_stats).cells
+        return self.payoffs(book, rows, columns, with_stats=with_stats, climb=climb).cells
 
     def payoffs(
         self,
@@ -269,10 +275,11 @@ class MatchmakerClient(Connection):
         columns: Sequence[str] = (),
         *,
         with_stats: bool = False,
+        climb: bool = False,
     ) -> Payoffs:
         """The same, with the position in the log that they include."""
-        asked = {"book": book, "rows": rows, "columns": columns, "with_stats": with_stats}
-        reply = self._ask("GetPayoff", **asked)
+        asked = {"rows": rows, "columns": columns, "with_stats": with_stats, "climb": climb}
+        reply = self._ask("GetPayoff", book=book, **asked)
         return Payoffs(_all(PayoffCell, reply.cells), reply.log_position, reply.event_position)
 
     def match(self, match_id: str) -> MatchRecord:

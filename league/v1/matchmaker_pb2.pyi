@@ -324,16 +324,18 @@ class GetRatingsResponse(_message.Message):
     def __init__(self, ratings: _Optional[_Iterable[_Union[_types_pb2.Rating, _Mapping]]] = ..., log_position: _Optional[int] = ..., anchors: _Optional[_Mapping[str, float]] = ..., event_position: _Optional[int] = ...) -> None: ...
 
 class GetPayoffRequest(_message.Message):
-    __slots__ = ("book", "rows", "columns", "with_stats")
+    __slots__ = ("book", "rows", "columns", "with_stats", "climb")
     BOOK_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     WITH_STATS_FIELD_NUMBER: _ClassVar[int]
+    CLIMB_FIELD_NUMBER: _ClassVar[int]
     book: _types_pb2.Book
     rows: _containers.RepeatedScalarFieldContainer[str]
     columns: _containers.RepeatedScalarFieldContainer[str]
     with_stats: bool
-    def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ..., rows: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., with_stats: _Optional[bool] = ...) -> None: ...
+    climb: bool
+    def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ..., rows: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., with_stats: _Optional[bool] = ..., climb: _Optional[bool] = ...) -> None: ...
 
 class GetPayoffResponse(_message.Message):
     __slots__ = ("cells", "log_position", "event_position")

@@ -106,9 +106,11 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
         book = from_enum(Book, request.book, Book.EVAL)
         checks.names(request.rows, "rows")
         checks.names(request.columns, "columns")
+        if request.climb and book is not Book.TRAIN:
+            raise InvalidInput(f"a climb is of the train book, and {book} is asked for: name train")
         view = self.league.view.checked()
         with view.lock:
-            payoff = view.tables[book].payoff
+            payoff = view.books.climb if request.climb else view.tables[book].payoff
             cells = payoff.cells(request.rows, request.columns, with_stats=request.with_stats)
             position, event = view.books.log_position, view.books.event_position
         return m.GetPayoffResponse(

@@ -6,6 +6,7 @@ both in that order gives the same bits in one go, result by result, or from a st
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from league.errors import InvalidName
 from league.ids import ReferenceName, SnapshotName
 from league.players import Book, Event, PlayerKind
+from league.stats.payoff import PayoffTable
 from league.stats.ratings import Drift, Link, RatingTable
 from league.stats.ratings.table import Epoch
 from matchmaker.store.rows import ResultRow
@@ -26,11 +28,16 @@ _BATCH = 8192
 class Books:
     """The tables of all books, up to a result and an event of the log, results included.
 
+    `climb` counts learners' matches by the snapshot that each had frozen last when the match began
+    ("main@0" before its first one) and by opponents whose weights don't change.
+
     A restart that takes results back is not folded: the books are built again then.
     """
 
     def __init__(self) -> None:
         self.tables = {book: RatingTable(Drift()) for book in Book}
+        self.climb = PayoffTable()
+        self._frozen: dict[str, list[int]] = {}  # steps of each learner's snapshots, in order
         self.log_position = 0
         self.event_position = 0
 
@@ -87,15 +94,38 @@ class Books:
             if row.rated:
                 table = self.tables[row.book]
                 table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1)
-                if row.book is not Book.TRAIN:
+                if row.book is Book.TRAIN:
+                    self._count_climb(row)
+                else:
                     table.payoff.measure(row.seat0, row.seat1, row.outcome, row.frames, row.stats)
         if rows:
             self.log_position = rows[-1].position
             self.event_position = max(self.event_position, rows[-1].event_position)
 
+    def _count_climb(self, row: ResultRow) -> None:
+        for learner, opponent, step, outcome in (
+            (row.seat0, row.seat1, row.step0, row.outcome),
+            (row.seat1, row.seat0, row.step1, 1.0 - row.outcome),
+        ):
+            if learner in self._frozen and opponent not in self._frozen:
+                steps = self._frozen[learner]
+                place = bisect.bisect(steps, step)
+                since = SnapshotName(learner, steps[place - 1] if place else 0)
+                self.climb.count(str(since), opponent, outcome)
+
     def apply(self, event: Event) -> None:
         """Folds one of `RATING_EVENTS`; an event that names no book is for all of them."""
         data = json.loads(event.data_json)
+        if event.kind == "rules_changed":
+            self.climb = PayoffTable()
+        elif event.kind == "player_registered":
+            kind = PlayerKind(data["kind"])
+            if kind is PlayerKind.LIVE:
+                self._frozen[data["player"]] = []
+            elif kind is PlayerKind.SNAPSHOT:
+                learner = _lineage(data["player"], kind)
+                if learner in self._frozen:
+                    bisect.insort(self._frozen[learner], data["step"])
         for book in [Book(data["book"])] if "book" in data else Book:
             if event.kind == "rules_changed":
                 self.tables[book] = self.tables[book].emptied()
@@ -109,6 +139,8 @@ class Books:
             "log_position": self.log_position,
             "event_position": self.event_position,
             "tables": {book.value: table.state() for book, table in self.tables.items()},
+            "climb": self.climb.state(),
+            "frozen": {name: list(steps) for name, steps in self._frozen.items()},
         }
 
     @classmethod
@@ -118,6 +150,7 @@ class Books:
         books.tables = {
             Book(name): RatingTable.restored(table) for name, table in state["tables"].items()
         }
+        books.climb, books._frozen = PayoffTable.restored(state["climb"]), state["frozen"]
         books.log_position, books.event_position = state["log_position"], state["event_position"]
         return books
 

@@ -15,7 +15,7 @@ from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.store.rows import FoldRow
 from matchmaker.store.transaction import Reader
 
-VERSION = 3
+VERSION = 4
 """Raise it when folding changes: folds of another version are passed over."""
 EVERY = 30_000
 """Results after which another fold is due: a restart folds that many in about three seconds."""
@@ -87,5 +87,5 @@ def differing(reader: Reader) -> Iterator[str]:
         stored = Fold.stored(row)
         drawn.update(reader.category_counts(ordinal, stored.ordinal))
         ordinal = stored.ordinal
-        if books.state()["tables"] != stored.books.state()["tables"] or drawn != stored.drawn:
+        if books.state() != stored.books.state() or drawn != stored.drawn:
             yield f"the fold stored at log position {row.log_position} is not what the log gives"

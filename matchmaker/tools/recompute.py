@@ -66,19 +66,23 @@ def differing_from_shown(
         shown = [
             (book, client.leaderboard(book), client.payoffs(book, with_stats=True)) for book in Book
         ]
+        climb = client.payoffs(Book.TRAIN, climb=True)
     findings: list[str] = []
     with store.read() as reader:
         players = {player.name: player for player in reader.players()}
         positions = {board.event_position for _, board, _ in shown}
-        positions |= {payoffs.event_position for _, _, payoffs in shown}
-        folded = {position: Books.at(reader, position).tables for position in positions}
+        positions |= {payoffs.event_position for _, _, payoffs in shown} | {climb.event_position}
+        folded = {position: Books.at(reader, position) for position in positions}
     for book, board, payoffs in shown:
-        table = folded[board.event_position][book]
+        table = folded[board.event_position].tables[book]
         is_same = _numbers(board.ratings) == _numbers(table.leaderboard(players))
         if not is_same or board.anchors != table.anchors():
             findings.append(f"the {book} ratings shown at {address} are not those of the log")
-        if payoffs.cells != folded[payoffs.event_position][book].payoff.cells(with_stats=True):
+        table = folded[payoffs.event_position].tables[book]
+        if payoffs.cells != table.payoff.cells(with_stats=True):
             findings.append(f"the {book} payoffs shown at {address} are not those of the log")
+    if climb.cells != folded[climb.event_position].climb.cells():
+        findings.append(f"the climb shown at {address} is not that of the log")
     return findings
 
 

@@ -152,6 +152,36 @@ def test_a_clean_book_sums_what_each_player_did_in_its_matches(league):
     assert (plain.games, plain.frames, plain.means) == (3, 0, {})
 
 
+def test_a_climb_counts_a_learners_matches_by_what_it_had_last_frozen(tmp_path):
+    with small_league(tmp_path, snapshots=(), mixes=BOTS | {"self": {"self": 1.0}}) as league:
+        incarnation = league.open()
+        train(league, incarnation, 2, step=500)
+        train(league, incarnation, 1, step=500, mix="self")
+        begun = league.client.acquire_matches(incarnation, 1, "one")[0]
+        league.client.register_players([snapshot(1000)])
+        train(league, incarnation, 3, step=1000, outcome=lambda match: 0.5)
+        report(league, incarnation, at_step(played(begun, learner_wins(begun)), 999))
+        league.client.register_players([snapshot(2000), snapshot(2000, "first:main", parent="")])
+        train(league, incarnation, 4, step=2500)
+        cells = league.client.payoff(Book.TRAIN, climb=True)
+        counts = {}
+        for cell in cells:
+            known = counts.get(cell.row, (0, 0, 0))
+            counts[cell.row] = (
+                known[0] + cell.wins,
+                known[1] + cell.draws,
+                known[2] + cell.losses,
+            )
+        assert counts == {"main@0": (3, 0, 0), "main@1000": (0, 3, 0), "main@2000": (4, 0, 0)}
+        assert {cell.column for cell in cells} <= {"based", "random", "constant"}
+        (one, *_) = cells
+        assert league.client.payoff(Book.TRAIN, [one.row], [one.column], climb=True) == [one]
+        league.open(checkpoint=2)
+        assert {cell.row for cell in league.client.payoff(Book.TRAIN, climb=True)} == {"main@0"}
+        with pytest.raises(InvalidInput, match="eval"):
+            league.client.payoff(Book.EVAL, climb=True)
+
+
 def test_an_anchor_stays_where_it_was_put_and_moves_the_others(league):
     pair(league, "main@2000", "based", 3)
     assert league.client.pin_rating("based", 31.5, "operator@desk") == 6
