@@ -137,13 +137,19 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """`pairs` times two matches on a common seed with seats swapped."""
+    """`pairs` times two matches on a common seed with seats swapped.
+
+    With `until` at most so many that the two players' matches in the book, counted or leased by
+    anyone, don't exceed it; each pair's seed then follows from `seed` and the number of pairs of
+    these players that were leased before.
+    """
 
     player: str
     opponent: str
     pairs: int
     book: Book
     seed: int
+    until: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,18 +72,20 @@ class AcquireMatchesResponse(_message.Message):
     def __init__(self, assignments: _Optional[_Iterable[_Union[_types_pb2.Assignment, _Mapping]]] = ...) -> None: ...
 
 class Pairing(_message.Message):
-    __slots__ = ("player", "opponent", "pairs", "book", "seed")
+    __slots__ = ("player", "opponent", "pairs", "book", "seed", "until")
     PLAYER_FIELD_NUMBER: _ClassVar[int]
     OPPONENT_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     BOOK_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     player: str
     opponent: str
     pairs: int
     book: _types_pb2.Book
     seed: int
-    def __init__(self, player: _Optional[str] = ..., opponent: _Optional[str] = ..., pairs: _Optional[int] = ..., book: _Optional[_Union[_types_pb2.Book, str]] = ..., seed: _Optional[int] = ...) -> None: ...
+    until: int
+    def __init__(self, player: _Optional[str] = ..., opponent: _Optional[str] = ..., pairs: _Optional[int] = ..., book: _Optional[_Union[_types_pb2.Book, str]] = ..., seed: _Optional[int] = ..., until: _Optional[int] = ...) -> None: ...
 
 class AcquirePairingsRequest(_message.Message):
     __slots__ = ("request_id", "incarnation", "pairings")

@@ -20,7 +20,7 @@ from matchmaker.acts import checks
 from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table, draws
 from matchmaker.state.league import League
 from matchmaker.state.view import KnownDraw
-from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow
+from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow, Paired, pair_key
 from matchmaker.store.transaction import Transaction
 
 MAX_COUNT = 1024
@@ -117,7 +117,11 @@ def _draw_table(
 def acquire_pairings(
     league: League, tx: Transaction, number: int, pairings: Sequence[Pairing]
 ) -> list[Assignment]:
-    """Leases matches between named players: each pair is one seed with the seats swapped."""
+    """Leases matches between named players: each pair is one seed with the seats swapped.
+
+    A pairing with `until` is cut to what is missing, so it may be left out. Its pairs are numbered
+    by all that were ever leased: a seed whose match was lost with its lease is not played again.
+    """
     incarnation = league.current_incarnation(tx, number)
     for pairing in pairings:
         checks.pairing(pairing)
@@ -125,11 +129,21 @@ def acquire_pairings(
             _check_frozen(league, name)
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
-    matches: list[_Match] = []
+    view, matches = league.view, list[_Match]()
+    is_open = tx.open_pairings() if any(pairing.until for pairing in pairings) else Paired()
+    new = Paired()
     for pairing in pairings:
-        players = pairing.player, pairing.opponent
-        draw = _named_draw(league, tx, "pairing", players, pairing.seed)
-        for pair in range(pairing.pairs):
+        players, pairs, first = (pairing.player, pairing.opponent), pairing.pairs, 0
+        pair_of = pair_key(pairing.book, *players)
+        if pairing.until:
+            counted = view.tables[pairing.book].payoff.counts(*players).games
+            room = pairing.until - counted - is_open[pair_of] - new[pair_of]
+            pairs, first = min(pairs, room // 2), (view.paired[pair_of] + new[pair_of]) // 2
+            if pairs <= 0:
+                continue
+        new[pair_of] += 2 * pairs
+        draw = _named_draw(league, tx, "pairing", players, pairing.seed, begun=2 * first)
+        for pair in range(first, first + pairs):
             seed = derived_seed(pairing.seed, pair)
             for seats in (players, players[::-1]):
                 matches.append(_named_match(seats, pairing.book, seed, GAUNTLET, draw))

@@ -106,6 +106,7 @@ def pairing(pairing: Pairing) -> None:
     number(
         pairing.pairs, f"pairs of {pairing.player} against {pairing.opponent}", 1, MAX_BATCH // 2
     )
+    number(pairing.until, f"until of {pairing.player} against {pairing.opponent}", 0, MAX_FRAMES)
     if pairing.book.value == "train":
         raise InvalidInput("pairings are for eval and greedy: a learner's matches come by its mix")
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from matchmaker.state.books import RATING_EVENTS, Books
-from matchmaker.store.rows import FoldRow
+from matchmaker.store.rows import FoldRow, Paired
 from matchmaker.store.transaction import Reader
 
-VERSION = 4
+VERSION = 5
 """Raise it when folding changes: folds of another version are passed over."""
 EVERY = 30_000
 """Results after which another fold is due: a restart folds that many in about three seconds."""
@@ -28,12 +28,13 @@ Drawn = Counter[tuple[str, str, str]]
 
 @dataclass
 class Fold:
-    """A folded log: the books, matches drawn by (player, mix, category) up to assignment `ordinal`,
-    and the ordinal up to which nothing has to be checked again.
+    """A folded log: the books, matches drawn by (player, mix, category) and paired by name up to
+    assignment `ordinal`, and the ordinal up to which nothing has to be checked again.
     """
 
     books: Books = field(default_factory=Books)
     drawn: Drawn = field(default_factory=Counter)
+    paired: Paired = field(default_factory=Counter)
     ordinal: int = 0
     settled: int = 0
 
@@ -45,6 +46,7 @@ class Fold:
         fold = cls() if row is None else cls.stored(row)
         fold.books.follow(reader)
         fold.drawn.update(reader.category_counts(fold.ordinal))
+        fold.paired.update(reader.paired(fold.ordinal))
         fold.ordinal = reader.positions()[2]
         return fold
 
@@ -52,14 +54,19 @@ class Fold:
     def stored(cls, row: FoldRow) -> Fold:
         """What a row holds."""
         body = json.loads(zlib.decompress(row.body))
-        drawn = Counter({tuple(key): count for *key, count in body["drawn"]})
-        return cls(Books.restored(body["books"]), drawn, body["ordinal"], body["settled"])
+        drawn, paired = (
+            Counter({tuple(key): count for *key, count in body[name]})
+            for name in ("drawn", "paired")
+        )
+        books = Books.restored(body["books"])
+        return cls(books, drawn, paired, body["ordinal"], body["settled"])
 
     def row(self, at: float) -> FoldRow:
         """What is stored of it. `at` is the time in Unix seconds."""
         body = {
             "books": self.books.state(),
             "drawn": [[*key, count] for key, count in sorted(self.drawn.items())],
+            "paired": [[*key, count] for key, count in sorted(self.paired.items())],
             "ordinal": self.ordinal,
             "settled": self.settled,
         }
@@ -75,7 +82,7 @@ class Fold:
 
 def differing(reader: Reader) -> Iterator[str]:
     """Yields a sentence for each stored fold that the log does not give, to the last bit."""
-    books, drawn, ordinal = Books(), Drawn(), 0
+    books, drawn, paired, ordinal = Books(), Drawn(), Paired(), 0
     events = reader.events_of(*RATING_EVENTS)
     for row in reversed(reader.folds()):
         if row.version != VERSION:
@@ -86,6 +93,8 @@ def differing(reader: Reader) -> Iterator[str]:
         books.event_position = until
         stored = Fold.stored(row)
         drawn.update(reader.category_counts(ordinal, stored.ordinal))
+        paired.update(reader.paired(ordinal, stored.ordinal))
         ordinal = stored.ordinal
-        if books.state() != stored.books.state() or drawn != stored.drawn:
+        is_same = books.state() == stored.books.state()
+        if not is_same or (drawn, paired) != (stored.drawn, stored.paired):
             yield f"the fold stored at log position {row.log_position} is not what the log gives"

@@ -16,7 +16,14 @@ from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
-from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import (
+    GATE,
+    AssignmentRow,
+    IncarnationRow,
+    Paired,
+    ResultRow,
+    pair_key,
+)
 from matchmaker.store.transaction import Reader
 
 EVENTS = ("stage", "stage_asked", "rules_changed", analysis.EVENT, *EXPLOITER_EVENTS)
@@ -75,6 +82,11 @@ class LeagueView:
         """Matches drawn so far by (player, mix, category)."""
         return self.fold.drawn
 
+    @property
+    def paired(self) -> Paired:
+        """Matches between named players that were ever leased."""
+        return self.fold.paired
+
     def is_of_other_rules(self, incarnation: IncarnationRow) -> bool:
         """Whether it was opened before the game's rules changed."""
         return incarnation.event_position < self.rules_position
@@ -112,8 +124,12 @@ class LeagueView:
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:
             for row in rows:
-                if row.mix and not row.replaces:
+                if row.replaces:
+                    continue
+                if row.mix:
                     self.fold.drawn[player, row.mix, row.category] += 1
+                elif row.category != GATE:
+                    self.fold.paired[pair_key(row.book, row.seat0, row.seat1)] += 1
             self.ordinal = self.fold.ordinal = rows[-1].ordinal
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:

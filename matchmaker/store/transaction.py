@@ -17,11 +17,13 @@ from sqlite_utils import Database
 from league.errors import DataCorrupt
 from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, Role
 from matchmaker.store.rows import (
+    GATE,
     AssignmentRow,
     BeatRow,
     DrawRow,
     FoldRow,
     IncarnationRow,
+    Paired,
     ResultRow,
     as_stored,
     checksum,
@@ -254,6 +256,24 @@ class Reader:
             for row in self.drawn_assignments(after, until)
             if row.incarnation in players  # a copy of the past may lack one of the same second
         )
+
+    def paired(self, after: int = 0, until: int = _END) -> Paired:
+        """Matches between named players of ordinals above `after` up to `until`; carried once."""
+        return self._paired(
+            "WHERE ordinal > :a AND ordinal <= :b AND replaces = ''", a=after, b=until
+        )
+
+    def open_pairings(self) -> Paired:
+        """Those whose leases are open."""
+        return self._paired("INDEXED BY open_leases WHERE lease_state = 'open'")
+
+    def _paired(self, where: str, **values: int) -> Paired:
+        found = self.select(
+            "SELECT book, min(seat0, seat1), max(seat0, seat1), count(*) FROM assignments "
+            f"{where} AND mix = '' AND category != '{GATE}' GROUP BY 1, 2, 3",
+            **values,
+        )
+        return Paired({(book, one, other): count for book, one, other, count in found})
 
     def counts(self) -> dict[str, int]:
         """How many players, assignments, results and lost results there are."""

@@ -102,6 +102,7 @@ class Run:
         with self.store.read() as reader:
             assert counted(view.books) == counted(Books.of(reader))
             assert view.drawn == reader.category_counts()
+            assert view.paired == reader.paired()
             assert list(folding.differing(reader)) == []
 
 

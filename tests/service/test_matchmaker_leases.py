@@ -1,6 +1,7 @@
 """Leases and incarnations: kept alive by progress, fenced, abandoned, carried on."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from small_league import played, report, small_league, snapshot
@@ -227,3 +228,54 @@ def test_a_worker_takes_back_its_own_results_alone(league):
     assert league.client.heartbeat(other.number, 1)[0] is False, "it goes on"
     games = sum(cell.games for cell in league.client.payoff(Book.TRAIN) if cell.row == "main")
     assert games == 3
+
+
+def wanting(until, pairs=10, player="main@1000", opponent="based"):
+    return Pairing(
+        player=player, opponent=opponent, pairs=pairs, book=Book.EVAL, seed=5, until=until
+    )
+
+
+def lease(league, incarnation, *pairings):
+    return league.client.acquire_pairings(incarnation, pairings)
+
+
+def all_played(matches):
+    return [played(match, 0.5) for match in matches]
+
+
+def test_evaluators_share_a_pair_of_players_and_play_no_seed_twice(league):
+    one, two = (league.client.open_incarnation(f"evaluator-{n}").number for n in (0, 1))
+    first = lease(league, one, wanting(12, pairs=4))
+    swapped = wanting(12, player="based", opponent="main@1000")
+    second = lease(league, two, swapped, swapped)
+    assert (len(first), len(second)) == (8, 4), "what is leased is nobody else's"
+    assert lease(league, one, wanting(12)) == [], "all is leased"
+    report(league, one, *all_played(first))
+    report(league, two, *all_played(second))
+    assert lease(league, two, wanting(12)) == [], "all counts"
+    more = lease(league, two, wanting(13), wanting(16, pairs=1))
+    assert len(more) == 2, "thirteen would be one of a pair"
+    seats = [(match.seed, match.seats[0].name) for match in (*first, *second, *more)]
+    assert len({*seats}) == 14
+    assert len({seed for seed, _ in seats}) == 7
+    assert len(lease(league, one, wanting(0, pairs=3))) == 6, "without an end all are leased"
+
+
+def test_a_kill_loses_no_match_of_a_shared_pair_and_doubles_none(league):
+    number = league.client.open_incarnation("evaluator-0").number
+    begun = lease(league, number, wanting(10))
+    report(league, number, *all_played([begun[0], begun[1], begun[4]]))
+    number = league.client.open_incarnation("evaluator-0").number
+    again = lease(league, number, wanting(10))
+    assert len(again) == 6, "three count, and seven are no pairs"
+    assert not {match.seed for match in again} & {match.seed for match in begun}
+    failed = [replace(result, failed=True) for result in all_played(again[:2])]
+    report(league, number, *failed, *all_played(again[2:]))
+    league.server.league.store_fold(1)
+    rest = lease(league, number, wanting(10))
+    assert len(rest) == 2
+    assert not {match.seed for match in rest} & {match.seed for match in (*begun, *again)}
+    league.clock.advance(10_000.0)
+    league.server.sweep()
+    assert len(lease(league, number, wanting(10))) == 2, "an expired lease frees its place"

@@ -91,7 +91,7 @@ CASES = [
     assignments,
     results,
     values(Verdict),
-    values(Pairing, pairs=int32, seed=st.integers(0, 2**64 - 1)),
+    values(Pairing, pairs=int32, until=int32, seed=st.integers(0, 2**64 - 1)),
     values(Rating, player=bare_players, rank=int32),
     values(PayoffCell, means=numbers),
     statuses,
