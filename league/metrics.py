@@ -37,7 +37,7 @@ class Interval:
     high: float
 
 
-def wilson_interval(successes: float, trials: int, confidence: float = 0.95) -> Interval:
+def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -> Interval:
     """Wilson's score interval of a binomial share, without continuity correction.
 
     With p = successes / trials and z the normal quantile of (1 + confidence) / 2::

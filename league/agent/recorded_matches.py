@@ -56,7 +56,7 @@ def play_bouts(
     greedy: bool = False,
     pace: int = 1,
     disturb: float = 0.0,
-    failures: list[str] | None = None,
+    failures: dict[Bout, str] | None = None,
 ) -> Iterator[Replay]:
     """Plays all bouts, `ROWS` at once, and yields each when it has ended, without failed ones.
 
@@ -104,7 +104,7 @@ def play_bouts(
             actions_N2A = table.decide()
             for _ in range(max(frame_skip, pace)):
                 table.step(actions_N2A)
-                yield from table.finished(failures if failures is not None else [])
+                yield from table.finished({} if failures is None else failures)
     finally:
         game.close()
 
@@ -203,11 +203,12 @@ class _Table:
         slow_N2 = self._slow_N2 & (self._pace > 1)
         game.bots_N2[:] = np.where(slow_N2 | errs_N2, EXTERNAL, self._bots_N2)
         self._last_N2A = np.where(errs_N2[..., None], self._wrong_N2A, actions_N2A)
+        legal_N2A = None if game.legal_N2A is None else game.legal_N2A.copy()
         game.step(self._last_N2A)
-        self._recorder.note(self._last_N2A)
+        self._recorder.note(self._last_N2A, legal_N2A)
         self._left_N2 = np.maximum(self._left_N2 - 1, 0)
 
-    def finished(self, failures: list[str]) -> Iterator[Replay]:
+    def finished(self, failures: dict[Bout, str]) -> Iterator[Replay]:
         """The matches that ended in the last frame; `failures` gets why others failed."""
         for row in map(int, np.flatnonzero(self._game.ended_N)):
             bout = self.bouts.pop(row, None)
@@ -217,6 +218,6 @@ class _Table:
             for seat in (0, 1):
                 self._policy.vacate(2 * row + seat)
             if row in self._game.failures:
-                failures.append(self._game.failures[row])
+                failures[bout] = self._game.failures[row]
             else:
                 yield self._recorder.finish(row, bout, tuple(self._mistakes[row]))

@@ -1,35 +1,40 @@
-"""Finds who plays: bots of a game, snapshots of a league, or weights files."""
+"""Finds who plays (bots of a game, snapshots of a league, weights files), and lets them play."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from league.cli.connection import League
+from league.cli.output import say
 from league.errors import InvalidInput, InvalidName, NotFound, nearest
 from league.games.base import EXTERNAL, GameSpec
 from league.games.settings import GameSettings
 from league.ids import checked_digest
 from league.players import Player, PlayerKind
-from league.replay import Contender
+from league.replay import Bout, Contender, Recipe, Replay
 from league.runs.blobs import SUFFIX, BlobFolder
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
+    from league.agent.contract import PlayingNetwork
     from league.agent.snapshot import SnapshotCard
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One seat: a bot by its index in the game's spec, or weights by digest in a folder."""
+    """One seat: a bot by its index in the game's spec, weights by digest in a folder, or a network
+    in memory.
+    """
 
     name: str
     bot: int | None = None
     digest: str = ""
     blobs: BlobFolder | None = None
+    network: PlayingNetwork | None = None
 
     @property
     def seated(self) -> int:
@@ -155,6 +160,64 @@ def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
             f"{here[0]} and {here[1]}: it was trained with other options of the game, so name its "
             "run with --run-dir"
         )
+
+
+def say_it_compiles(settings: GameSettings) -> None:
+    """Says why the first match of brawl takes longer."""
+    if settings.name == "brawl":
+        say("(brawl; the first match on a machine takes a moment to compile)")
+
+
+def play(
+    settings: GameSettings,
+    members: Sequence[Member],
+    bouts: Sequence[Bout],
+    *,
+    seed: int,
+    greedy: bool,
+    failures: dict[Bout, str],
+    pace: int = 1,
+    disturb: float = 0.0,
+) -> Iterator[Replay]:
+    """Plays bouts of members as `play_bouts` does; `pace` is that of a bot which holds its keys.
+
+    Raises:
+        InvalidInput: networks hold their keys for unequally many frames.
+    """
+    from league.agent.recorded_matches import play_bouts
+    from league.agent.snapshot import load_snapshot, read_card
+
+    skips, of_digest = {}, {member.digest: member for member in members}
+    for member in members:
+        if member.network is not None:
+            skips[member.name] = settings.frame_skip
+        elif member.blobs is not None:
+            card = read_card(member.blobs, member.digest)
+            check_plays(member.name, card, settings.spec())
+            skips[member.name] = card.frame_skip
+    if len({*skips.values(), *([pace] if pace > 1 else [])}) > 1:
+        listed = ", ".join(f"{name} decides every {skip} frames" for name, skip in skips.items())
+        listed += f"; --pace {pace}" if pace > 1 else ""
+        raise InvalidInput(f"the paces differ ({listed}): name players of one pace, or bots")
+
+    def load(digest: str) -> PlayingNetwork:
+        member = of_digest[digest]
+        if member.network is not None:
+            return member.network
+        assert member.blobs is not None
+        return load_snapshot(member.blobs, digest)[0]
+
+    return play_bouts(
+        Recipe.of(settings),
+        bouts,
+        load,
+        frame_skip=next(iter(skips.values()), 1),
+        seed=seed,
+        greedy=greedy,
+        pace=pace,
+        disturb=disturb,
+        failures=failures,
+    )
 
 
 def numbered(members: list[Member]) -> list[Member]:

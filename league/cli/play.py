@@ -19,8 +19,6 @@ from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.metrics import wilson_interval
 
 if TYPE_CHECKING:  # these load numpy, numba and torch
-    from league.cli.members import Member
-    from league.games.settings import GameSettings
     from league.replay import Bout, Playback, Replay
 
 LONGEST_GAP_SECONDS = 0.1
@@ -62,7 +60,7 @@ def demo(
     ] = None,
 ) -> None:
     """Plays a match of two members and shows it."""
-    from league.cli.members import Finder, numbered
+    from league.cli.members import Finder, numbered, play, say_it_compiles
     from league.replay import Bout, save_replay
 
     finder = Finder(league, game, blobs, assignments or ())
@@ -70,12 +68,13 @@ def demo(
     first, second = numbered(finder.find(settings.spec(), players))
     seats, bots = (first.contender, second.contender), (first.seated, second.seated)
     bout = Bout(seats=seats, bots=bots, seed=seed)
-    failures: list[str] = []
+    failures: dict[Bout, str] = {}
+    say_it_compiles(settings)
     played = list(
-        _play(settings, (first, second), [bout], seed=seed, greedy=greedy, failures=failures)
+        play(settings, (first, second), [bout], seed=seed, greedy=greedy, failures=failures)
     )
     if not played:
-        raise DataCorrupt(f"the match of seed {seed} could not be finished: {failures[0]}")
+        raise DataCorrupt(f"the match of seed {seed} could not be finished: {failures[bout]}")
     if save is not None:
         save_replay(save, played[0])
     _show(played[0], speed)
@@ -292,7 +291,7 @@ def record(
 ) -> None:
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
     from league.agent.recorded_matches import paired
-    from league.cli.members import Finder
+    from league.cli.members import Finder, play, say_it_compiles
     from league.games.base import CHOICE
     from league.replay import save_replay
 
@@ -311,14 +310,15 @@ def record(
         raise InvalidInput(
             f"--out {out} can't be a folder ({error.strerror}): name another place"
         ) from None
+    say_it_compiles(settings)
     rows, means = [], [name for name in MEANS if name in settings.spec().stats]
     for other in others:
         pupil = first.name if changes_keys else ""
         seated = first.seated, other.seated
         bouts = paired(first.contender, other.contender, seated, matches, seed, pupil=pupil)
-        failures: list[str] = []
+        failures: dict[Bout, str] = {}
         seats: dict[str, list[tuple[float, Mapping[str, float]]]] = {"both": []}
-        for found in _play(
+        for found in play(
             settings,
             (first, other),
             bouts,
@@ -338,7 +338,7 @@ def record(
         if failures:
             say(
                 f"({len(failures)} matches could not be finished and do not count, the first as "
-                f"{failures[0]})"
+                f"{next(iter(failures.values()))})"
             )
         for place in PLACES:
             if place in seats:
@@ -373,47 +373,3 @@ def _scores(
     yield from (f"{100 * bound:.1f}%" for bound in (interval.low, interval.high))
     for name in means:
         yield f"{sum(stats[name] for _, stats in played) / matches:.2f}" if matches else ""
-
-
-def _play(
-    settings: GameSettings,
-    members: Sequence[Member],
-    bouts: Sequence[Bout],
-    *,
-    seed: int,
-    greedy: bool,
-    failures: list[str],
-    pace: int = 1,
-    disturb: float = 0.0,
-) -> Iterator[Replay]:
-    """Plays bouts of members whose networks must hold their keys for equally many frames."""
-    from league.agent.recorded_matches import play_bouts
-    from league.agent.snapshot import load_snapshot, read_card
-    from league.cli.members import check_plays
-    from league.replay import Recipe
-
-    skips, folders = {}, {}
-    for member in members:
-        if member.blobs is None:
-            continue
-        card = read_card(member.blobs, member.digest)
-        check_plays(member.name, card, settings.spec())
-        skips[member.name], folders[member.digest] = card.frame_skip, member.blobs
-    if len({*skips.values(), *([pace] if pace > 1 else [])}) > 1:
-        listed = ", ".join(f"{name} decides every {skip} frames" for name, skip in skips.items())
-        raise InvalidInput(
-            f"the paces differ ({listed}; --pace {pace}): name players of one pace, or bots"
-        )
-    if settings.name == "brawl":
-        say("(brawl; the first match on a machine takes a moment to compile)")
-    return play_bouts(
-        Recipe.of(settings),
-        bouts,
-        lambda digest: load_snapshot(folders[digest], digest)[0],
-        frame_skip=next(iter(skips.values()), 1),
-        seed=seed,
-        greedy=greedy,
-        pace=pace,
-        disturb=disturb,
-        failures=failures,
-    )

@@ -66,7 +66,8 @@ class Replay:
     """A whole match. `outcome` is seat 0's; `final` is the digest of the state it ended in.
 
     `disturbed` holds (seat, first frame, frames) where the recorder pressed keys in a player's
-    stead. `stats` are the seats' totals, of a match that was just played; files don't hold them.
+    stead. Of a match that was just played, and not in files: `stats` are the seats' totals, `terms`
+    the sums of their reward terms, `free_T2` where a seat had a choice (None: always).
     """
 
     recipe: Recipe
@@ -78,6 +79,8 @@ class Replay:
     match_id: str = ""
     disturbed: tuple[tuple[int, int, int], ...] = ()
     stats: tuple[Mapping[str, float], ...] = field(default=(), compare=False)
+    terms: tuple[Mapping[str, float], ...] = field(default=(), compare=False)
+    free_T2: NDArray[np.bool_] | None = field(default=None, compare=False)
 
     @property
     def names(self) -> tuple[str, str]:

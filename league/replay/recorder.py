@@ -44,17 +44,30 @@ class BatchRecorder:
         self._width = 2 * game.spec.action_size
         self._rows = np.arange(game.num_matches)
         self._told = True
+        self._terms_N2K = np.zeros_like(game.reward_terms_N2K)
+        self._free_NT2: NDArray[np.bool_] | None = None
         packed = -(-self._width // 8)
         self._played_NTB = np.zeros((game.num_matches, game.spec.max_frames, packed), np.uint8)
 
-    def note(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """The frame just played, in which the caller's seats did `actions_N2A`."""
+    def note(
+        self, actions_N2A: NDArray[np.uint8], legal_N2A: NDArray[np.bool_] | None = None
+    ) -> None:
+        """The frame just played, in which the caller's seats did `actions_N2A`.
+
+        `legal_N2A`: in games of choices, those that it began with.
+        """
         game = self._game
         done_N2A = game.played_N2A()
         self._told = done_N2A is not None
         flat = (actions_N2A if done_N2A is None else done_N2A).reshape(len(self._rows), -1)
         now_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - 1
         self._played_NTB[self._rows, now_N] = np.packbits(flat, axis=1)
+        self._terms_N2K *= (now_N > 0)[:, None, None]
+        self._terms_N2K += game.reward_terms_N2K
+        if legal_N2A is not None:
+            if self._free_NT2 is None:
+                self._free_NT2 = np.zeros((*self._played_NTB.shape[:2], 2), np.bool_)
+            self._free_NT2[self._rows, now_N] = legal_N2A.sum(-1) > 1
 
     def played(self, row: int, frame: int) -> NDArray[np.uint8]:
         """What the seats of `row` did in a frame of the current match, `[2, A]`."""
@@ -89,6 +102,11 @@ class BatchRecorder:
                 dict(zip(game.spec.stats, totals, strict=True))
                 for totals in game.final_stats_N2S[row].tolist()
             ),
+            terms=tuple(
+                dict(zip(game.spec.reward_terms, sums, strict=True))
+                for sums in self._terms_N2K[row].tolist()
+            ),
+            free_T2=None if self._free_NT2 is None else self._free_NT2[row, :frames].copy(),
         )
 
 

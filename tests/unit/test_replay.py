@@ -75,7 +75,7 @@ def test_what_is_read_is_what_was_written(replay: Replay, tmp_path: Path) -> Non
     assert load_replay(str(path)).final == read.final
     assert np.array_equal(read.actions_T2A, replay.actions_T2A)
     as_dict = [
-        dataclasses.asdict(dataclasses.replace(r, actions_T2A=np.zeros(0), stats=()))
+        dataclasses.asdict(dataclasses.replace(r, actions_T2A=np.zeros(0), stats=(), terms=()))
         for r in (read, replay)
     ]
     assert str(as_dict[0]) == str(as_dict[1])
