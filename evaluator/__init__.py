@@ -1,0 +1,19 @@
+"""The evaluator: clean matches of a league's snapshots, and of any players on demand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluator.benchmark import Benchmark
+
+__all__ = ["Benchmark"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads `Benchmark`, with all that it needs, when it is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'evaluator' has no attribute {name!r}")
+    from evaluator.benchmark import Benchmark
+
+    return Benchmark

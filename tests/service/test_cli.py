@@ -99,6 +99,9 @@ demo main@1000 based --blobs nowhere
 replay nothing
 replay nothing.replay
 record nothing based
+eval nothing
+compare nothing based
+ready nothing
 exploitability nothing --game kuhn
 leaderboard export --run-dir nowhere
 curves --learner nothing

@@ -1,0 +1,318 @@
+"""Plays clean matches of one player against others here, without a matchmaker, and measures them.
+
+Shape suffixes: P pairs of matches, K measures, T frames, 2 seats or matches of a pair, A actions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from league.cli.connection import League
+from league.cli.members import Finder, Member, play
+from league.errors import DataCorrupt, InvalidInput
+from league.games.base import CHOICE
+from league.games.registry import reward_weights
+from league.games.settings import GameSettings
+from league.metrics import wilson_interval
+from league.replay import Bout, Recipe, Replay
+
+if TYPE_CHECKING:
+    from league.agent.contract import PlayingNetwork
+
+LEAST_MATCHES = 4
+"""Two pairs: one alone shows no spread."""
+Floats = NDArray[np.float64]
+Who = str | Mapping[str, float]
+"""A bot's name, a snapshot's, a .safetensors file, or a mixture of them with its weights."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """What `player` did against `opponent`.
+
+    Attributes:
+        matches, wins, draws, losses: of whole pairs; of a mixture without its weights.
+        failed: matches that could not be played to their end.
+        win_rate: wins / matches, a draw is no win; Wilson's interval.
+        means: totals of a match by name, its `reward` by the game's settings, and its `seconds`
+            (`choices` in games of them); and in games that count damage and falls `damage_ratio`
+            (dealt / taken) and `seconds_per_fall` (played / own stocks lost).
+        actions: share of its decisions in which the player used a key or a choice; empty for a bot
+            whose keys the game does not report.
+    """
+
+    player: str
+    opponent: str
+    matches: int
+    wins: int
+    draws: int
+    losses: int
+    failed: int
+    win_rate: Measured
+    means: Mapping[str, Measured]
+    actions: Mapping[str, Measured]
+
+
+def mixture_of(who: Who) -> Mapping[str, float]:
+    """The weights of members: of a mapping, of "based=3,random=1", or of one name alone.
+
+    Raises:
+        InvalidInput: a weight is no positive number.
+    """
+    try:
+        if isinstance(who, str) and "=" in who:
+            parts = (part.rpartition("=") for part in who.split(","))
+            who = {name.strip(): float(weight) for name, _, weight in parts}
+    except ValueError:
+        who = {}
+    mixture = {who: 1.0} if isinstance(who, str) else dict(who)
+    if not mixture or not all(name and 0.0 < w < math.inf for name, w in mixture.items()):
+        raise InvalidInput(
+            "a mixture needs members with positive weights, as based=3,random=1, not "
+            f"{mixture or who!r}"
+        )
+    total = sum(mixture.values())
+    return {name: weight / total for name, weight in mixture.items()}
+
+
+@dataclass
+class Benchmark:
+    """Matches of `agent` against each of `opponents`, in pairs: each seed once from either seat.
+
+    Args:
+        agent: who plays; also a `PlayingNetwork` in memory.
+        opponents: names, or who by a name of your own. All meet the same seeds.
+        matches: against each opponent, rounded up to whole pairs.
+        greedy: networks take the likeliest keys or choices, else they are sampled.
+        seed: of the first pair and of sampled keys.
+        run_dir: the run of the snapshots, the newest in ``runs/`` by default.
+        game: the game's name, by default that of the run.
+        finder: finds the players, instead of `run_dir` and `game`.
+    """
+
+    agent: Who | PlayingNetwork
+    opponents: Sequence[str] | Mapping[str, Who]
+    matches: int = 100
+    greedy: bool = field(default=False, kw_only=True)
+    seed: int = field(default=0, kw_only=True)
+    run_dir: Path | str | None = field(default=None, kw_only=True)
+    game: str | None = field(default=None, kw_only=True)
+    finder: Finder | None = field(default=None, kw_only=True)
+
+    def run(self, on_match: Callable[[str, int], None] | None = None) -> dict[str, Score]:
+        """Plays all matches and returns a score for each opponent.
+
+        Args:
+            on_match: is called with an opponent and the matches finished against it.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: players don't fit together, or too few matches.
+            DataCorrupt: no pair could be played to its end.
+        """
+        if self.matches < LEAST_MATCHES:
+            raise InvalidInput(f"{self.matches} matches are too few: ask for {LEAST_MATCHES}")
+        asked = self.opponents
+        asked = asked if isinstance(asked, Mapping) else dict(zip(asked, asked, strict=True))
+        opponents = {name: mixture_of(who) for name, who in asked.items()}
+        own = mixture_of(self.agent) if isinstance(self.agent, str | Mapping) else {}
+        names = list(dict.fromkeys([*own, *(name for mix in opponents.values() for name in mix)]))
+        run_dir = None if self.run_dir is None else Path(self.run_dir)
+        finder = self.finder or Finder(League(run_dir=run_dir), self.game)
+        settings = finder.settings(names)
+        members = dict(zip(names, finder.find(settings.spec(), names), strict=True))
+        players = [(members[name], weight) for name, weight in own.items()]
+        if not isinstance(self.agent, str | Mapping):
+            players = [(Member(name="agent", digest="agent", network=self.agent), 1.0)]
+        return {
+            name: self._meet(
+                name,
+                settings,
+                players,
+                [(members[one], weight) for one, weight in mix.items()],
+                on_match or (lambda *_: None),
+            )
+            for name, mix in opponents.items()
+        }
+
+    def _meet(
+        self,
+        name: str,
+        settings: GameSettings,
+        players: Sequence[tuple[Member, float]],
+        opponents: Sequence[tuple[Member, float]],
+        on_match: Callable[[str, int], None],
+    ) -> Score:
+        """Plays one mixture against another: each two members in proportion to their weights, one
+        pair of matches at least.
+        """
+        from league.agent.recorded_matches import paired
+
+        bouts, weights = list[Bout](), list[float]()
+        for player, weight in players:
+            for opponent, its_weight in opponents:
+                share = weight * its_weight
+                count = max(1, round(share * self.matches / 2))
+                seated, seed = (player.seated, opponent.seated), self.seed + len(bouts)
+                both = player.contender, opponent.contender
+                bouts += paired(*both, seated, 2 * count, seed)
+                weights += [share / count] * count
+        recipe = Recipe.of(settings)
+        places = {bout.match_id(recipe): place for place, bout in enumerate(bouts)}
+        everyone = [member for member, _ in (*players, *opponents)]
+        failures: dict[Bout, str] = {}
+        found = play(
+            settings, everyone, bouts, seed=self.seed, greedy=self.greedy, failures=failures
+        )
+        seen: dict[int, _Seen] = {}
+        for replay in found:
+            place = places[replay.match_id]
+            seen[place] = _seen(settings, replay, place % 2)
+            on_match(name, len(seen))
+        pairs = [p for p in range(len(weights)) if {2 * p, 2 * p + 1} <= seen.keys()]
+        if len(pairs) < 2:
+            why = next(iter(failures.values()))
+            raise DataCorrupt(f"the matches against {name} could not be finished: {why}")
+        return _score(
+            (_words(players), _words(opponents)),
+            [(seen[2 * p], seen[2 * p + 1]) for p in pairs],
+            np.array([weights[p] for p in pairs]),
+            settings,
+            failed=len(failures),
+        )
+
+
+def _words(mixture: Sequence[tuple[Member, float]]) -> str:
+    """A mixture's name: "based 75 %, random 25 %", or its one member's."""
+    if len(mixture) == 1:
+        return mixture[0][0].name
+    return ", ".join(f"{member.name} {weight:.0%}" for member, weight in mixture)
+
+
+class _Seen(NamedTuple):
+    """A match as one of its players saw it; `uses_A` and `decisions` are 0 where unknown."""
+
+    outcome: float
+    totals: Mapping[str, float]
+    uses_A: Floats
+    decisions: int
+
+
+def _seen(settings: GameSettings, replay: Replay, seat: int) -> _Seen:
+    spec = settings.spec()
+    weights = reward_weights(spec, settings.reward, settings.reward_weights)
+    terms = replay.terms[seat]
+    paid = sum(w * terms[term] for w, term in zip(weights, spec.reward_terms, strict=True))
+    totals = {name: total for name, total in replay.stats[seat].items() if name != "spawn_side"}
+    totals |= {"seconds": replay.frames / spec.frames_per_second, "reward": float(paid)}
+    if spec.action_kind == CHOICE:
+        totals["choices"] = totals.pop("seconds")
+    played_TA = replay.actions_T2A[:, seat]
+    if replay.free_T2 is not None:
+        played_TA = played_TA[replay.free_T2[:, seat]]
+    if replay.seats[seat].bot:  # the game does not report what it does
+        played_TA = played_TA[:0]
+    outcome = replay.outcome if seat == 0 else 1.0 - replay.outcome
+    return _Seen(outcome, totals, played_TA.sum(0, dtype=np.float64), len(played_TA))
+
+
+def _score(
+    names: tuple[str, str],
+    pairs: Sequence[tuple[_Seen, _Seen]],
+    weight_P: Floats,
+    settings: GameSettings,
+    *,
+    failed: int,
+) -> Score:
+    spec = settings.spec()
+    outcome_P2 = np.array([[match.outcome for match in both] for both in pairs])
+    uses_PA = np.array([one.uses_A + two.uses_A for one, two in pairs])
+    decisions_P = np.array([float(one.decisions + two.decisions) for one, two in pairs])
+    total_P = {
+        name: np.array([one.totals[name] + two.totals[name] for one, two in pairs])
+        for name in pairs[0][0].totals
+    }
+    matches_P = np.full(len(pairs), 2.0)
+    means = {name: ratio(one_P, matches_P, weight_P) for name, one_P in total_P.items()}
+    if {"damage_dealt", "damage_taken", "falls"} <= total_P.keys():
+        logs: Any = {"least": 3.0, "logs": True}
+        dealt_P, taken_P = total_P["damage_dealt"], total_P["damage_taken"]
+        means["damage_ratio"] = ratio(dealt_P, taken_P, weight_P, **logs)
+        means["seconds_per_fall"] = ratio(total_P["seconds"], total_P["falls"], weight_P, **logs)
+    actions = {
+        name: ratio(used_P, decisions_P, weight_P)
+        for name, used_P in zip(spec.action_names, uses_PA.T, strict=True)
+    }
+    return Score(
+        player=names[0],
+        opponent=names[1],
+        matches=outcome_P2.size,
+        wins=int((outcome_P2 == 1.0).sum()),
+        draws=int((outcome_P2 == 0.5).sum()),
+        losses=int((outcome_P2 == 0.0).sum()),
+        failed=failed,
+        win_rate=win_rate(outcome_P2 == 1.0, weight_P),
+        means=means,
+        actions=actions if decisions_P.any() else {},
+    )
+
+
+def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
+    """The weighted share of matches that are won.
+
+    Wilson's interval of as many independent matches as these are worth: of unequal weights
+    1 / Σ w² (Kish), fewer by the factor 1 + ρ where the matches of a pair repeat one another.
+    """
+    weight_P = weight_P / weight_P.sum()
+    share = min(float(weight_P @ won_P2.mean(1)), 1.0)
+    spread_P2 = won_P2 - share
+    alike = 0.0
+    if 0.0 < share < 1.0:
+        alike = max(0.0, float(weight_P @ spread_P2.prod(1)) / (share * (1.0 - share)))
+    worth = 2.0 / float(weight_P @ weight_P) / (1.0 + alike)
+    interval = wilson_interval(share * worth, worth)
+    return Measured(share, interval.low, interval.high)
+
+
+def ratio(
+    top_P: Floats, bottom_P: Floats, weight_P: Floats, *, least: float = 0.0, logs: bool = False
+) -> Measured:
+    """Σ w top / Σ w bottom over pairs of matches, with the interval of its linear approximation.
+
+    The pairs are independent, so their residuals top − ratio · bottom give the standard error
+    (Cochran, "Sampling Techniques", 1977, 6.4), with Student's t for the pairs that the weights are
+    worth.
+
+    Args:
+        least: the smallest sum of `bottom` over all pairs that is believed: 3 for counts, as none
+            among n is well possible up to a rate of 3 / n.
+        logs: take the interval of the ratio's logarithm, for ratios of two random sums.
+    """
+    weight_P = weight_P / weight_P.sum()
+    bottom = max(float(weight_P @ bottom_P), least / len(weight_P))
+    value = float(weight_P @ top_P) / bottom if bottom else 0.0
+    worth = 1.0 / float(weight_P @ weight_P)
+    squares = float(weight_P**2 @ (top_P - value * bottom_P) ** 2) * worth / (worth - 1.0)
+    half = float(stdtrit(worth - 1.0, 0.975)) * math.sqrt(squares) / bottom if bottom else 0.0
+    if logs and value > 0.0:
+        wide = math.exp(min(half / value, 700.0))
+        return Measured(value, value / wide, value * wide)
+    low = value - half
+    return Measured(value, max(low, 0.0) if (top_P >= 0.0).all() else low, value + half)

@@ -1,0 +1,282 @@
+"""``league eval``, ``compare`` and ``ready``: clean matches of players, played here and now."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from league.cli.connection import League, with_league
+from league.cli.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
+from league.cli.output import print_table, say
+from league.errors import InvalidInput
+
+if TYPE_CHECKING:  # these load numpy and torch
+    from evaluator.benchmark import Measured, Score
+    from evaluator.comparison import Comparison
+
+MEANS = (
+    *("damage_ratio", "knockouts", "pickups", "falls", "damage_dealt", "damage_taken"),
+    *("payoff", "reward", "seconds", "choices"),
+)
+"""Means that the table shows, where the game has them."""
+SPARED = (
+    *("losses", "draws", "wins", "damage_taken", "damage_dealt", "reward", "falls", "seconds"),
+    *("pickups", "matches"),
+)
+CHECKS = {"win_rate": 0.7, "damage_ratio": 2.0, "knockouts": 2.0, "pickups": 1.0,
+          "seconds_per_fall": 60.0}  # fmt: skip
+"""What a player that is ready has more of, against `based`."""
+
+Player = Annotated[
+    str,
+    typer.Argument(
+        metavar="PLAYER", help="A bot, a snapshot, a .safetensors file, or a mixture as a=3,b=1."
+    ),
+]
+Matches = Annotated[
+    int, typer.Option(min=4, max=100_000, help="Against each opponent, seats swapped.")
+]
+
+
+@with_league
+def evaluate(
+    league: League,
+    player: Player,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME...", help="Opponents, as PLAYER (default: every bot)."),
+    ] = None,
+    matches: Matches = 100,
+    greedy: Greedy = False,
+    seed: Seed = 0,
+    blobs: Blobs = None,
+    game: GameName = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plays clean matches of PLAYER against others and shows what it does in them."""
+    from evaluator.benchmark import Benchmark, mixture_of
+    from league.cli.members import Finder, say_it_compiles
+
+    finder = Finder(league, game, blobs, assignments or ())
+    names = [name for who in (player, *(against or ())) for name in mixture_of(who)]
+    settings = finder.settings(names)
+    opponents = against or [bot.name for bot in settings.spec().bots]
+    say_it_compiles(settings)
+    benchmark = Benchmark(player, opponents, matches, greedy=greedy, seed=seed, finder=finder)
+    with _progress() as show:
+        found = benchmark.run(lambda name, done: show(f"{player} against {name}: {done} matches"))
+    scores = list(found.values())
+    for score in scores:
+        if score.failed:
+            say(f"({score.failed} matches against {score.opponent} could not be finished)")
+    if as_json:
+        facts = {"game": settings.name, "greedy": greedy, "seed": seed, "reward": settings.reward}
+        print(json.dumps(finite(facts | {"scores": [asdict(score) for score in scores]})))
+        return
+    _print_scores(scores, greedy)
+
+
+def _print_scores(scores: Sequence[Score], greedy: bool) -> None:
+    means = [name for name in MEANS if name in scores[0].means]
+    rows = [
+        (
+            *(one.opponent, *map(str, (one.matches, one.wins, one.draws, one.losses))),
+            *(f"{one.win_rate.value:.1%}", _interval(one.win_rate, percent=True)),
+            *(_with_half(one.means[name]) for name in means),
+        )
+        for one in scores
+    ]
+    heads = ["opponent", "matches#", "wins#", "draws#", "losses#", "win_rate#", "interval#"]
+    print_table(
+        f"{scores[0].player}, {'greedy' if greedy else 'sampled'}",
+        [*heads, *(f"{name}#" for name in means)],
+        rows,
+        caption="means a match, ± half their 95 % interval; a draw is not a win",
+        spared=SPARED,
+    )
+    if any(score.actions for score in scores):
+        names = list(scores[0].actions or scores[-1].actions)
+        least = sorted(names, key=lambda name: sum(one.actions[name].value for one in scores))
+        print_table(
+            "Share of its decisions with each",
+            ["opponent", *(f"{name}#" for name in names)],
+            [
+                (one.opponent, *(f"{one.actions[name].value:.0%}" for name in names))
+                for one in scores
+            ],
+            spared=least,
+        )
+
+
+@with_league
+def ready(
+    league: League,
+    player: Player,
+    against: Annotated[str, typer.Option(metavar="NAME", help="The opponent.")] = "based",
+    matches: Matches = 200,
+    greedy: Greedy = False,
+    seed: Seed = 0,
+    blobs: Blobs = None,
+    game: GameName = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> int:
+    """Checks PLAYER against the bars for the end of training: wins, damage, survival and more."""
+    from evaluator.benchmark import Benchmark, mixture_of
+    from league.cli.members import Finder, say_it_compiles
+
+    finder = Finder(league, game, blobs, assignments or ())
+    settings = finder.settings([*mixture_of(player), *mixture_of(against)])
+    if missing := {"damage_dealt", "knockouts", "falls", "pickups"} - {*settings.spec().stats}:
+        raise InvalidInput(
+            f"{settings.name} counts no {', '.join(sorted(missing))}: the checks are for brawl; "
+            "bin/league eval measures players of any game"
+        )
+    say_it_compiles(settings)
+    benchmark = Benchmark(player, [against], matches, greedy=greedy, seed=seed, finder=finder)
+    with _progress() as show:
+        found = benchmark.run(lambda name, done: show(f"{player} against {name}: {done} matches"))
+    (score,) = found.values()
+    checks = {name: score.win_rate if name == "win_rate" else score.means[name] for name in CHECKS}
+    said = {
+        name: "pass" if one.low > bar else "fail" if one.high <= bar else "not shown"
+        for (name, one), bar in zip(checks.items(), CHECKS.values(), strict=True)
+    }
+    is_ready = set(said.values()) == {"pass"}
+    if as_json:
+        rows = {
+            name: asdict(one) | {"bar": CHECKS[name], "verdict": said[name]}
+            for name, one in checks.items()
+        }
+        facts = {"player": score.player, "opponent": score.opponent, "matches": score.matches}
+        print(json.dumps(finite(facts | {"ready": is_ready, "checks": rows})))
+        return int(not is_ready)
+    lines = []
+    for name, one in checks.items():
+        form = ".1%" if name == "win_rate" else ".2f"
+        bar = f"> {CHECKS[name]:.0%}" if name == "win_rate" else f"> {CHECKS[name]:g}"
+        interval = _interval(one, percent=name == "win_rate")
+        lines.append((name.replace("_", " "), f"{one.value:{form}}", interval, bar, said[name]))
+    print_table(
+        f"{score.player} against {score.opponent}, {score.matches} matches",
+        "check value# interval# wanted verdict",
+        lines,
+        caption="pass: the whole 95 % interval is above; not shown: more --matches may decide",
+    )
+    if not is_ready:
+        short = [
+            f"{name.replace('_', ' ')}: {word}" for name, word in said.items() if word != "pass"
+        ]
+        shown = "is not ready" if "fail" in said.values() else "is not shown to be ready"
+        say(f"{score.player} {shown} ({', '.join(short)})")
+    return int(not is_ready)
+
+
+@with_league
+def compare(
+    league: League,
+    first: Annotated[str, typer.Argument(metavar="A", help="A bot, snapshot or weights file.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    elo0: Annotated[float, typer.Option(help="A lead in Elo that does not count.")] = 0.0,
+    elo1: Annotated[float, typer.Option(help="A lead in Elo that is to be found.")] = 30.0,
+    alpha: Annotated[float, typer.Option(help="How often a lead of elo0 may pass.")] = 0.05,
+    beta: Annotated[float, typer.Option(help="How often a lead of elo1 may be missed.")] = 0.05,
+    most: Annotated[
+        int, typer.Option(min=2, max=100_000, help="Matches after which it stays undecided.")
+    ] = 4000,
+    greedy: Greedy = False,
+    seed: Seed = 0,
+    blobs: Blobs = None,
+    game: GameName = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plays A against B until a sequential test knows which one is stronger."""
+    from evaluator.comparison import compare as played
+    from league.cli.members import Finder, say_it_compiles
+    from league.stats.gates import Gate, MultinomialTest, Risks
+
+    finder = Finder(league, game, blobs, assignments or ())
+    gate = Gate(test=MultinomialTest(elo0=elo0, elo1=elo1), risks=Risks(alpha=alpha, beta=beta))
+    say_it_compiles(finder.settings((first, second)))
+    with _progress() as show:
+        found = played(
+            finder,
+            (first, second),
+            gate,
+            most=most,
+            seed=seed,
+            greedy=greedy,
+            on_pair=lambda seen: show(_standing(seen)),
+        )
+    if found.failed:
+        say(f"({found.failed} matches could not be finished; their pairs do not count)")
+    if not as_json:
+        print(found.sentence())
+        return
+    facts: dict[str, Any] = {"first": found.first, "second": found.second}
+    facts |= {"finding": found.finding.value, "sentence": found.sentence()}
+    facts |= {"matches": found.matches, "failed": found.failed}
+    facts |= {"elo": found.elo and asdict(found.elo)}
+    facts["tests"] = [
+        {"pairs": gate.counts, "llr": gate.llr, "verdict": gate.verdict.value}
+        for gate in found.gates
+    ]
+    print(json.dumps(finite(facts | {"elo0": elo0, "elo1": elo1, "alpha": alpha, "beta": beta})))
+
+
+def _standing(seen: Comparison) -> str:
+    (up, down), upper = seen.gates, seen.gates[0].risks.upper
+    points = sum(n * score for n, score in zip(up.counts, range(5), strict=True)) / 4
+    return (
+        f"{seen.first} {points / up.results:.1%} of {max(up.matches, down.matches)} matches; "
+        f"stronger at {upper:.1f}: {seen.first} {up.llr:+.1f}, {seen.second} {down.llr:+.1f}"
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """What shows a line of progress on a terminal, in place of the one before."""
+
+    def show(text: str) -> None:
+        if sys.stderr.isatty():
+            text = text[: get_terminal_size().columns - 1]
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        show("")
+
+
+def finite(value: Any) -> Any:
+    """The value for JSON, which knows no infinity: None in its place."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _digits(value: float) -> int:
+    return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+
+
+def _with_half(one: Measured) -> str:
+    digits = _digits(one.value)
+    return f"{one.value:.{digits}f} ±{(one.high - one.low) / 2:.{digits}f}"
+
+
+def _interval(one: Measured, *, percent: bool = False) -> str:
+    if percent:
+        return f"{100 * one.low:.1f}–{100 * one.high:.1f}%"
+    return f"{one.low:.2f}–{one.high:.2f}"
