@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import torch
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -23,8 +22,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from league.agent.network import AgentNetwork
+from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard
+from league.agent.strategy import encode_match
 from league.errors import InvalidInput
 from league.games.drawing.painter import Painter
 from league.replay import Playback, Replay
@@ -149,15 +149,13 @@ def agent_seat(replay: Replay, wanted: int | None) -> int:
     )
 
 
-def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: SnapshotCard) -> Reading:
+def read_match(replay: Replay, seat: int, network: PlayingNetwork, card: SnapshotCard) -> Reading:
     """Plays the match again and reads it with the agent of `seat`.
 
     Raises `InvalidInput` when the agent has no attention or plays another game, `DataCorrupt` or
     `VersionMismatch` when the replay can't be played again.
     """
     name = replay.seats[seat].name
-    if not isinstance(network, AgentNetwork):
-        raise InvalidInput(f"{name} is no agent with a strategy encoder: it attends to nothing")
     if card.game != replay.recipe.name:
         raise InvalidInput(f"{name} plays {card.game}, the match is one of {replay.recipe.name}")
     frames, seen = [], []
@@ -166,23 +164,13 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
             frames.append(frame)
             if number % card.frame_skip == 0:
                 seen.append(playback.game.observations_N2O[0, seat].astype(np.float32))
-    seen_TO, spec = np.stack(seen), playback.game.spec
-    if seen_TO.shape[1] < network.config.observation_size:
-        raise InvalidInput(
-            f"{name} sees {network.config.observation_size} numbers, the match shows "
-            f"{seen_TO.shape[1]}: it was trained with other options of the game"
-        )
-    obs_T1O = torch.from_numpy(seen_TO).unsqueeze(1)
-    starts_T1 = torch.zeros(obs_T1O.shape[:2], dtype=torch.bool)
-    starts_T1[0] = True
-    with torch.inference_mode():
-        pooled = network.eval().encode(obs_T1O, starts_T1, 0)
+    spec, pooled = playback.game.spec, encode_match(network, np.stack(seen), name)
     return Reading(
         seat=seat,
         names=replay.names,
         step=card.frame_skip / spec.frames_per_second,
         frames_per_second=spec.frames_per_second,
-        frame_T=np.arange(len(seen_TO)) * card.frame_skip,
+        frame_T=np.arange(len(seen)) * card.frame_skip,
         latent_TD=pooled.latent[:, 0].numpy(),
         latent_TP=pooled.latent_weights[:, 0].mean(-1).numpy(),
         context_TP=pooled.context_weights[:, 0].mean(-1).numpy(),

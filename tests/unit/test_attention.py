@@ -15,6 +15,7 @@ from PIL import Image
 from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
 from league.agent.recorded_matches import Bout, play_bouts
 from league.agent.snapshot import SnapshotCard
+from league.agent.strategy import get_strategy_latent, observations_of
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL
 from league.games.registry import game_spec
@@ -73,6 +74,16 @@ def test_it_reads_the_latents_that_the_agent_had_when_it_played(played, reading)
     assert (reading.names, reading.seat) == (("based", "main@5"), 1)
 
 
+def test_get_strategy_latent_reads_them_off_a_recorded_match(played):
+    replay, latents = played
+    seen_TO = observations_of(replay, 1, SKIP)
+    found_TD = get_strategy_latent(AGENT, seen_TO)
+    np.testing.assert_allclose(found_TD, latents, atol=1e-5)
+    np.testing.assert_allclose(get_strategy_latent(AGENT, seen_TO[:9]), latents[:9], atol=1e-5)
+    with pytest.raises(InvalidInput, match=r"shape \(74,\)"):
+        get_strategy_latent(AGENT, seen_TO[0])
+
+
 def test_weights_are_shares_of_the_outputs_that_there_are(reading):
     for weights_TP in (reading.latent_TP, reading.context_TP):
         assert weights_TP.shape == (len(reading.frame_T), TINY.pool)
@@ -102,7 +113,7 @@ def test_what_has_no_attention_or_plays_something_else_is_refused(played):
     with pytest.raises(InvalidInput, match="main@5 plays kuhn, the match is one of brawl"):
         read_match(played[0], 1, AGENT, replace(CARD, game="kuhn"))
     large = network(replace(TINY, observation_size=80), 0)
-    with pytest.raises(InvalidInput, match="main@5 sees 80 numbers, the match shows 74"):
+    with pytest.raises(InvalidInput, match=r"main@5 sees 80 numbers.* 74"):
         read_match(played[0], 1, large, replace(CARD, agent=large.config))
 
 

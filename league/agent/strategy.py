@@ -1,0 +1,87 @@
+"""The strategy latent of a snapshot: what its encoder makes of an opponent's past.
+
+Shape suffixes: T decisions, O observation, D width, P pooled outputs, h heads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from league.agent.contract import PlayingNetwork
+from league.agent.encoder import Pooled
+from league.agent.network import AgentNetwork
+from league.errors import InvalidInput
+from league.replay import Playback, Replay
+
+
+def get_strategy_latent(
+    network: PlayingNetwork, observations_TO: NDArray[np.floating]
+) -> NDArray[np.float32]:
+    """The strategy latent at each decision of one match, the very one that the agent plays by.
+
+    Args:
+        network: a snapshot's, as `load_snapshot` returns it.
+        observations_TO: what it saw at its decisions, from the match's first on;
+            `observations_of` reads them off a recorded match.
+
+    Returns:
+        Latents `[T, D]`; row t depends on the opponent's half of the rows up to t alone.
+
+    Raises:
+        InvalidInput: the agent has no strategy encoder, or sees another number of things.
+    """
+    return encode_match(network, observations_TO).latent[:, 0].cpu().numpy()
+
+
+@torch.inference_mode()
+def encode_match(
+    network: PlayingNetwork, observations_TO: NDArray[np.floating], name: str = "the agent"
+) -> Pooled:
+    """Latent, context and attention weights at each decision of one match: `[T, 1, ...]`.
+
+    Args and errors are those of `get_strategy_latent`; `name` is the agent's in errors.
+    """
+    agent = with_encoder(network, name)
+    seen_TO, wanted = np.asarray(observations_TO, np.float32), agent.config.observation_size
+    if seen_TO.ndim != 2 or not len(seen_TO) or seen_TO.shape[1] < wanted:
+        raise InvalidInput(
+            f"{name} sees {wanted} numbers at each decision, and the observations of the match "
+            f"have shape {seen_TO.shape}: give [decisions, {wanted}] of the game and the options "
+            "that it was trained with"
+        )
+    obs_T1O = torch.from_numpy(seen_TO).to(agent.device).unsqueeze(1)
+    starts_T1 = torch.zeros(obs_T1O.shape[:2], dtype=torch.bool, device=obs_T1O.device)
+    starts_T1[0] = True
+    return agent.eval().encode(obs_T1O, starts_T1, 0)
+
+
+def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwork:
+    """The network, which has a strategy encoder; raises `InvalidInput` when it has none."""
+    if not isinstance(network, AgentNetwork):
+        raise InvalidInput(
+            f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing"
+        )
+    return network
+
+
+def observations_of(replay: Replay, seat: int, frame_skip: int) -> NDArray[np.float32]:
+    """What the player in `seat` saw at its decisions, `[T, O]`: the match is played again.
+
+    Args:
+        replay: a recorded match.
+        seat: 0 or 1.
+        frame_skip: frames between the player's decisions (`SnapshotCard.frame_skip`).
+
+    Raises:
+        DataCorrupt, VersionMismatch: the match can't be played again.
+    """
+    with Playback(replay) as playback:
+        return np.stack(
+            [
+                playback.game.observations_N2O[0, seat].astype(np.float32)
+                for number in playback.moments()
+                if number % frame_skip == 0
+            ]
+        )
