@@ -120,7 +120,8 @@ def _load(name: str, path: str) -> Any:
     target = getattr(importlib.import_module(module), attribute)
     if not isinstance(target, typer.Typer):
         alone = typer.Typer(add_completion=False)
-        alone.command(name, cls=SeveralValues if name in ("eval", "import") else None)(target)
+        takes_several = name in ("analyze", "eval", "import")
+        alone.command(name, cls=SeveralValues if takes_several else None)(target)
         target = alone
     loaded = typer.main.get_command(target)
     loaded.name = name

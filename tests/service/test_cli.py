@@ -102,6 +102,8 @@ record nothing based
 eval nothing
 compare nothing based
 ready nothing
+analyze nothing
+analyze main@1000 --against nothing based
 exploitability nothing --game kuhn
 leaderboard export --run-dir nowhere
 curves --learner nothing

@@ -1,0 +1,1 @@
+"""What an agent's strategy latent says of its opponents: ``bin/league analyze``."""

@@ -1,0 +1,267 @@
+"""From recorded matches of an agent to what its strategy latent says of the opponents.
+
+Shape suffixes: as in `measures`; P pooled outputs, O observation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evaluator.analysis.measures import (
+    DRIFT_BY_CHANCE,
+    SHUFFLES,
+    Floats,
+    Labels,
+    Points,
+    by_opponent,
+    drift,
+    interval,
+    moments,
+    probe,
+    right_of,
+    silhouette,
+)
+from league.agent.architectures import network_of
+from league.agent.contract import PlayingNetwork
+from league.agent.snapshot import SnapshotCard
+from league.agent.strategy import encode_match, observations_of
+from league.errors import InvalidInput
+from league.games.base import GameSpec
+from league.replay import Replay
+from league.views.attention import summary_of
+
+MOMENTS: Final = 16
+"""Of each match that probes read."""
+SHOWN: Final = 8
+"""Of each match in the pictures and in the silhouette, whose time grows with their square."""
+AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
+"""Seconds of a match after which the probe is asked."""
+LEAST: Final = 4
+"""Matches against an opponent, fewer don't count."""
+SIGNIFICANT: Final = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """What an agent saw in M matches.
+
+    Attributes:
+        opponents: K names.
+        labels: of each match, its opponent's place among them and its seed.
+        seen: of each match, the observations at the agent's decisions, `[T, O]`.
+    """
+
+    opponents: tuple[str, ...]
+    labels: Labels
+    seen: list[NDArray[np.float32]]
+
+
+def watch(
+    replays: Iterable[Replay], player: str, opponents: Sequence[str], frame_skip: int
+) -> Watched:
+    """Plays the matches of `player` against `opponents` again, and notes what it saw.
+
+    Raises `InvalidInput` when it does not meet two opponents at two seeds, `LEAST` times each.
+    """
+    rows = []
+    for replay in replays:
+        seat = 0 if replay.seats[0].name == player else 1
+        opponent = replay.seats[1 - seat].name
+        rows.append((opponent, replay.seed, observations_of(replay, seat, frame_skip)))
+    played = Counter(name for name, *_ in rows)
+    met = [name for name in opponents if played[name] >= LEAST]
+    rows = [row for row in rows if row[0] in met]
+    if len(met) < 2 or len({seed for _, seed, _ in rows}) < 2:
+        raise InvalidInput(
+            f"{player} met {len(met)} opponents in {LEAST} matches or more, and its latent can "
+            "only be asked which of two: name more with --against, or more --matches"
+        )
+    return Watched(
+        opponents=tuple(met),
+        labels=Labels(
+            np.array([met.index(name) for name, *_ in rows]),
+            np.array([seed for _, seed, _ in rows], np.int64),
+        ),
+        seen=[seen_TO for *_, seen_TO in rows],
+    )
+
+
+def analyse(
+    network: PlayingNetwork,
+    card: SnapshotCard,
+    spec: GameSpec,
+    watched: Watched,
+    *,
+    player: str,
+    seed: int = 0,
+    shuffles: int = SHUFFLES,
+    pictures: bool = False,
+) -> dict[str, Any]:
+    """All numbers of the analysis, ready for JSON; unknown ones are None.
+
+    With `pictures` it holds the points of `league.views.strategy_figure`, which take seconds.
+
+    Three readings are probed alike: the latent, that of a fresh encoder of the same sizes, and the
+    opponent's half of what the agent sees at the moment. What the first says and the others don't
+    is what training has taught the encoder.
+
+    Raises:
+        InvalidInput: the agent has no strategy encoder.
+    """
+    labels, seen = watched.labels, watched.seen
+    pooled = [encode_match(network, seen_TO, player) for seen_TO in seen]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        fresh = network_of(card.agent)
+    own = spec.own_size
+    readings: dict[str, list[NDArray[np.floating]]] = {
+        "latent": [one.latent[:, 0].numpy() for one in pooled],
+        "untrained": [encode_match(fresh, seen_TO).latent[:, 0].numpy() for seen_TO in seen],
+        "seen": [seen_TO[:, own : card.agent.observation_size] for seen_TO in seen],
+    }
+    again: Any = {"seed": seed, "shuffles": shuffles}
+    probes, named = dict[str, Any](), dict[str, Floats]()
+    for name, parts in readings.items():
+        found, named[name] = probe(moments(parts, MOMENTS), labels, **again)
+        probes[name] = asdict(found)
+    latents = readings["latent"]
+    points = moments(latents, MOMENTS)
+    of_match = Points(points.mean_of_matches(points.x_ND), np.arange(len(seen)))
+    probes["match mean"] = asdict(probe(of_match, labels, **again)[0])
+    gain_M = right_of(named["latent"], labels) - right_of(named["untrained"], labels)
+    shown = moments(latents, SHOWN)
+    clusters, width_M = silhouette(shown, labels, **again)
+    drifts = [None if one is None else asdict(one) for one in drift(latents, labels)]
+    width_K, counts_K = by_opponent(width_M, labels), np.bincount(labels.opponent_M)
+    named_KK = by_opponent(named["latent"], labels)
+    mean_KD = by_opponent(of_match.x_ND, labels)
+    distance_KK = np.linalg.norm(mean_KD[:, None] - mean_KD, axis=-1)
+    decisions_per_second = spec.frames_per_second / card.frame_skip
+    report: dict[str, Any] = {
+        "player": player,
+        "game": card.game,
+        "step": card.step,
+        "matches": len(seen),
+        "chance": 1 / len(watched.opponents),
+        "probes": probes,
+        "gain_over_untrained": [
+            float(np.mean(by_opponent(gain_M, labels))),
+            *interval(gain_M, np.ones(len(gain_M)), labels),
+        ],
+        "after": [
+            row
+            for seconds in AFTER
+            if (row := _after(readings, labels, seconds, decisions_per_second, again))
+        ],
+        "silhouette": asdict(clusters),
+        "drift": drifts[-1],
+        "drift_by_chance": DRIFT_BY_CHANCE,
+        "attention": _attention(pooled, 1 / decisions_per_second),
+        "opponents": [
+            {
+                "name": name,
+                "matches": int(counts_K[place]),
+                "named": named_KK[place].tolist(),
+                "silhouette": float(width_K[place]),
+                "distance": distance_KK[place].tolist(),
+                "drift": drifts[place],
+            }
+            for place, name in enumerate(watched.opponents)
+        ],
+    }
+    if pictures:
+        opponent_N = labels.opponent_M[shown.match_N]
+        report["points"] = {"opponent": opponent_N.tolist(), **_projections(shown.x_ND, seed)}
+    report["verdict"] = verdict_of(report)
+    return report
+
+
+def _after(
+    readings: dict[str, list[NDArray[np.floating]]],
+    labels: Labels,
+    seconds: float,
+    per_second: float,
+    again: Any,
+) -> dict[str, Any] | None:
+    """The probes at one moment of the matches that last so long; None when too few do."""
+    decision = int(seconds * per_second)
+    lasts_M = np.array([len(part) > decision for part in readings["latent"]])
+    counts_K = np.bincount(labels.opponent_M[lasts_M], minlength=len(labels.met))
+    lasts_M &= counts_K[labels.opponent_M] >= LEAST
+    here = labels.kept(lasts_M)
+    if len(here.met) < 2 or len(np.unique(here.seed_M)) < 2:
+        return None
+    row: dict[str, Any] = {
+        "seconds": seconds,
+        "matches": int(lasts_M.sum()),
+        "opponents": len(here.met),
+        "chance": 1 / len(here.met),
+    }
+    for name, parts in readings.items():
+        x_MD = np.stack([parts[match][decision] for match in np.flatnonzero(lasts_M)])
+        points = Points(x_MD.astype(np.float64), np.arange(len(x_MD)))
+        row[name] = asdict(probe(points, here, **again)[0])
+    return row
+
+
+def _attention(pooled: list[Any], step: float) -> dict[str, Any]:
+    """Where the weights lie by age, over the decisions at which all outputs were there."""
+    found = {}
+    for name in ("latent", "context"):
+        weights = [getattr(one, f"{name}_weights")[:, 0].mean(-1).numpy() for one in pooled]
+        slots = weights[0].shape[1]
+        full_NP = np.concatenate([part_TP[slots - 1 :] for part_TP in weights])
+        age_P = np.arange(slots - 1, -1, -1) * step
+        # The first rows of its argument are those without all outputs.
+        padded_NP = np.concatenate([np.zeros((slots - 1, slots)), full_NP])
+        found[name] = {
+            "age_seconds": age_P[::-1].tolist(),
+            "weight": full_NP.mean(0)[::-1].tolist() if len(full_NP) else None,
+            "summary": summary_of(padded_NP, age_P),
+        }
+    return found
+
+
+def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
+    """Two principal components with their shares of the variance, and t-SNE if it is installed."""
+    centred_ND = x_ND - x_ND.mean(0)
+    u, s, _ = np.linalg.svd(centred_ND, full_matrices=False)
+    shares = np.square(s) / max(float(np.square(s).sum()), 1e-30)
+    found: dict[str, Any] = {
+        "pca": (u * s)[:, :2].round(4).tolist(),
+        "pca_shares": shares[:2].tolist(),
+        "tsne": None,
+    }
+    try:
+        from sklearn.manifold import TSNE
+    except ModuleNotFoundError:
+        return found
+    near = min(30.0, (len(x_ND) - 1) / 3)
+    tsne = TSNE(perplexity=near, init="pca", random_state=seed, n_jobs=1)
+    return found | {"tsne": tsne.fit_transform(x_ND).round(4).tolist()}
+
+
+def verdict_of(report: dict[str, Any]) -> str:
+    """One sentence: whether the latent names the opponent, and whether that was learnt."""
+    latent, untrained = (report["probes"][name] for name in ("latent", "untrained"))
+    count = len(report["opponents"])
+    numbers = (
+        f"{latent['value']:.0%} of moments ({latent['low']:.0%} to {latent['high']:.0%}; chance "
+        f"{report['chance']:.0%}, shuffled {latent['chance_low']:.0%} to "
+        f"{latent['chance_high']:.0%})"
+    )
+    if latent["p_value"] >= SIGNIFICANT:
+        return f"The latent does not name the opponent, one of {count}: it is right in {numbers}."
+    _, low, high = report["gain_over_untrained"]
+    learnt = "as often" if low <= 0 <= high else "less often" if low > 0 else "more often"
+    return (
+        f"The latent names the opponent, one of {count}, in {numbers}; an untrained encoder is "
+        f"right {learnt}, in {untrained['value']:.0%}."
+    )

@@ -1,0 +1,191 @@
+"""``league analyze``: which opponents an agent's strategy latent recognises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evaluator.commands import finite
+from league.cli.connection import League, with_league
+from league.cli.options import Assignments, Blobs, GameName, Seed
+from league.cli.output import print_pairs, print_table, say
+from league.errors import InvalidInput
+from league.runs.blobs import SUFFIX
+from league.runs.files import write_whole
+
+if TYPE_CHECKING:
+    from league.replay import Bout
+
+SNAPSHOTS = 3
+"""Other snapshots of the league that are met by default, over all its steps."""
+PROBED = (
+    ("latent", "latent", "any"),
+    ("untrained", "untrained", "any"),
+    ("seen", "view", "any"),
+    ("match mean", "latent", "mean of a match"),
+)
+"""The probes of a report with the words that name their reading and its moment."""
+PROBES = "reading moment matches# share# low# high# chance# shuffled_low# shuffled_high# p_value#"
+OPPONENTS = (
+    "opponent matches# named# mostly_called called# silhouette# moved# drift# drift_low# "
+    "drift_high#"
+)
+ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
+
+
+@with_league
+def analyze(
+    league: League,
+    player: Annotated[
+        str, typer.Argument(metavar="PLAYER", help="A snapshot, or a .safetensors file.")
+    ],
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME...",
+            help="Bots, snapshots or .safetensors files, two or more (default: all bots of the "
+            f"game, and {SNAPSHOTS} other snapshots of the league).",
+        ),
+    ] = None,
+    matches: Annotated[
+        int, typer.Option(min=4, max=10_000, help="Against each opponent, seats swapped.")
+    ] = 20,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write analysis.html, .json and .png there."),
+    ] = None,
+    seed: Seed = 0,
+    blobs: Blobs = None,
+    game: GameName = None,
+    assignments: Assignments = None,
+) -> None:
+    """Finds out which opponents an agent's strategy latent recognises."""
+    from league.cli.members import Finder, play, say_it_compiles
+
+    finder = Finder(league, game, blobs, assignments or ())
+    settings = finder.settings([player, *(against or [])])
+    spec = settings.spec()
+    names = against or [bot.name for bot in spec.bots]
+    if not against and (league.run_dir or league.address or not player.endswith(SUFFIX)):
+        names += _spread([name for name in finder.snapshots() if name != player])
+    member, *others = finder.find(spec, [player, *names])
+    if member.blobs is None:
+        raise InvalidInput(f"{member.name} is a bot and has no latent: name a snapshot")
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"--out {out} can't be a folder ({error.strerror}): name another place"
+        ) from None
+    import torch
+
+    from evaluator.analysis.analyse import analyse, watch
+    from league.agent.recorded_matches import paired
+    from league.agent.snapshot import load_snapshot, read_card
+    from league.agent.strategy import with_encoder
+
+    torch.set_num_threads(1)
+    network, card = load_snapshot(member.blobs, member.digest)
+    with_encoder(network, member.name)
+    others = list({one.name: one for one in others if one.name != member.name}.values())
+    if not against:  # who can't be met is left out
+        others = [
+            one
+            for one in others
+            if one.blobs is None
+            or (
+                one.blobs.has(one.digest)
+                and read_card(one.blobs, one.digest).frame_skip == card.frame_skip
+            )
+        ]
+    bouts = [
+        bout
+        for other in others
+        for bout in paired(
+            member.contender, other.contender, (member.seated, other.seated), matches, seed
+        )
+    ]
+    bouts.sort(key=lambda bout: bout.seed)
+    say(f"({len(bouts)} matches of {member.name} against {len(others)} opponents)")
+    say_it_compiles(settings)
+    failures: dict[Bout, str] = {}
+    replays = play(settings, [member, *others], bouts, seed=seed, greedy=False, failures=failures)
+    watched = watch(replays, member.name, [one.name for one in others], card.frame_skip)
+    if failures:
+        why = next(iter(failures.values()))
+        say(f"({len(failures)} matches could not be finished, the first as {why})")
+    report = analyse(
+        network, card, spec, watched, player=member.name, seed=seed, pictures=out is not None
+    )
+    _show(report)
+    if out is not None:
+        if report["points"]["tsne"] is None:
+            say("(no t-SNE without scikit-learn: pip install 'kumite[analysis]')")
+        from league.views.strategy_figure import draw  # matplotlib takes a second to load
+
+        write_whole(out / "analysis.json", json.dumps(finite(report), indent=1) + "\n")
+        write_whole(out / "analysis.png", draw(report))
+        say(f"{out} has all numbers in analysis.json, drawn in analysis.png")
+
+
+def _spread(names: list[str]) -> list[str]:
+    """`SNAPSHOTS` of the names, the first and the last with them."""
+    last = len(names) - 1
+    places = {round(place * last / (SNAPSHOTS - 1)) for place in range(SNAPSHOTS)}
+    return [names[place] for place in sorted(places) if names]
+
+
+def _show(report: dict[str, Any]) -> None:
+    """Prints the tables, and the verdict last."""
+    rows = [
+        (reading, moment, str(report["matches"]), *_shares(report["probes"][key], report["chance"]))
+        for key, reading, moment in PROBED
+    ]
+    rows += [
+        ("latent", f"after {row['seconds']:g} s", str(row["matches"]),
+         *_shares(row["latent"], row["chance"]))
+        for row in report["after"]
+    ]  # fmt: skip
+    print_table("How often a linear probe names the opponent", PROBES, rows)
+    names, rows = [one["name"] for one in report["opponents"]], []
+    for place, one in enumerate(report["opponents"]):
+        called = max(range(len(names)), key=one["named"].__getitem__)
+        drift = one["drift"] or dict.fromkeys(("moved", "share", "low", "high"))
+        numbers = [drift[key] for key in ("moved", "share", "low", "high")]
+        rows.append(
+            (one["name"], str(one["matches"]), f"{one['named'][place]:.1%}", names[called],
+             f"{one['named'][called]:.1%}", f"{one['silhouette']:.3f}",
+             *("" if number is None else f"{number:.3f}" for number in numbers))
+        )  # fmt: skip
+    print()
+    print_table("Opponents", OPPONENTS, rows, spared="drift_low drift_high")
+    rows = [
+        (name, *(f"{value:.3f}" for value in found["summary"]))
+        for name, found in report["attention"].items()
+        if found["summary"]
+    ]
+    print()
+    print_table(f"What {report['player']} looked at", ATTENTION, rows)
+    found, drift = report["silhouette"], report["drift"]
+    lines = [
+        (
+            "silhouette",
+            f"{found['value']:.3f} ({found['low']:.3f} to {found['high']:.3f}), of shuffled "
+            f"opponents {found['chance_low']:.3f} to {found['chance_high']:.3f}",
+        )
+    ]
+    if drift:
+        words = f"{drift['share']:.3f} ({drift['low']:.3f} to {drift['high']:.3f})"
+        lines.append(("drift", f"{words}, in random order {report['drift_by_chance']:.3f}"))
+    print()
+    print_pairs([*lines, ("verdict", report["verdict"])])
+
+
+def _shares(found: dict[str, float], chance: float) -> tuple[str, ...]:
+    numbers = (found["value"], found["low"], found["high"], chance)
+    shuffled = (found["chance_low"], found["chance_high"])
+    return (*(f"{share:.1%}" for share in (*numbers, *shuffled)), f"{found['p_value']:.3f}")
