@@ -68,6 +68,10 @@ class Fenced(Refused):
     """A newer incarnation of this worker exists: this one must stop."""
 
 
+class Quarantined(Refused):
+    """The worker is in quarantine: it gets no matches until an operator releases it."""
+
+
 class Unauthenticated(LeagueError):
     """The service wants a token, and the call has none or an unknown one."""
 

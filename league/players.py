@@ -56,6 +56,7 @@ class Refusal(Enum):
     WRONG_DIGEST = "wrong_digest"
     MALFORMED = "malformed"
     CONTRADICTION = "contradiction"
+    QUARANTINED = "quarantined"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +227,9 @@ class WorkerStatus:
     last_beat_at: float
     metrics: Mapping[str, float]
     open_leases: int
+    trouble: str = ""
+    """Why it is in quarantine, or with whom it disagrees; "" for most."""
+    is_quarantined: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +316,9 @@ EVENT_KINDS = (
     "rules_changed",
     "stage",
     "stage_asked",
+    "worker_quarantined",
+    "worker_released",
+    "workers_disagree",
 )
 """What `Event.kind` may be."""
 

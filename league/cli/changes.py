@@ -75,15 +75,33 @@ def quarantine(
         str | None, typer.Option(metavar="TEXT", help="Why; the log keeps it.")
     ] = None,
     release: Annotated[bool, typer.Option("--release", help="Let others meet it again.")] = False,
+    worker: Annotated[
+        str | None, typer.Option(metavar="NAME", help="An evaluator, in the place of a player.")
+    ] = None,
+    repaired: Annotated[
+        bool,
+        typer.Option("--repaired", help="Of a released evaluator: its old results don't count."),
+    ] = False,
 ) -> None:
-    """Keeps a player out of all new matches, or releases it; lists those without a name."""
-    _check_change(player, reason is not None, release, "--reason TEXT or --release")
-    if player is not None:
+    """Keeps a player or an evaluator out of all new matches, or releases it; lists those without a
+    name.
+    """
+    if player is not None and worker is not None:
+        raise InvalidInput(f"name the player {player} or the worker {worker}, one at a time")
+    if repaired and not (worker and release):
+        raise InvalidInput("--repaired is for --worker NAME --release: add these, or leave it out")
+    flags = "--reason TEXT or --release"
+    _check_change(player or worker, reason is not None, release, flags)
+    if player is not None or worker is not None:
         league.require_running("change the quarantine")
     with league.connect() as client:
-        if player is None:
+        if worker is not None:
+            _quarantine_worker(client, worker, reason, repaired=repaired)
+        elif player is None:
             found = client.players(states=[PlayerState.QUARANTINED])
             rows = [(one.name, one.kind.value, f"{one.step}") for one in found]
+            workers = [one for one in client.status().workers if one.is_quarantined]
+            rows += [(one.worker, "worker", f"{one.step}") for one in workers]
             print_table("In quarantine", QUARANTINED, rows)
         elif reason is None:
             state = client.release_player(player, operator())
@@ -91,6 +109,21 @@ def quarantine(
         else:
             client.quarantine(player, reason, operator())
             say(f"{player} gets no matches until `bin/league quarantine {player} --release`")
+
+
+def _quarantine_worker(
+    client: MatchmakerClient, worker: str, reason: str | None, *, repaired: bool
+) -> None:
+    if reason is None:
+        results = client.release_worker(worker, operator(), repaired=repaired)
+        counts = f"{results:,} results of its count again" if results else "no more results count"
+        say(f"{worker} gets matches again; {counts}")
+    else:
+        results = client.quarantine_worker(worker, reason, operator())
+        say(
+            f"{worker} and {results:,} results are out until "
+            f"`bin/league quarantine --worker {worker} --release`"
+        )
 
 
 def _check_change(player: str | None, first: bool, second: bool, flags: str) -> None:

@@ -75,6 +75,9 @@ def _facts(found: LeagueStatus) -> Iterator[tuple[str, str]]:
     for worker in filter(found.is_silent, found.workers):
         since = long_duration(vitals.now - worker.last_beat_at)
         yield "silent", f"{worker.worker}, without a heartbeat for {since}: it hangs or has ended"
+    troubles = {one.trouble: one.is_quarantined for one in found.workers if one.trouble}
+    for trouble, is_quarantined in troubles.items():  # workers that disagree have one
+        yield "quarantine" if is_quarantined else "disagree", trouble
     for epoch in found.epochs:
         if epoch.games:
             since = f"since result {epoch.after_position + 1:,}"

@@ -363,6 +363,32 @@ class MatchmakerClient(Connection):
         reply = self._ask("Quarantine", player=player, release=True, by=by)
         return from_enum(PlayerState, reply.state)
 
+    def quarantine_worker(self, worker: str, reason: str, by: str) -> int:
+        """Gives an evaluator no more matches, and takes its clean results out of the books.
+
+        Returns:
+            How many results that are.
+
+        Raises:
+            NotFound: there is no such worker.
+            InvalidInput: it trains, is in quarantine already, or no reason is given.
+        """
+        asked = {"worker": worker, "reason": reason, "by": by}
+        return int(self._ask("QuarantineWorker", **asked).results)
+
+    def release_worker(self, worker: str, by: str, *, repaired: bool = False) -> int:
+        """Lets an evaluator play again; its results count again, unless it was `repaired`.
+
+        Returns:
+            How many results count again.
+
+        Raises:
+            NotFound: there is no such worker.
+            InvalidInput: it is in no quarantine, and disagrees with no other.
+        """
+        asked = {"worker": worker, "release": True, "repaired": repaired, "by": by}
+        return int(self._ask("QuarantineWorker", **asked).results)
+
     # Generations, gates and patches of exploiters.
 
     def begin_generation(

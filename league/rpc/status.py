@@ -28,6 +28,7 @@ CODES: dict[type[errors.LeagueError], grpc.StatusCode] = {
     errors.AlreadyExists: grpc.StatusCode.ALREADY_EXISTS,
     errors.Refused: grpc.StatusCode.FAILED_PRECONDITION,
     errors.Fenced: grpc.StatusCode.ABORTED,
+    errors.Quarantined: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NothingPlayable: grpc.StatusCode.INVALID_ARGUMENT,
     errors.RankGone: grpc.StatusCode.UNAVAILABLE,
     errors.Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,

@@ -40,7 +40,7 @@ _BY_SERVICE = {
             "AcquireMatches AcquirePairings EnterStage Heartbeat KeepReferences OpenIncarnation "
             "RegisterPlayers ReleaseMatches ReportResults"
         ),
-        AccessRole.OPERATOR: "AskStage PinRating Quarantine",
+        AccessRole.OPERATOR: "AskStage PinRating Quarantine QuarantineWorker",
     },
     "league.v1.ExploiterService": {
         AccessRole.READ: "GetGates GetGeneration GetStanding",

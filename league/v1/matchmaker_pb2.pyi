@@ -276,6 +276,28 @@ class QuarantineResponse(_message.Message):
     state: _types_pb2.PlayerState
     def __init__(self, state: _Optional[_Union[_types_pb2.PlayerState, str]] = ...) -> None: ...
 
+class QuarantineWorkerRequest(_message.Message):
+    __slots__ = ("request_id", "worker", "release", "repaired", "reason", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    REPAIRED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    worker: str
+    release: bool
+    repaired: bool
+    reason: str
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., worker: _Optional[str] = ..., release: _Optional[bool] = ..., repaired: _Optional[bool] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class QuarantineWorkerResponse(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: int
+    def __init__(self, results: _Optional[int] = ...) -> None: ...
+
 class GetCurriculaRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -380,7 +402,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkerStatus(_message.Message):
-    __slots__ = ("worker", "incarnation", "player", "step", "mix", "activity", "last_beat_at", "metrics", "open_leases")
+    __slots__ = ("worker", "incarnation", "player", "step", "mix", "activity", "last_beat_at", "metrics", "open_leases", "trouble", "is_quarantined")
     class MetricsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -397,6 +419,8 @@ class WorkerStatus(_message.Message):
     LAST_BEAT_AT_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    IS_QUARANTINED_FIELD_NUMBER: _ClassVar[int]
     worker: str
     incarnation: int
     player: str
@@ -406,7 +430,9 @@ class WorkerStatus(_message.Message):
     last_beat_at: float
     metrics: _containers.ScalarMap[str, float]
     open_leases: int
-    def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ...) -> None: ...
+    trouble: str
+    is_quarantined: bool
+    def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ..., trouble: _Optional[str] = ..., is_quarantined: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
     __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs")

@@ -94,6 +94,11 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.QuarantineRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.QuarantineResponse.FromString,
                 _registered_method=True)
+        self.QuarantineWorker = channel.unary_unary(
+                '/league.v1.MatchmakerService/QuarantineWorker',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerResponse.FromString,
+                _registered_method=True)
         self.ListPlayers = channel.unary_unary(
                 '/league.v1.MatchmakerService/ListPlayers',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.ListPlayersRequest.SerializeToString,
@@ -206,6 +211,12 @@ class MatchmakerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def QuarantineWorker(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPlayers(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -310,6 +321,11 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.Quarantine,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.QuarantineRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.QuarantineResponse.SerializeToString,
+            ),
+            'QuarantineWorker': grpc.unary_unary_rpc_method_handler(
+                    servicer.QuarantineWorker,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerResponse.SerializeToString,
             ),
             'ListPlayers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlayers,
@@ -671,6 +687,33 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/Quarantine',
             league_dot_v1_dot_matchmaker__pb2.QuarantineRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.QuarantineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def QuarantineWorker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/QuarantineWorker',
+            league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,7 @@ class Refusal(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REFUSAL_WRONG_DIGEST: _ClassVar[Refusal]
     REFUSAL_MALFORMED: _ClassVar[Refusal]
     REFUSAL_CONTRADICTION: _ClassVar[Refusal]
+    REFUSAL_QUARANTINED: _ClassVar[Refusal]
 PLAYER_KIND_UNSPECIFIED: PlayerKind
 PLAYER_KIND_LIVE: PlayerKind
 PLAYER_KIND_SNAPSHOT: PlayerKind
@@ -81,6 +82,7 @@ REFUSAL_WRONG_PLAYER: Refusal
 REFUSAL_WRONG_DIGEST: Refusal
 REFUSAL_MALFORMED: Refusal
 REFUSAL_CONTRADICTION: Refusal
+REFUSAL_QUARANTINED: Refusal
 
 class Player(_message.Message):
     __slots__ = ("name", "game", "kind", "role", "state", "parent", "digest", "step", "creator", "card_json", "held_out", "milestone", "created_at")

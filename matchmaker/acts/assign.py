@@ -20,7 +20,8 @@ from matchmaker.acts import checks
 from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table, draws
 from matchmaker.state.league import League
 from matchmaker.state.view import KnownDraw
-from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow, Paired, pair_key
+from matchmaker.store.pairings import Pairings, leased_now, pairing_key
+from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow
 from matchmaker.store.transaction import Transaction
 
 MAX_COUNT = 1024
@@ -55,7 +56,7 @@ def acquire_matches(
     """Leases `count` matches of the incarnation's learner against opponents drawn by a mix."""
     checks.number(count, "count", 1, MAX_COUNT)
     checks.text(mix, "mix", checks.MAX_NAME)
-    incarnation = league.current_incarnation(tx, number)
+    incarnation = league.trusted_incarnation(tx, number)
     if not incarnation.player:
         raise Refused(f"{incarnation.worker} trains no player: AcquirePairings is for evaluators")
     name = incarnation.player
@@ -122,7 +123,7 @@ def acquire_pairings(
     A pairing with `until` is cut to what is missing, so it may be left out. Its pairs are numbered
     by all that were ever leased: a seed whose match was lost with its lease is not played again.
     """
-    incarnation = league.current_incarnation(tx, number)
+    incarnation = league.trusted_incarnation(tx, number)
     for pairing in pairings:
         checks.pairing(pairing)
         for name in (pairing.player, pairing.opponent):
@@ -130,11 +131,11 @@ def acquire_pairings(
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
     view, matches = league.view, list[_Match]()
-    is_open = tx.open_pairings() if any(pairing.until for pairing in pairings) else Paired()
-    new = Paired()
+    is_open = leased_now(tx) if any(pairing.until for pairing in pairings) else Pairings()
+    new = Pairings()
     for pairing in pairings:
         players, pairs, first = (pairing.player, pairing.opponent), pairing.pairs, 0
-        pair_of = pair_key(pairing.book, *players)
+        pair_of = pairing_key(pairing.book, *players)
         if pairing.until:
             counted = view.tables[pairing.book].payoff.counts(*players).games
             room = pairing.until - counted - is_open[pair_of] - new[pair_of]

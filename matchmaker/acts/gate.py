@@ -145,7 +145,7 @@ def acquire_matches(
     league: League, tx: Transaction, number: int, candidate: str, count: int
 ) -> list[Assignment]:
     """Leases at most `count` matches with the current victim, whole pairs; none once decided."""
-    incarnation = league.current_incarnation(tx, number)
+    incarnation = league.trusted_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
     gate, state = gate_of(league, candidate), league.view.exploiters
     if gate.state is not GateState.OPEN:
@@ -263,7 +263,7 @@ def played(
 
 def decide(league: League, tx: Transaction, number: int, candidate: str) -> CandidateGate:
     """Writes a decision down as soon as the log holds one, with the candidate's new state."""
-    league.current_incarnation(tx, number)
+    league.trusted_incarnation(tx, number)
     gate = gate_of(league, candidate)
     found = judged(league, tx, gate)
     if gate.state is found.state:

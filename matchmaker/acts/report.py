@@ -128,6 +128,8 @@ def _check(
             Refusal.OTHER_INCARNATION,
             f"the lease belongs to incarnation {lease.incarnation}, not {incarnation.number}",
         )
+    if refusal := league.view.quarantines.sentence(incarnation.worker):
+        raise _Unfit(Refusal.QUARANTINED, refusal)
     if incarnation.fenced_by is not None:
         raise _Unfit(
             Refusal.FENCED,

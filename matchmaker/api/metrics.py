@@ -72,6 +72,7 @@ class LeagueMetrics(Collector):
         now, limit = league.clock.now(), limits.LEASE_SECONDS
         lively = sum(beat is not None and now - beat.at < limit for beat in beats)
         with view.checked().lock:
+            out, torn = len(view.quarantines.out), len(view.quarantines.torn)
             players = Counts((player.kind, player.state) for player in view.players.values())
             result, event, ordinal = view.log_position, view.event_position, view.ordinal
         for name, what, value in (
@@ -79,6 +80,8 @@ class LeagueMetrics(Collector):
             ("disk_free_bytes", "Space left on the log's disk.", max(0, vitals.disk_free_bytes)),
             ("leases_open", "Matches that are assigned and not ended.", leases),
             ("workers", "Workers that reported within the last lease time.", lively),
+            ("workers_quarantined", "Workers that get no matches.", out),
+            ("workers_disagreeing", "Workers of which one plays another game.", torn),
             ("log_position", "Position of the newest result.", result),
             ("event_position", "Position of the newest event.", event),
             ("assignments", "Matches assigned since the league began.", ordinal),

@@ -96,7 +96,7 @@ def status(league: League, reader: Reader) -> LeagueStatus:
     """Workers, open leases, and configured and realised shares of every learner's mix."""
     open_leases = reader.open_counts()
     workers = [
-        _worker(reader, incarnation, open_leases.get(incarnation.number, 0))
+        _worker(league, reader, incarnation, open_leases.get(incarnation.number, 0))
         for incarnation in reader.newest_incarnations()
     ]
     return LeagueStatus(
@@ -119,10 +119,13 @@ def status(league: League, reader: Reader) -> LeagueStatus:
     )
 
 
-def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> WorkerStatus:
+def _worker(
+    league: League, reader: Reader, incarnation: IncarnationRow, open_leases: int
+) -> WorkerStatus:
+    name, quarantines = incarnation.worker, league.view.quarantines
     beat = reader.beat(incarnation.number)
     return WorkerStatus(
-        worker=incarnation.worker,
+        worker=name,
         incarnation=incarnation.number,
         player=incarnation.player,
         step=beat.step if beat else reader.last_step(incarnation),
@@ -131,6 +134,8 @@ def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> Wo
         last_beat_at=beat.at if beat else incarnation.opened_at,
         metrics=json.loads(beat.metrics_json) if beat else {},
         open_leases=open_leases,
+        trouble=quarantines.sentence(name) or quarantines.torn.get(name, ""),
+        is_quarantined=name in quarantines.out,
     )
 
 

@@ -23,6 +23,7 @@ from matchmaker import limits
 from matchmaker.acts.analyse import analyse, open_due_epochs
 from matchmaker.acts.assign import expire
 from matchmaker.acts.rules import change_rules
+from matchmaker.acts.watch import Watch
 from matchmaker.api.monitor import Monitor
 from matchmaker.api.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
@@ -101,6 +102,7 @@ class MatchmakerServer:
             self._opened = opened.pop_all()
         self.service = MatchmakerService(self.league, read_only=read_only)
         self.monitor = Monitor(self.league, Path(db), operations, read_only=read_only)
+        self._watch = Watch(self.league)
         self._frame: GrpcServer | None = None
         self._threads: list[threading.Thread] = []
         if clock is None and not read_only:
@@ -188,7 +190,10 @@ class MatchmakerServer:
         return expired
 
     def analyse(self) -> bool:
-        """Analyses the league if that is due; it may take seconds, so it has a thread."""
+        """Looks at the workers, and analyses the league if that is due; it may take seconds, so it
+        has a thread.
+        """
+        self._watch.look()
         return analyse(self.league)
 
     def _repeat(self, work: Callable[[], object]) -> None:

@@ -34,7 +34,7 @@ from league.v1 import types_pb2 as t
 from league.v1.exploiters_pb2_grpc import ExploiterServiceServicer
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
 from matchmaker import limits
-from matchmaker.acts import assign, checks, exploit, gate, incarnate, players, report, stage
+from matchmaker.acts import assign, checks, exploit, gate, incarnate, players, report, stage, watch
 from matchmaker.api import queries
 from matchmaker.state.league import League
 from matchmaker.store.sqlite import once
@@ -207,6 +207,7 @@ MUTATIONS: dict[str, Callable[..., Any]] = {
     "AskStage": stage.ask_stage,
     "PinRating": players.pin,
     "Quarantine": players.quarantine,
+    "QuarantineWorker": watch.quarantine_worker,
     "BeginGeneration": exploit.begin_generation,
     "OpenGate": players.register_candidate,
     "AcquireGateMatches": gate.acquire_matches,

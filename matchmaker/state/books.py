@@ -19,6 +19,8 @@ from league.players import Book, Event, PlayerKind
 from league.stats.payoff import PayoffTable
 from league.stats.ratings import Drift, Link, RatingTable
 from league.stats.ratings.table import Epoch
+from matchmaker.state.quarantine import EVENTS as QUARANTINES
+from matchmaker.state.quarantine import Quarantines
 from matchmaker.store.rows import ResultRow
 from matchmaker.store.transaction import Reader
 
@@ -31,10 +33,12 @@ class Books:
     `climb` counts learners' matches by the snapshot that each had frozen last when the match began
     ("main@0" before its first one) and by opponents whose weights don't change.
 
-    A restart that takes results back is not folded: the books are built again then.
+    A restart that takes results back is not folded: the books are built again then. Clean results
+    of the incarnations `without` don't count: their worker is in quarantine.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, without: frozenset[int] = frozenset()) -> None:
+        self.without = without
         self.tables = {book: RatingTable(Drift()) for book in Book}
         self.climb = PayoffTable()
         self._frozen: dict[str, list[int]] = {}  # steps of each learner's snapshots, in order
@@ -44,8 +48,19 @@ class Books:
     @classmethod
     def of(cls, reader: Reader) -> Books:
         """Folds the whole log from its start."""
-        books = cls()
+        books = cls(Quarantines(reader.events_of(*QUARANTINES)).without)
         books.follow(reader)
+        return books
+
+    def recounted(self, reader: Reader) -> Books:
+        """The books after a worker came into quarantine or out of it, which changes the clean ones
+        alone.
+        """
+        books = Books(Quarantines(reader.events_of(*QUARANTINES)).without)
+        books.fold(reader.clean_results(), reader.events_of(*RATING_EVENTS))
+        books.tables[Book.TRAIN] = self.tables[Book.TRAIN]
+        books.climb, books._frozen = self.climb, self._frozen
+        books.log_position, books.event_position = self.log_position, self.event_position
         return books
 
     @classmethod
@@ -59,7 +74,8 @@ class Books:
             row if opened.get(row.lost_by, 0) <= event_position else row._replace(lost_by=None)
             for row in takewhile(lambda row: row.event_position <= event_position, reader.results())
         )
-        books = cls()
+        told = [e for e in reader.events_of(*QUARANTINES) if e.position <= event_position]
+        books = cls(Quarantines(told).without)
         books.fold(results, [event for event in events if event.position <= event_position])
         books.event_position = event_position
         return books
@@ -91,7 +107,7 @@ class Books:
     def add_results(self, rows: Sequence[ResultRow]) -> None:
         """Folds results that follow each other in the log."""
         for row in rows:
-            if row.rated:
+            if row.rated and row.incarnation not in self.without:
                 table = self.tables[row.book]
                 table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1)
                 if row.book is Book.TRAIN:

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from matchmaker.state.books import RATING_EVENTS, Books
-from matchmaker.store.rows import FoldRow, Paired
+from matchmaker.state.quarantine import EVENTS as QUARANTINES
+from matchmaker.state.quarantine import Quarantines
+from matchmaker.store.pairings import Pairings, leased
+from matchmaker.store.rows import FoldRow
 from matchmaker.store.transaction import Reader
 
 VERSION = 5
@@ -34,7 +37,7 @@ class Fold:
 
     books: Books = field(default_factory=Books)
     drawn: Drawn = field(default_factory=Counter)
-    paired: Paired = field(default_factory=Counter)
+    paired: Pairings = field(default_factory=Counter)
     ordinal: int = 0
     settled: int = 0
 
@@ -44,9 +47,10 @@ class Fold:
         usable = (row for row in reader.folds() if row.version == VERSION)
         row = next(usable, None)
         fold = cls() if row is None else cls.stored(row)
+        fold.books.without = Quarantines(reader.events_of(*QUARANTINES)).without
         fold.books.follow(reader)
         fold.drawn.update(reader.category_counts(fold.ordinal))
-        fold.paired.update(reader.paired(fold.ordinal))
+        fold.paired.update(leased(reader, fold.ordinal))
         fold.ordinal = reader.positions()[2]
         return fold
 
@@ -82,7 +86,8 @@ class Fold:
 
 def differing(reader: Reader) -> Iterator[str]:
     """Yields a sentence for each stored fold that the log does not give, to the last bit."""
-    books, drawn, paired, ordinal = Books(), Drawn(), Paired(), 0
+    without = Quarantines(reader.events_of(*QUARANTINES)).without
+    books, drawn, paired, ordinal = Books(without), Drawn(), Pairings(), 0
     events = reader.events_of(*RATING_EVENTS)
     for row in reversed(reader.folds()):
         if row.version != VERSION:
@@ -93,7 +98,7 @@ def differing(reader: Reader) -> Iterator[str]:
         books.event_position = until
         stored = Fold.stored(row)
         drawn.update(reader.category_counts(ordinal, stored.ordinal))
-        paired.update(reader.paired(ordinal, stored.ordinal))
+        paired.update(leased(reader, ordinal, stored.ordinal))
         ordinal = stored.ordinal
         is_same = books.state() == stored.books.state()
         if not is_same or (drawn, paired) != (stored.drawn, stored.paired):

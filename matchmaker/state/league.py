@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from league.clock import Clock, SystemClock
-from league.errors import Fenced, NotFound, VersionMismatch
+from league.errors import Fenced, NotFound, Quarantined, VersionMismatch
 from league.players import EVENT_KINDS, Event, Player, Verdict, Vitals
 from matchmaker import limits
 from matchmaker.settings import MatchmakerSettings
@@ -98,6 +98,11 @@ class League:
         self.view.load_fold(reader)
         self.fold_position = 0
 
+    def recount(self, reader: Reader) -> None:
+        """Counts the clean results again, after a worker came into quarantine or out of it."""
+        self.view.recount(reader)
+        self.fold_position = 0
+
     def store_fold(self, fewest: int) -> None:
         """Stores what memory holds if `fewest` results were folded since the last time."""
         view = self.view
@@ -141,6 +146,13 @@ class League:
         row = reader.incarnation(number)
         if row is None:
             raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")
+        return row
+
+    def trusted_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
+        """Raises `Quarantined` when its worker is in quarantine, and what the last one raises."""
+        row = self.current_incarnation(reader, number)
+        if refusal := self.view.quarantines.sentence(row.worker):
+            raise Quarantined(refusal)
         return row
 
     def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from league.errors import Unavailable
@@ -16,17 +17,13 @@ from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
-from matchmaker.store.rows import (
-    GATE,
-    AssignmentRow,
-    IncarnationRow,
-    Paired,
-    ResultRow,
-    pair_key,
-)
+from matchmaker.state.quarantine import EVENTS as QUARANTINES
+from matchmaker.state.quarantine import Quarantines
+from matchmaker.store.pairings import Pairings, pairing_key
+from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
 
-EVENTS = ("stage", "stage_asked", "rules_changed", analysis.EVENT, *EXPLOITER_EVENTS)
+EVENTS = ("stage", "stage_asked", "rules_changed", analysis.EVENT, *EXPLOITER_EVENTS, *QUARANTINES)
 """Kinds of events that memory keeps, apart from those that ratings depend on."""
 
 
@@ -61,6 +58,7 @@ class LeagueView:
         self.requests: dict[str, StageRequest] = {}
         self.analysis = analysis.NO_ANALYSIS
         self.exploiters = ExploiterState()
+        self.quarantines = Quarantines()
         self.rules_position = 0  # of the event that the game's present rules came with
 
     @property
@@ -83,7 +81,7 @@ class LeagueView:
         return self.fold.drawn
 
     @property
-    def paired(self) -> Paired:
+    def paired(self) -> Pairings:
         """Matches between named players that were ever leased."""
         return self.fold.paired
 
@@ -117,6 +115,11 @@ class LeagueView:
         with self.lock:
             self.fold = fold
 
+    def recount(self, reader: Reader) -> None:
+        """Counts the clean results again, after a worker came into quarantine or out of it."""
+        with self.lock:
+            self.fold = replace(self.fold, books=self.fold.books.recounted(reader))
+
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:
             self.players.update({player.name: player for player in players})
@@ -129,7 +132,7 @@ class LeagueView:
                 if row.mix:
                     self.fold.drawn[player, row.mix, row.category] += 1
                 elif row.category != GATE:
-                    self.fold.paired[pair_key(row.book, row.seat0, row.seat1)] += 1
+                    self.fold.paired[pairing_key(row.book, row.seat0, row.seat1)] += 1
             self.ordinal = self.fold.ordinal = rows[-1].ordinal
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
@@ -148,6 +151,8 @@ class LeagueView:
     def _take(self, event: Event) -> None:
         if event.kind in EXPLOITER_EVENTS:
             self.exploiters.take(event)
+        elif event.kind in QUARANTINES:
+            self.quarantines.take(event)
         elif event.kind == analysis.EVENT:
             self.analysis = analysis.analysis_of(event)
         elif event.kind == "rules_changed":

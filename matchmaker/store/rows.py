@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -14,15 +13,6 @@ from league.players import Book
 
 GATE = "gate"
 """Category of the matches of gates."""
-
-
-Paired = Counter[tuple[str, str, str]]
-"""Matches between named players, gates' left out, by `pair_key`."""
-
-
-def pair_key(book: Book, one: str, other: str) -> tuple[str, str, str]:
-    """A book and two players, whatever their seats."""
-    return (book.value, one, other) if one < other else (book.value, other, one)
 
 
 def checksum(values: Iterable[Any]) -> int:

@@ -17,13 +17,11 @@ from sqlite_utils import Database
 from league.errors import DataCorrupt
 from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, Role
 from matchmaker.store.rows import (
-    GATE,
     AssignmentRow,
     BeatRow,
     DrawRow,
     FoldRow,
     IncarnationRow,
-    Paired,
     ResultRow,
     as_stored,
     checksum,
@@ -116,6 +114,9 @@ class Reader:
     def incarnations(self, until: int = _END) -> list[IncarnationRow]:
         """Those that were opened by events up to a position, in order."""
         return self._incarnations("WHERE event_position <= ? ORDER BY number", until)
+
+    def incarnations_of(self, worker: str) -> list[IncarnationRow]:
+        return self._incarnations("WHERE worker = ? ORDER BY number", worker)
 
     def incarnation(self, number: int) -> IncarnationRow | None:
         return next(iter(self._incarnations("WHERE number = ?", number)), None)
@@ -235,6 +236,10 @@ class Reader:
                 )
             yield _result(row)
 
+    def clean_results(self) -> Iterator[ResultRow]:
+        """Results of matches of frozen players, in commit order."""
+        return map(_result, self._rows("results", "WHERE a.book != 'train' ORDER BY r.position"))
+
     def events(self, after: int, limit: int) -> list[Event]:
         """The first `limit` events after a position, results among them."""
         where = "WHERE position > ? ORDER BY position LIMIT ?"
@@ -256,24 +261,6 @@ class Reader:
             for row in self.drawn_assignments(after, until)
             if row.incarnation in players  # a copy of the past may lack one of the same second
         )
-
-    def paired(self, after: int = 0, until: int = _END) -> Paired:
-        """Matches between named players of ordinals above `after` up to `until`; carried once."""
-        return self._paired(
-            "WHERE ordinal > :a AND ordinal <= :b AND replaces = ''", a=after, b=until
-        )
-
-    def open_pairings(self) -> Paired:
-        """Those whose leases are open."""
-        return self._paired("INDEXED BY open_leases WHERE lease_state = 'open'")
-
-    def _paired(self, where: str, **values: int) -> Paired:
-        found = self.select(
-            "SELECT book, min(seat0, seat1), max(seat0, seat1), count(*) FROM assignments "
-            f"{where} AND mix = '' AND category != '{GATE}' GROUP BY 1, 2, 3",
-            **values,
-        )
-        return Paired({(book, one, other): count for book, one, other, count in found})
 
     def counts(self) -> dict[str, int]:
         """How many players, assignments, results and lost results there are."""

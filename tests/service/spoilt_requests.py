@@ -38,6 +38,7 @@ Spoil = tuple[str, Callable[[Any], None]]
 def good_requests(league: SmallLeague) -> dict[str, Message]:
     """One request for each call, all of which would be obeyed."""
     number = league.open()
+    league.client.open_incarnation("evaluator-0")
     matches = league.client.acquire_matches(number, 2, "league")
     stage = t.Stage(
         name="one",
@@ -87,6 +88,9 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         ),
         "AskStage": m.AskStageRequest(player="main", stage="two", by="bob"),
         "Quarantine": m.QuarantineRequest(player="based", reason="loses to all", by="bob"),
+        "QuarantineWorker": m.QuarantineWorkerRequest(
+            worker="evaluator-0", reason="an old build", by="bob"
+        ),
         "PinRating": m.PinRatingRequest(player="based", mu=25.0, by="bob"),
         "GetCurricula": m.GetCurriculaRequest(),
         "ListPlayers": m.ListPlayersRequest(

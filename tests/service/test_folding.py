@@ -25,6 +25,7 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.state import folding
 from matchmaker.state.books import Books
 from matchmaker.state.league import League
+from matchmaker.store.pairings import leased
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 from matchmaker.tools.fsck import fsck
@@ -102,7 +103,7 @@ class Run:
         with self.store.read() as reader:
             assert counted(view.books) == counted(Books.of(reader))
             assert view.drawn == reader.category_counts()
-            assert view.paired == reader.paired()
+            assert view.paired == leased(reader)
             assert list(folding.differing(reader)) == []
 
 

@@ -1,0 +1,236 @@
+"""Do all workers play the same game? Finds the one with other rules or corrupted weights.
+
+Matches of frozen players are repeatable, so who plays them makes no difference. The watch compares
+a worker's matches of two players with those of all others, one with one, in the order in which
+they were assigned: its first pair of matches (two seats, one seed) with the others' first one, and
+so on. If all play the same game, the one with more points (or draws, or failures) is as likely the
+worker's as the others'. That is a fair coin, whatever the players' strengths, the seats, and the
+correlation of matches on one seed.
+
+Against fair coins stand mixtures of biased ones, p ~ Beta(a, a), whose likelihood ratio is an
+e-value: over all looks of a run, with fair coins, it exceeds 10,000 with a probability of at most
+1 in 10,000 (Ville's inequality). So one may look as often as one likes. The six that are averaged:
+
+- the points of each pair of players, for three a: rules that favour now the one, now the other;
+- the points of one player against all, for each player: its weights are corrupted;
+- draws, and failures, over all matches.
+
+Source: Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid
+inference (2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+CERTAIN = math.log(10_000.0)
+"""Log of the e-value from which a worker is found."""
+LEAD = math.log(100.0)
+"""By how much the evidence must exceed that against the next worker: where two workers differ,
+both differ from the others.
+"""
+_WIDTHS = (1.0, 4.0, 16.0)
+"""a for the points of pairs: biases with standard deviations of .29, .17 and .09."""
+
+
+_FEW = 256
+"""Players that share half of the weight evenly; all that come later share the rest."""
+
+
+class PairOfMatches(NamedTuple):
+    """Two matches with seats swapped on one seed, from the point of view of the first player."""
+
+    points: float
+    draws: int
+    failures: int
+
+
+class Suspect(NamedTuple):
+    """How much speaks against a worker, and the player whose points differ most."""
+
+    worker: str
+    evidence: float
+    """Log of the e-value."""
+    player: str
+    share: float
+    """Of the points that the player earns with this worker."""
+    others: float
+    """And in as many matches with the others."""
+    matches: int
+    failures: int
+    others_failures: int
+
+    @property
+    def words(self) -> str:
+        """What differs, for an operator."""
+        parts = []
+        if self.failures != self.others_failures:
+            parts.append(
+                f"{self.failures} of its matches failed, and {self.others_failures} of theirs"
+            )
+        if self.player:
+            parts.append(
+                f"{self.player} earns {self.share:.0%} of the points with it and {self.others:.0%} "
+                f"with them, in {self.matches} matches each"
+            )
+        return "; ".join(parts)
+
+
+@dataclass(slots=True)
+class _Coin:
+    """Tosses of a coin that should be fair: how many came up for the worker."""
+
+    ups: int = 0
+    tosses: int = 0
+
+    def toss(self, mine: float, theirs: float) -> None:
+        if mine != theirs:
+            self.ups += mine > theirs
+            self.tosses += 1
+
+    def evidence(self, width: float) -> float:
+        """Log of the likelihood under p ~ Beta(width, width), compared with a fair coin."""
+        downs = self.tosses - self.ups
+        return (
+            self.tosses * math.log(2.0)
+            + _log_beta(self.ups + width, downs + width)
+            - _log_beta(width, width)
+        )
+
+
+@dataclass(slots=True)
+class _OfPlayer:
+    coin: _Coin = field(default_factory=_Coin)
+    mine: float = 0.0
+    theirs: float = 0.0
+    matches: int = 0
+
+
+@dataclass(slots=True)
+class _OfWorker:
+    """Everything that compares one worker with the others."""
+
+    pairs: dict[object, _Coin] = field(default_factory=lambda: defaultdict(_Coin))
+    by_width: list[float] = field(default_factory=lambda: [0.0] * len(_WIDTHS))
+    players: dict[str, _OfPlayer] = field(default_factory=lambda: defaultdict(_OfPlayer))
+    draws: _Coin = field(default_factory=_Coin)
+    failing: _Coin = field(default_factory=_Coin)
+    failures: int = 0
+    others_failures: int = 0
+
+
+@dataclass(slots=True)
+class _Pair:
+    """All matches of two players in a book: by whom, how, and where each worker's and the others'
+    next ones are that were not compared.
+    """
+
+    workers: list[str] = field(default_factory=list)
+    matches: list[PairOfMatches] = field(default_factory=list)
+    mine: dict[str, int] = field(default_factory=dict)
+    theirs: dict[str, int] = field(default_factory=dict)
+
+
+class Homogeneity:
+    """Compares workers; give it the matches in the order of their assignment."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[str, str, str], _Pair] = defaultdict(_Pair)
+        self._workers: dict[str, _OfWorker] = defaultdict(_OfWorker)
+
+    def add(self, worker: str, book: str, first: str, second: str, matches: PairOfMatches) -> None:
+        """Takes in a pair of matches of `first` against `second`, always in this order."""
+        pair = self._pairs[book, first, second]
+        pair.workers.append(worker)
+        pair.matches.append(matches)
+        pair.mine.setdefault(worker, 0)
+        for one in pair.mine:
+            while (both := _next(pair, one)) is not None:
+                self._compare(one, (book, first, second), *both)
+
+    def _compare(
+        self, worker: str, pair: tuple[str, str, str], mine: PairOfMatches, theirs: PairOfMatches
+    ) -> None:
+        of = self._workers[worker]
+        of.failures += mine.failures
+        of.others_failures += theirs.failures
+        of.failing.toss(mine.failures, theirs.failures)
+        if mine.failures or theirs.failures:
+            return
+        of.draws.toss(mine.draws, theirs.draws)
+        coin = of.pairs[pair]
+        before = [coin.evidence(width) for width in _WIDTHS]
+        coin.toss(mine.points, theirs.points)
+        for place, width in enumerate(_WIDTHS):
+            of.by_width[place] += coin.evidence(width) - before[place]
+        for player, sign in zip(pair[1:], (1.0, -1.0), strict=True):
+            its = of.players[player]
+            its.coin.toss(sign * mine.points, sign * theirs.points)
+            its.mine += mine.points if sign > 0 else 2.0 - mine.points
+            its.theirs += theirs.points if sign > 0 else 2.0 - theirs.points
+            its.matches += 2
+
+    def suspects(self) -> list[Suspect]:
+        """Every worker that was compared, the one with most against it first."""
+        found = [_suspect(worker, of) for worker, of in self._workers.items()]
+        return sorted(found, key=lambda one: -one.evidence)
+
+
+def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
+    """Returns the worker that is certain to differ, or else those of which one does but which can't
+    be told apart, as of two workers.
+    """
+    certain = [one for one in suspects if one.evidence >= CERTAIN]
+    if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:
+        return certain[0], []
+    return None, certain if len(certain) > 1 else []
+
+
+def _next(pair: _Pair, worker: str) -> tuple[PairOfMatches, PairOfMatches] | None:
+    """A worker's next matches and the others' next ones, None while one of the two is missing."""
+    end, mine, theirs = len(pair.workers), pair.mine[worker], pair.theirs.get(worker, 0)
+    while mine < end and pair.workers[mine] != worker:
+        mine += 1
+    while theirs < end and pair.workers[theirs] == worker:
+        theirs += 1
+    is_there = mine < end and theirs < end
+    pair.mine[worker], pair.theirs[worker] = mine + is_there, theirs + is_there
+    return (pair.matches[mine], pair.matches[theirs]) if is_there else None
+
+
+def _suspect(worker: str, of: _OfWorker) -> Suspect:
+    by_player = {name: its.coin.evidence(1.0) for name, its in of.players.items()}
+    one_of = [
+        evidence + _log_weight(place) for place, evidence in enumerate(by_player.values(), start=1)
+    ]
+    parts = [*of.by_width, _log_sum(one_of), of.draws.evidence(1.0), of.failing.evidence(1.0)]
+    player = max(by_player, key=by_player.__getitem__, default="")
+    its = of.players[player] if player else _OfPlayer()
+    return Suspect(
+        worker=worker,
+        evidence=_log_sum(parts) - math.log(len(parts)),
+        player=player,
+        share=its.mine / (its.matches or 1),
+        others=its.theirs / (its.matches or 1),
+        matches=its.matches,
+        failures=of.failures,
+        others_failures=of.others_failures,
+    )
+
+
+def _log_weight(place: int) -> float:
+    """Of the player that came as number `place`: all weights sum to less than 1."""
+    return -math.log(2.0 * _FEW if place <= _FEW else 2.0 * place * (place + 1) / (_FEW + 1))
+
+
+def _log_sum(logs: Sequence[float]) -> float:
+    most = max(logs, default=0.0)
+    return most + math.log(sum(math.exp(one - most) for one in logs)) if logs else 0.0
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

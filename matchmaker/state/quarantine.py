@@ -1,0 +1,58 @@
+"""Workers that play another game than the others: a fold of the log's events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from league.players import Event
+
+EVENTS = ("worker_quarantined", "worker_released", "workers_disagree")
+"""Kinds of events that `Quarantines` is made of."""
+
+
+class Quarantines:
+    """Which workers are out, and why; which disagree, one of them being wrong; and from which event
+    on a released worker is watched.
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.out: dict[str, str] = {}
+        self.torn: dict[str, str] = {}
+        self.watched_after: dict[str, int] = {}
+        self._without: dict[str, frozenset[int]] = {}
+        for event in events:
+            self.take(event)
+
+    @property
+    def without(self) -> frozenset[int]:
+        """Incarnations whose clean results don't count."""
+        return frozenset().union(*self._without.values())
+
+    def take(self, event: Event) -> None:
+        """Folds one more event, one of `EVENTS`."""
+        data = json.loads(event.data_json)
+        if event.kind == "workers_disagree":
+            self.torn |= dict.fromkeys(data["workers"], event.text)
+            return
+        worker = data["worker"]
+        for name in [name for name, text in self.torn.items() if text == self.torn.get(worker)]:
+            del self.torn[name]
+        if event.kind == "worker_quarantined":
+            self.out[worker] = data["reason"]
+            before = self._without.get(worker, frozenset())
+            self._without[worker] = before.union(data["incarnations"])
+        else:
+            self.out.pop(worker, None)
+            self.watched_after[worker] = event.position
+            if not data["repaired"]:
+                self._without.pop(worker, None)
+
+    def sentence(self, worker: str) -> str:
+        """Why a worker gets no matches and its results are refused; "" where neither is so."""
+        if worker not in self.out:
+            return ""
+        return (
+            f"{worker} is in quarantine ({self.out[worker]}): it gets no matches, and its results "
+            f"don't count, until `bin/league quarantine --worker {worker} --release`"
+        )

@@ -1,0 +1,78 @@
+"""Matches between players that were paired by name; those of gates are counted elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from league.players import Book
+from matchmaker.store.rows import GATE
+from matchmaker.store.transaction import Reader
+
+Pairings = Counter[tuple[str, str, str]]
+"""Matches by `pairing_key`."""
+_BY_NAME = f"mix = '' AND category != '{GATE}'"
+_OPEN = f"assignments INDEXED BY open_leases WHERE lease_state = 'open' AND {_BY_NAME}"
+
+
+def pairing_key(book: Book, one: str, other: str) -> tuple[str, str, str]:
+    """A book and two players, whatever their seats."""
+    return (book.value, one, other) if one < other else (book.value, other, one)
+
+
+def leased(reader: Reader, after: int = 0, until: int | None = None) -> Pairings:
+    """How many were ever leased, of ordinals above `after` up to `until`; carried ones once."""
+    rows = "assignments WHERE ordinal > :after AND ordinal <= ifnull(:until, ordinal)"
+    return _counted(reader, f"{rows} AND replaces = '' AND {_BY_NAME}", after=after, until=until)
+
+
+def leased_now(reader: Reader) -> Pairings:
+    """How many have open leases."""
+    return _counted(reader, _OPEN)
+
+
+def _counted(reader: Reader, rows: str, **values: Any) -> Pairings:
+    columns = "book, min(seat0, seat1), max(seat0, seat1), count(*)"
+    found = reader.select(f"SELECT {columns} FROM {rows} GROUP BY 1, 2, 3", **values)
+    return Pairings({(book, one, other): count for book, one, other, count in found})
+
+
+class PairedResult(NamedTuple):
+    """A result of one of two matches on a seed."""
+
+    ordinal: int
+    event_position: int
+    incarnation: int
+    book: str
+    seat0: str
+    seat1: str
+    seed: int
+    outcome: float
+    failed: int
+
+    def is_second_of(self, first: PairedResult) -> bool:
+        """Whether this is the other match on the seed of `first`, leased with it."""
+        return self.ordinal == first.ordinal + 1 and self[2:4] + self[6:7] == (
+            first.incarnation,
+            first.book,
+            first.seed,
+        )
+
+
+def settled(reader: Reader) -> int:
+    """The ordinal up to which none has an open lease."""
+    oldest = reader.select(f"SELECT min(ordinal) FROM {_OPEN}")[0][0]
+    return reader.positions()[2] if oldest is None else int(oldest) - 1
+
+
+def results(reader: Reader, after: int, until: int) -> Iterator[PairedResult]:
+    """Results of ordinals above `after` up to `until`, in the order of their assignment."""
+    columns = ", ".join(PairedResult._fields).replace("incarnation", "r.incarnation")
+    found = reader.select(
+        f"SELECT {columns} FROM assignments a JOIN results r USING (ordinal) "
+        f"WHERE ordinal > :after AND ordinal <= :until AND {_BY_NAME} ORDER BY ordinal",
+        after=after,
+        until=until,
+    )
+    return map(PairedResult._make, found)
