@@ -30,6 +30,7 @@ from evaluator.analysis.measures import (
 )
 from league.agent.architectures import network_of
 from league.agent.contract import PlayingNetwork
+from league.agent.encoder import Pooled
 from league.agent.snapshot import SnapshotCard
 from league.agent.strategy import encode_match, observations_of
 from league.errors import InvalidInput
@@ -116,14 +117,14 @@ def analyse(
         InvalidInput: the agent has no strategy encoder.
     """
     labels, seen = watched.labels, watched.seen
-    pooled = [encode_match(network, seen_TO, player) for seen_TO in seen]
+    pooled = _encode(network, seen, player)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fresh = network_of(card.agent)
     own = spec.own_size
     readings: dict[str, list[NDArray[np.floating]]] = {
         "latent": [one.latent[:, 0].numpy() for one in pooled],
-        "untrained": [encode_match(fresh, seen_TO).latent[:, 0].numpy() for seen_TO in seen],
+        "untrained": [one.latent[:, 0].numpy() for one in _encode(fresh, seen, player)],
         "seen": [seen_TO[:, own : card.agent.observation_size] for seen_TO in seen],
     }
     again: Any = {"seed": seed, "shuffles": shuffles}
@@ -137,6 +138,11 @@ def analyse(
     probes["match mean"] = asdict(probe(of_match, labels, **again)[0])
     gain_M = right_of(named["latent"], labels) - right_of(named["untrained"], labels)
     shown = moments(latents, SHOWN)
+    if not np.ptp(shown.x_ND, axis=0).any():
+        raise InvalidInput(
+            f"the latent of {player} is the same at every moment of these matches, so there is "
+            "nothing to analyse: take a game of more than one decision a match"
+        )
     clusters, width_M = silhouette(shown, labels, **again)
     drifts = [None if one is None else asdict(one) for one in drift(latents, labels)]
     width_K, counts_K = by_opponent(width_M, labels), np.bincount(labels.opponent_M)
@@ -183,6 +189,23 @@ def analyse(
     return report
 
 
+def _encode(
+    network: PlayingNetwork, seen: Sequence[NDArray[np.float32]], player: str
+) -> list[Pooled]:
+    """Each match as `encode_match` reads it, but bit for bit the same where the same was seen.
+
+    Errors of rounding depend on the length of what is encoded, and how long a match lasts tells
+    much about the opponent: so all get the length of the longest.
+    """
+    longest = max(map(len, seen))
+    found = []
+    for seen_TO in seen:
+        padded_TO = np.pad(seen_TO, ((0, longest - len(seen_TO)), (0, 0)))
+        pooled = encode_match(network, padded_TO, player)
+        found.append(Pooled(*(part[: len(seen_TO)] for part in pooled)))
+    return found
+
+
 def _after(
     readings: dict[str, list[NDArray[np.floating]]],
     labels: Labels,
@@ -211,7 +234,7 @@ def _after(
     return row
 
 
-def _attention(pooled: list[Any], step: float) -> dict[str, Any]:
+def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
     """Where the weights lie by age, over the decisions at which all outputs were there."""
     found = {}
     for name in ("latent", "context"):
@@ -253,15 +276,16 @@ def verdict_of(report: dict[str, Any]) -> str:
     latent, untrained = (report["probes"][name] for name in ("latent", "untrained"))
     count = len(report["opponents"])
     numbers = (
-        f"{latent['value']:.0%} of moments ({latent['low']:.0%} to {latent['high']:.0%}; chance "
+        f"in {latent['value']:.0%} of moments ({latent['low']:.0%} to {latent['high']:.0%}; chance "
         f"{report['chance']:.0%}, shuffled {latent['chance_low']:.0%} to "
         f"{latent['chance_high']:.0%})"
     )
     if latent["p_value"] >= SIGNIFICANT:
-        return f"The latent does not name the opponent, one of {count}: it is right in {numbers}."
+        shown = f"It is not shown that the latent names the opponent, one of {count}"
+        return f"{shown}: it is right {numbers}."
     _, low, high = report["gain_over_untrained"]
     learnt = "as often" if low <= 0 <= high else "less often" if low > 0 else "more often"
     return (
-        f"The latent names the opponent, one of {count}, in {numbers}; an untrained encoder is "
+        f"The latent names the opponent, one of {count}, {numbers}; an untrained encoder is "
         f"right {learnt}, in {untrained['value']:.0%}."
     )

@@ -11,7 +11,7 @@ opponents, S seeds, B blocks of a match.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -121,7 +121,9 @@ def probe(
     def right(labels: Labels) -> Floats:
         return right_of(named(labels), labels)
 
-    return _compared(right, labels, seed, shuffles), named(labels)
+    found = _compared(right, labels, seed, shuffles)
+    found = replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
+    return found, named(labels)
 
 
 def right_of(named_MK: Floats, labels: Labels) -> Floats:
@@ -155,7 +157,8 @@ class _Fold:
         between_DD = (mean_KD.T * member_MK.mean(0)) @ mean_KD
         within_DD = self.total_DD - between_DD + SHRINKAGE * np.eye(len(between_DD))
         weight_DK = np.linalg.solve(within_DD, mean_KD.T)
-        return met, self.x_ND @ weight_DK - 0.5 * (weight_DK * mean_KD.T).sum(0)
+        scores_NK = self.x_ND @ weight_DK - 0.5 * (weight_DK * mean_KD.T).sum(0)
+        return met, scores_NK.round(9)  # no error of rounding decides between equals
 
 
 def _folds(points: Points, labels: Labels) -> list[_Fold]:
@@ -163,6 +166,7 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
     weight_N = 1 / np.bincount(points.match_N)[points.match_N]
     seeds, place_M = np.unique(labels.seed_M, return_inverse=True)
     fold_M = place_M % min(FOLDS, len(seeds))
+    least = 1e-6 * float(np.abs(points.x_ND).max()) + 1e-30  # below it lie errors of rounding
     folds = []
     for number in range(int(fold_M.max()) + 1):
         train_M = fold_M != number
@@ -170,8 +174,7 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
         centre_D = mean_MD[train_M].mean(0)
         x_ND = points.x_ND - centre_D
         total_DD = (x_ND[train_N].T * weight_N[train_N]) @ x_ND[train_N] / train_M.sum()
-        scale_D = np.sqrt(np.diagonal(total_DD))
-        scale_D = np.maximum(scale_D, 1e-6 * max(float(scale_D.max()), 1e-30))
+        scale_D = np.maximum(np.sqrt(np.diagonal(total_DD)), least)
         folds.append(
             _Fold(
                 train_M=train_M,
