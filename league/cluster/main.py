@@ -152,6 +152,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+train = typer.Typer(
+    add_completion=False, help="Trains a league, as bin/start-league does, with the same flags."
+)
+
+
+@train.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": [],
+    }
+)
+def _train(context: typer.Context) -> int:
+    return main(context.args)
+
+
 def _fail(error: LeagueError) -> int:
     print(f"start-league: {error}", file=sys.stderr)
     return error.exit_code
