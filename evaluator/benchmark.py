@@ -21,7 +21,7 @@ from league.errors import DataCorrupt, InvalidInput
 from league.games.base import CHOICE
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
-from league.metrics import wilson_interval
+from league.metrics import Measured, wilson_interval
 from league.replay import Bout, Recipe, Replay
 
 if TYPE_CHECKING:
@@ -32,15 +32,6 @@ LEAST_MATCHES = 4
 Floats = NDArray[np.float64]
 Who = str | Mapping[str, float]
 """A bot's name, a snapshot's, a .safetensors file, or a mixture of them with its weights."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A number with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +17,11 @@ from league.cli.connection import League, with_league
 from league.cli.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
 from league.cli.output import print_table, say
 from league.errors import InvalidInput
+from league.metrics import Measured
+from league.views.report import finite, make_folder, write
 
 if TYPE_CHECKING:  # these load numpy and torch
-    from evaluator.benchmark import Measured, Score
+    from evaluator.benchmark import Score
     from evaluator.comparison import Comparison
 
 MEANS = (
@@ -60,6 +62,9 @@ def evaluate(
     blobs: Blobs = None,
     game: GameName = None,
     assignments: Assignments = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write report.html, .json and .png there.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Plays clean matches of PLAYER against others and shows what it does in them."""
@@ -70,6 +75,8 @@ def evaluate(
     names = [name for who in (player, *(against or ())) for name in mixture_of(who)]
     settings = finder.settings(names)
     opponents = against or [bot.name for bot in settings.spec().bots]
+    if report is not None:
+        make_folder(report)  # before anything is played
     say_it_compiles(settings)
     benchmark = Benchmark(player, opponents, matches, greedy=greedy, seed=seed, finder=finder)
     with _progress() as show:
@@ -78,8 +85,13 @@ def evaluate(
     for score in scores:
         if score.failed:
             say(f"({score.failed} matches against {score.opponent} could not be finished)")
+    facts = {"game": settings.name, "greedy": greedy, "seed": seed, "reward": settings.reward}
+    if report is not None:
+        from evaluator.reports.contents import of_benchmark
+
+        for path in write(of_benchmark(scores, settings.spec(), facts), report):
+            say(f"written: {path}")
     if as_json:
-        facts = {"game": settings.name, "greedy": greedy, "seed": seed, "reward": settings.reward}
         print(json.dumps(finite(facts | {"scores": [asdict(score) for score in scores]})))
         return
     _print_scores(scores, greedy)
@@ -256,15 +268,6 @@ def _progress() -> Iterator[Any]:
         yield show
     finally:
         show("")
-
-
-def finite(value: Any) -> Any:
-    """The value for JSON, which knows no infinity: None in its place."""
-    if isinstance(value, dict):
-        return {key: finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _digits(value: float) -> int:

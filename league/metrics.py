@@ -37,6 +37,15 @@ class Interval:
     high: float
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A number with its 95 % interval, whose ends are NaN where it is not known."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
 def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -> Interval:
     """Wilson's score interval of a binomial share, without continuity correction.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating, Share
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
+from league.views.page import cells, page, section
 from league.views.text import percent, when
 
 if TYPE_CHECKING:  # scipy takes half a second to load
@@ -169,8 +169,6 @@ def render_markdown(board: Leaderboard) -> str:
 
 def render_html(board: Leaderboard) -> str:
     """One self-contained page: no scripts, nothing loaded from elsewhere."""
-    title = escape(board.title)
-    style = (files("league.views") / "leaderboard.css").read_text(encoding="utf-8")
     snapshots = [
         row for row in board.rows if row["kind"] == "snapshot" and "exploiter" not in row["role"]
     ]
@@ -180,39 +178,14 @@ def render_html(board: Leaderboard) -> str:
         "rated snapshots": str(len(snapshots)),
         "steps of the newest rated": f"{max((row['step'] for row in snapshots), default=0):,}",
     }
-    shown = (f"<div><b>{escape(text)}</b><span>{fact}</span></div>" for fact, text in facts.items())
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Leaderboard of {title}</title><style>{style}</style></head>\n<body><main>"
-        f"<h1>{title}</h1><p>Leaderboard of a {escape(board.game)} league</p>"
-        f'<div class="facts">{"".join(shown)}</div>\n'
-        f"{_ratings(board)}{_heat_map(board)}{_shares(board)}"
-        f"<footer>Kumite {escape(board.version)}, {when(board.made_at)}, "
-        f"result {board.log_position} of the log.</footer></main></body></html>\n"
+    return page(
+        f"Leaderboard of {board.title}",
+        board.title,
+        f"Leaderboard of a {board.game} league",
+        facts,
+        [_ratings(board), _heat_map(board), _shares(board)],
+        f"Kumite {board.version}, {when(board.made_at)}, result {board.log_position} of the log.",
     )
-
-
-def _section(
-    title: str, words: str, headings: Sequence[str], rows: Sequence[str], kind: str = ""
-) -> str:
-    """A table with a title, "" without rows. ``#`` after a heading marks numbers, ``|`` cells in
-    the middle.
-    """
-    sides = {"#": "n", "|": "c"}
-    head = "".join(
-        f'<th class="{sides.get(name[-1:], "")}">{escape(name.rstrip("#|"))}</th>'
-        for name in headings
-    )
-    table = (
-        f'<section><h2>{title}</h2><p>{words}</p><div class="wide"><table class="{kind}"><thead>'
-        f"<tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>\n"
-    )
-    return table if rows else ""
-
-
-def _cells(values: Iterable[str], kind: str) -> str:
-    return "".join(f'<td class="{kind}">{value}</td>' for value in values)
 
 
 def _ratings(board: Leaderboard) -> str:
@@ -222,7 +195,7 @@ def _ratings(board: Leaderboard) -> str:
         f"all games has the 95 % interval of mu, the bar that of wins. {escape(board.agreement)}"
     )
     headings = "rank player kind step# score# mu# sigma# fit# games# wins# interval greedy#"
-    return _section("Ratings", words, headings.split(), [_rating_row(row) for row in board.rows])
+    return section("Ratings", words, headings.split(), [_rating_row(row) for row in board.rows])
 
 
 def _rating_row(row: Row) -> str:
@@ -242,7 +215,7 @@ def _rating_row(row: Row) -> str:
         f'<tr class="{"top" if row["rank"] <= 3 else ""}"><td class="rank">{row["rank"]}</td>'
         f'<td class="name">{escape(row["player"])}</td>'
         f'<td><span class="tag {row["kind"]}">{row["kind"]}</span>{anchor}</td>'
-        f"{_cells(numbers, 'n')}<td>{bar}</td>{_cells([texts['greedy']], 'n')}</tr>"
+        f"{cells(numbers, 'n')}<td>{bar}</td>{cells([texts['greedy']], 'n')}</tr>"
     )
 
 
@@ -258,7 +231,7 @@ def _heat_map(board: Leaderboard) -> str:
     by_pair = {(cell.row, cell.column): cell for cell in board.cells}
     names = [name for name in ranked if any((name, column) in by_pair for column in columns)]
     rows = [
-        f"<tr>{_cells([escape(name)], 'name')}"
+        f"<tr>{cells([escape(name)], 'name')}"
         f"{''.join(_heat_cell(by_pair.get((name, column))) for column in columns)}</tr>"
         for name in names[:ROWS]
     ]
@@ -266,7 +239,7 @@ def _heat_map(board: Leaderboard) -> str:
         "Share of matches that the row won against the column. Columns: the bots and the opponents "
         "met most often. Hover for the counts."
     )
-    return _section("Wins by pair", words, ["", *(f"{one}|" for one in columns)], rows, "heat")
+    return section("Wins by pair", words, ["", *(f"{one}|" for one in columns)], rows, "heat")
 
 
 def _heat_cell(cell: PayoffCell | None) -> str:
@@ -282,13 +255,13 @@ def _heat_cell(cell: PayoffCell | None) -> str:
 
 def _shares(board: Leaderboard) -> str:
     rows = [
-        f"<tr>{_cells((escape(one.player), escape(one.category)), 'name')}"
-        f"{_cells((percent(one.configured), percent(one.realised), f'{one.matches:,}'), 'n')}</tr>"
+        f"<tr>{cells((escape(one.player), escape(one.category)), 'name')}"
+        f"{cells((percent(one.configured), percent(one.realised), f'{one.matches:,}'), 'n')}</tr>"
         for one in board.shares
     ]
     words = "Shares of each learner's opponent mix, set and drawn."
     headings = ("learner", "category", "set#", "drawn#", "matches#")
-    return _section("Opponents in training", words, headings, rows)
+    return section("Opponents in training", words, headings, rows)
 
 
 FORMATS: dict[str, Callable[[Leaderboard], str]] = {

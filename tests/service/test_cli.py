@@ -104,6 +104,7 @@ compare nothing based
 ready nothing
 analyze nothing
 analyze main@1000 --against nothing based
+report nothing
 exploitability nothing --game kuhn
 leaderboard export --run-dir nowhere
 curves --learner nothing

@@ -1,0 +1,33 @@
+"""``league report``: a page, a picture and all numbers of a run or of one of its players."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.cli.connection import League, with_league
+from league.cli.output import say
+
+
+@with_league(past=True)
+def report(
+    league: League,
+    player: Annotated[
+        str | None,
+        typer.Argument(metavar="[PLAYER]", help="A member of the league (default: the whole run)."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for report.html, .json and .png.")
+    ] = Path("report"),
+) -> None:
+    """Writes a report on a run, or on a player by its clean matches: HTML, JSON and PNG."""
+    from evaluator.reports.contents import of_league_player, of_run
+    from league.views.report import write
+
+    run = league.address or league.folder().resolve().name
+    with league.connect() as client:
+        found = of_run(client, run) if player is None else of_league_player(client, player, run)
+    for path in write(found, out):
+        say(f"written: {path}")

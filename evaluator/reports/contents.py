@@ -1,0 +1,273 @@
+"""Gathers reports: of a benchmark, of a snapshot of a league, or of a whole run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from evaluator.benchmark import Score
+from evaluator.reports import players as of_player
+from evaluator.reports.players import Bound, Met, bounds_of, group_scores, measured, met_in_log
+from league.errors import LeagueError, NotFound, nearest
+from league.exploiters import is_mains_snapshot
+from league.games.base import GameSpec
+from league.games.registry import game_spec
+from league.ids import SnapshotName
+from league.metrics import Measured
+from league.players import Book, Player, PlayerKind, Rating
+from league.rpc.client import MatchmakerClient
+from league.stats.ratings.cross_check import cross_check
+from league.views.leaderboard import MOST_FITTED
+from league.views.report import Forest, Panel, Report, Section, Trend
+from league.views.text import when
+
+TOP = 5
+TOLD = 20
+"""Opponents in the table of training matches."""
+
+
+def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, Any]) -> Report:
+    """The report of a benchmark; `facts` says how its matches were played."""
+    met, player = of_player.met_in_benchmark(scores, spec), scores[0].player
+    return Report(
+        title=f"Benchmark of {player}",
+        lead=f"{'Greedy' if facts['greedy'] else 'Sampled'} play of {spec.name}, every seed once "
+        "from either seat",
+        facts=_player_facts(met),
+        sections=of_player.player_sections(player, met),
+        numbers={"player": player, **facts, **_player_numbers(met, ())},
+        end=_end(),
+    )
+
+
+def of_league_player(client: MatchmakerClient, name: str, run: str) -> Report:
+    """The report of a member of a league, by its matches in the clean book.
+
+    Raises:
+        NotFound: there is no such player, or it has no clean match.
+    """
+    known = {player.name: player for player in client.players()}
+    if name not in known:
+        hint = nearest(name, known) or "bin/league players lists them"
+        raise NotFound(f"there is no player {name!r} in {run}: {hint}")
+    player = _newest(name, known) if known[name].kind is PlayerKind.LIVE else known[name]
+    met, bounds = _seen(client, player.name, known)
+    if not met and not bounds:
+        raise NotFound(
+            f"{player.name} has no clean matches yet: bin/league eval {player.name} --report DIR "
+            "plays some"
+        )
+    return Report(
+        title=player.name,
+        lead=f"A player of the run {run}, by its clean matches",
+        facts={"steps": f"{player.step:,}", **_player_facts(met)},
+        sections=of_player.player_sections(player.name, met, bounds),
+        numbers={"player": player.name, "run": run, **_player_numbers(met, bounds)},
+        end=_end(),
+    )
+
+
+def of_run(client: MatchmakerClient, run: str) -> Report:
+    """The report of a whole run: its ratings, its training, and its newest evaluated snapshot.
+
+    Raises:
+        NotFound: the run has no clean match.
+    """
+    known = {player.name: player for player in client.players()}
+    status, rated = client.status(), client.ratings()
+    played = [one for one in rated if one.games]
+    if not played:
+        raise NotFound(f"{run} has no clean matches yet: wait for its evaluator")
+    ratings = _fitted(client, played)
+    mains = [one.player for one in played if is_mains_snapshot(one.player)]
+    sections = [_over_steps(ratings, known), _best(ratings)]
+    training, counts = _training(client, known)
+    sections.append(training)
+    numbers: dict[str, Any] = {
+        "run": run,
+        "game": status.game,
+        "log_position": status.log_position,
+        "ratings": {name: asdict(one) for name, one in ratings.items()},
+        "training_matches": counts,
+    }
+    facts = {
+        "game": status.game,
+        "steps": f"{max((worker.step for worker in status.workers), default=0):,}",
+        "snapshots evaluated": f"{len(mains)} of {sum(map(is_mains_snapshot, known.values()))}",
+        "clean matches": f"{sum(one.games for one in played) // 2:,}",
+    }
+    if mains:
+        newest = max(mains, key=lambda one: one.step)
+        met, bounds = _seen(client, newest.name, known)
+        sections += of_player.player_sections(newest.name, met, bounds)
+        numbers["newest"] = {"player": newest.name, **_player_numbers(met, bounds)}
+    return Report(
+        title=run,
+        lead="A run of the league: ratings, training, and its newest evaluated snapshot",
+        facts=facts,
+        sections=[one for one in sections if one is not None],
+        numbers=numbers,
+        end=f"{_end()}, result {status.log_position} of the log.",
+    )
+
+
+def _end() -> str:
+    return f"Kumite {version('kumite')}, {when(time.time())}"
+
+
+def _newest(lineage: str, known: Mapping[str, Player]) -> Player:
+    own = [one for one in known.values() if one.digest and one.name.startswith(f"{lineage}@")]
+    if not own:
+        raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
+    return max(own, key=lambda one: one.step)
+
+
+def _seen(
+    client: MatchmakerClient, name: str, known: Mapping[str, Player]
+) -> tuple[list[Met], list[Bound]]:
+    try:
+        frames_per_second = game_spec(known[name].game).frames_per_second
+    except LeagueError:  # a game of another package, or of a folder, that is not here
+        frames_per_second = 0
+    cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)
+    met = met_in_log(cells, known, frames_per_second)
+    return met, bounds_of(name, client.gates(certificates=True), met, known)
+
+
+def _player_facts(met: Sequence[Met]) -> dict[str, str]:
+    scores = group_scores(met)
+    shown = {f"points against {name}": f"{one.value:.0%}" for name, one in scores.items()}
+    return {"matches": f"{sum(one.matches for one in met):,}", **shown}
+
+
+def _player_numbers(met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, Any]:
+    scores = group_scores(met)
+    gaps = {
+        f"{one} - {other}": asdict(of_player.gap(scores[one], scores[other]))
+        for one in scores
+        for other in scores
+        if one is not other
+    }
+    ancestors = sorted(
+        (one for one in met if one.ancestor_step is not None),
+        key=lambda one: -(one.ancestor_step or 0),
+    )
+    return {
+        "opponents": [asdict(one) | {"score": asdict(one.score)} for one in met],
+        "groups": {name: asdict(one) for name, one in scores.items()},
+        "gaps": gaps,
+        "drops": [one.opponent for one in of_player.drops(ancestors)],
+        "exploitability": [asdict(one) | {"exploitability": one.exploitability} for one in bounds],
+    }
+
+
+def _fitted(client: MatchmakerClient, rated: Sequence[Rating]) -> dict[str, Measured]:
+    """Each player's rating by the fit of all games, best first; beyond what can be fitted quickly
+    TrueSkill's without interval.
+    """
+    if len(rated) > MOST_FITTED:
+        return {one.player.name: Measured(one.mu) for one in rated}
+    found = cross_check(rated, client.payoff(Book.EVAL)).intervals
+    ordered = sorted(found.items(), key=lambda item: -item[1].estimate)
+    return {name: Measured(one.estimate, one.low, one.high) for name, one in ordered}
+
+
+def _over_steps(ratings: Mapping[str, Measured], known: Mapping[str, Player]) -> Section | None:
+    lines: dict[str, list[tuple[float, Measured]]] = {}
+    for name, rating in ratings.items():
+        if is_mains_snapshot(known[name]):
+            lineage = SnapshotName.parse(name).lineage
+            lines.setdefault(lineage, []).append((float(known[name].step), rating))
+    for points in lines.values():
+        points.sort(key=lambda point: point[0])
+    if not lines:
+        return None
+    return Section(
+        title="Rating over steps",
+        words="The fit of all clean matches, in points of TrueSkill's scale (4.17 points apart, "
+        "the better one wins 76 %), with the 95 % interval of each snapshot as a band.",
+        chart=Trend(x_label="steps", lines=lines),
+        is_main=True,
+    )
+
+
+def _best(ratings: Mapping[str, Measured]) -> Section:
+    best = list(ratings.items())[:TOP]
+    first = best[0][1]
+    alike = [name for name, one in ratings.items() if one.high >= first.low]
+    if math.isnan(first.low):
+        said = "Without intervals, as there are too many players to fit quickly."
+    elif len(alike) == 1:
+        said = "The first is stronger than every other by both intervals."
+    else:
+        said = (
+            f"The intervals of {len(alike)} players overlap the first one's: which of them is the "
+            "strongest is not shown. bin/league compare decides between two."
+        )
+    return Section(
+        title="The best",
+        words=said,
+        chart=Forest(
+            rows=[name for name, _ in best],
+            groups=[""] * len(best),
+            panels=[Panel(title="rating, points", values=[one for _, one in best])],
+        ),
+        headings=("player", "rating#", "95 %#"),
+        rows=[(name, f"{one.value:.2f}", f"{one.low:.2f}–{one.high:.2f}") for name, one in best],
+        is_main=True,
+    )
+
+
+def _training(
+    client: MatchmakerClient, known: Mapping[str, Player]
+) -> tuple[Section | None, dict[str, dict[str, int]]]:
+    """The training matches of every live player, by opponent; snapshots by lineage together."""
+    live = [name for name, one in known.items() if one.kind is PlayerKind.LIVE]
+    counts: dict[str, dict[str, int]] = {}
+    for cell in client.payoff(Book.TRAIN, rows=live) if live else ():
+        other = known.get(cell.column)
+        frozen = other is not None and other.kind is PlayerKind.SNAPSHOT
+        name = f"{SnapshotName.parse(cell.column).lineage}'s snapshots" if frozen else cell.column
+        one = counts.setdefault(f"{cell.row} against {name}", {"matches": 0, "wins": 0})
+        one["matches"] += cell.games
+        one["wins"] += cell.wins
+    if not counts:
+        return None, counts
+    most = sorted(counts.items(), key=lambda item: -item[1]["matches"])[:TOLD]
+    total = sum(one["matches"] for one in counts.values())
+    return (
+        Section(
+            title="Matches in training",
+            words="Share of all training matches by opponent, and what the learner won of them "
+            "while it changed: no measure of its last snapshot.",
+            chart=Forest(
+                rows=[name for name, _ in most],
+                groups=[""] * len(most),
+                panels=[
+                    Panel(
+                        title="share of all matches",
+                        values=[Measured(one["matches"] / total) for _, one in most],
+                        percent=True,
+                    ),
+                    Panel(
+                        title="won in training",
+                        values=[measured(one["wins"], one["matches"]) for _, one in most],
+                        percent=True,
+                    ),
+                ],
+            ),
+            headings=("learner and opponent", "matches#", "share#", "won#"),
+            rows=[
+                (
+                    *(name, f"{one['matches']:,}", f"{one['matches'] / total:.1%}"),
+                    f"{one['wins'] / one['matches']:.1%}",
+                )
+                for name, one in most
+            ],
+        ),
+        counts,
+    )

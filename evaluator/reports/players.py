@@ -1,0 +1,407 @@
+"""What a report says of one player: opponents, generalisation, forgetting, exploiters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaluator.benchmark import Score
+from league.errors import InvalidName
+from league.exploiters import EXPLOITING, CandidateGate, GateState
+from league.games.base import GameSpec
+from league.ids import SnapshotName
+from league.metrics import Measured, wilson_interval
+from league.players import PayoffCell, Player, PlayerKind
+from league.stats.gates import Certificate
+from league.views.report import Forest, Panel, Section, Trend
+
+TRAINING, HELD_OUT, LEAGUE = "training bots", "held-out bots", "league snapshots"
+EXPLOITERS, OTHERS = "exploiters", "others"
+GROUPS = (TRAINING, HELD_OUT, LEAGUE, EXPLOITERS, OTHERS)
+PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
+"""Means that the opponents' chart shows, where they are known."""
+COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
+           "payoff", "reward", "seconds", "choices")  # fmt: skip
+MOST = 40
+"""Opponents in charts and tables: those met most often."""
+RATIO_UP_TO = 20.0
+"""Damage ratios beyond this are left out of the chart, where they would hide all others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Met:
+    """A player's matches against one opponent; `step` of a snapshot of the same lineage."""
+
+    opponent: str
+    group: str
+    wins: int
+    draws: int
+    losses: int
+    win_rate: Measured
+    means: Mapping[str, Measured]
+    actions: Mapping[str, Measured] = field(default_factory=dict)
+    ancestor_step: int | None = None
+
+    @property
+    def matches(self) -> int:
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> Measured:
+        """Share of the points, a draw being half of one."""
+        return measured(self.wins + self.draws / 2, self.matches)
+
+
+def measured(points: float, worth: float, confidence: float = 0.95) -> Measured:
+    """A share with Wilson's interval."""
+    interval = wilson_interval(points, worth, confidence)
+    return Measured(points / worth if worth else math.nan, interval.low, interval.high)
+
+
+def met_in_benchmark(scores: Iterable[Score], spec: GameSpec) -> list[Met]:
+    """The opponents of a benchmark, grouped by their names."""
+    bots = {bot.name: HELD_OUT if bot.held_out else TRAINING for bot in spec.bots}
+    return [
+        Met(
+            opponent=score.opponent,
+            group=bots.get(score.opponent) or (LEAGUE if _named(score.opponent) else OTHERS),
+            wins=score.wins,
+            draws=score.draws,
+            losses=score.losses,
+            win_rate=score.win_rate,
+            means=score.means,
+            actions=score.actions,
+            ancestor_step=_ancestor_step(score.player, score.opponent),
+        )
+        for score in scores
+    ]
+
+
+def met_in_log(
+    cells: Iterable[PayoffCell], players: Mapping[str, Player], frames_per_second: int
+) -> list[Met]:
+    """The opponents in a row of a clean book. The log has sums, so means have no intervals."""
+    found = []
+    for cell in cells:
+        other = players.get(cell.column)
+        if other is None or not cell.games:
+            continue
+        means = {name: Measured(value) for name, value in cell.means.items()}
+        if cell.frames and frames_per_second:
+            means["seconds"] = Measured(cell.frames / cell.games / frames_per_second)
+        if taken := cell.means.get("damage_taken"):
+            means["damage_ratio"] = Measured(cell.means["damage_dealt"] / taken)
+        is_bot = other.kind is PlayerKind.BOT
+        group = (HELD_OUT if other.held_out else TRAINING) if is_bot else LEAGUE
+        found.append(
+            Met(
+                opponent=cell.column,
+                group=EXPLOITERS if other.role in EXPLOITING else group,
+                wins=cell.wins,
+                draws=cell.draws,
+                losses=cell.losses,
+                win_rate=measured(cell.wins, cell.games),
+                means=means,
+                ancestor_step=_ancestor_step(cell.row, cell.column),
+            )
+        )
+    return found
+
+
+def _named(name: str) -> SnapshotName | None:
+    try:
+        return SnapshotName.parse(name)
+    except InvalidName:
+        return None
+
+
+def _ancestor_step(player: str, other: str) -> int | None:
+    """The step of an earlier snapshot of the player's own lineage, None for others."""
+    own, its = _named(player), _named(other)
+    if own is None or its is None or own.lineage != its.lineage or its.step >= own.step:
+        return None
+    return its.step
+
+
+# --- sections
+
+
+def player_sections(player: str, met: Sequence[Met], bounds: Sequence[Bound] = ()) -> list[Section]:
+    """All that is known of a player, in the order of a report."""
+    shown = sorted(met, key=lambda one: -one.matches)[:MOST]
+    shown.sort(key=lambda one: (GROUPS.index(one.group), -one.score.value, one.opponent))
+    sections = [
+        _opponents(player, shown, len(met)),
+        _generalisation(player, met),
+        _forgetting(player, met),
+        _exploitability(player, bounds),
+        _actions(shown),
+    ]
+    return [one for one in sections if one is not None]
+
+
+def _opponents(player: str, shown: Sequence[Met], known: int) -> Section | None:
+    if not shown:
+        return None
+    panels = [Panel(title="win rate", values=[one.win_rate for one in shown], percent=True,
+                    reference=0.5)]  # fmt: skip
+    for name in PANELS:
+        values = [one.means.get(name) for one in shown]
+        if name == "damage_ratio":
+            values = [one and (one if one.value <= RATIO_UP_TO else None) for one in values]
+        if any(values):
+            reference = 1.0 if name == "damage_ratio" else None
+            panels.append(Panel(title=name.replace("_", " "), values=values, reference=reference))
+    columns = [name for name in COLUMNS if any(name in one.means for one in shown)]
+    heads = ["opponent", "group", "matches#", "won–drawn–lost#", "win rate#", "95 %#"]
+    words = (
+        "Clean matches, seats swapped on common seeds; a draw is not a win. Bars are 95 % intervals"
+    )
+    words += "." if any(_has_interval(one.means.values()) for one in shown) else ", where known."
+    if known > len(shown):
+        words += f" The {len(shown)} of {known} opponents met most often."
+    return Section(
+        title=f"Opponents of {player}",
+        words=words,
+        chart=Forest(
+            rows=[one.opponent for one in shown],
+            groups=[one.group for one in shown],
+            panels=panels,
+        ),
+        headings=[*heads, *(f"{name.replace('_', ' ')}#" for name in columns)],
+        rows=[
+            (
+                *(one.opponent, one.group),
+                *(f"{one.matches:,}", f"{one.wins}–{one.draws}–{one.losses}"),
+                *(f"{one.win_rate.value:.1%}", _interval(one.win_rate)),
+                *(_text(one.means.get(name)) for name in columns),
+            )
+            for one in shown
+        ],
+        is_main=True,
+    )
+
+
+def _has_interval(numbers: Iterable[Measured]) -> bool:
+    return any(math.isfinite(one.low) for one in numbers)
+
+
+def _generalisation(player: str, met: Sequence[Met]) -> Section | None:
+    scores = group_scores(met)
+    if len(scores) < 2:
+        return None
+    said = [
+        f"{one} − {other}: {_gap_words(scores[one], scores[other])}"
+        for one, other in ((TRAINING, HELD_OUT), (TRAINING, LEAGUE))
+        if {one, other} <= scores.keys()
+    ]
+    counts = {group: sum(one.group == group for one in met) for group in scores}
+    return Section(
+        title=f"Generalisation of {player}",
+        words="Share of the points by kind of opponent, each opponent counting alike. Held-out "
+        "bots, which training never met, show whether it learnt to play or its opponents; "
+        f"snapshots are as strong as itself. {'; '.join(said)}.",
+        chart=Forest(
+            rows=[f"{group} ({counts[group]})" for group in scores],
+            groups=list(scores),
+            panels=[Panel(title="share of the points", values=list(scores.values()), percent=True)],
+        ),
+        headings=("opponents", "number#", "points#", "95 %#"),
+        rows=[
+            (group, str(counts[group]), f"{one.value:.1%}", _interval(one))
+            for group, one in scores.items()
+        ],
+        is_main=True,
+    )
+
+
+def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
+    """The mean score of each group, every opponent counting alike: k opponents with nᵢ matches
+    say as much as k² / Σ 1/nᵢ matches do.
+    """
+    found = {}
+    for group in GROUPS:
+        own = [one for one in met if one.group == group]
+        if own:
+            worth = len(own) ** 2 / sum(1 / one.matches for one in own)
+            mean = sum(one.score.value for one in own) / len(own)
+            found[group] = measured(min(mean, 1.0) * worth, worth)
+    return found
+
+
+def gap(one: Measured, other: Measured) -> Measured:
+    """The difference of two shares, with the interval of R. G. Newcombe, Statistics in Medicine 17
+    (1998), method 10: it combines the Wilson intervals of both.
+    """
+    value = one.value - other.value
+    below = math.hypot(one.value - one.low, other.high - other.value)
+    above = math.hypot(one.high - one.value, other.value - other.low)
+    return Measured(value, value - below, value + above)
+
+
+def _gap_words(one: Measured, other: Measured) -> str:
+    found = gap(one, other)
+    text = f"{100 * found.value:+.1f} points ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+    return text if found.low > 0 or found.high < 0 else f"{text}, which may be none"
+
+
+def _forgetting(player: str, met: Sequence[Met]) -> Section | None:
+    own = sorted(
+        (one for one in met if one.ancestor_step is not None),
+        key=lambda one: -(one.ancestor_step or 0),
+    )
+    if not own:
+        return None
+    dropped = drops(own)
+    names = ", ".join(one.opponent for one in dropped)
+    said = f"Drops: {names}." if dropped else "No drop is shown."
+    points = [(float(one.ancestor_step or 0), one.score) for one in reversed(own)]
+    return Section(
+        title=f"Forgetting of {player}",
+        words="Share of the points against its own earlier snapshots, which should grow with their "
+        "age. A drop: it loses to one, or does worse than against a newer one, by more than both "
+        f"95 % intervals. {said}",
+        chart=Trend(
+            x_label="steps of the ancestor",
+            lines={player: points},
+            marked=[(float(one.ancestor_step or 0), one.score.value) for one in dropped],
+            percent=True,
+            reference=0.5,
+        ),
+        headings=("ancestor", "step#", "matches#", "points#", "95 %#", "marks"),
+        rows=[
+            (
+                *(one.opponent, f"{one.ancestor_step:,}", f"{one.matches:,}"),
+                *(f"{one.score.value:.1%}", _interval(one.score)),
+                "drop" if one in dropped else "",
+            )
+            for one in own
+        ],
+        is_main=True,
+    )
+
+
+def drops(newest_first: Sequence[Met]) -> list[Met]:
+    """The ancestors against which a player has forgotten something, given the newest first."""
+    found, best = list[Met](), 0.5
+    for one in newest_first:
+        if one.score.high < best:
+            found.append(one)
+        best = max(best, one.score.low)
+    return found
+
+
+# --- exploitability
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """What an accepted exploiter shows of a player: it scores `score` in `matches`.
+
+    `steps` is what its generation learnt.
+    """
+
+    exploiter: str
+    score: Measured
+    matches: int
+    source: str
+    steps: int
+
+    @property
+    def exploitability(self) -> float:
+        """The lower end of what it wins a match, 2p − 1."""
+        return 2 * self.score.low - 1
+
+
+def bounds_of(
+    player: str, gates: Iterable[CandidateGate], met: Iterable[Met], players: Mapping[str, Player]
+) -> list[Bound]:
+    """Bounds by all accepted exploiters that met the player, from clean matches, else from the
+    certificate of the gate. With k of them each interval holds in 1 − 5 % / k, so the best one's
+    holds in 95 % (Bonferroni).
+    """
+    accepted = [one for one in gates if one.is_exploiters and one.state is GateState.ACCEPTED]
+    clean = {one.opponent: one for one in met if one.matches}
+    found = []
+    for gate in accepted:
+        generation, candidate = gate.generation, players.get(gate.candidate)
+        assert generation is not None
+        steps = max(0, candidate.step - generation.since_step) if candidate else 0
+        if one := clean.get(gate.candidate):
+            points = one.losses + one.draws / 2
+            score = measured(points, one.matches, 1.0 - 0.05 / len(accepted))
+            source, matches = "clean matches", one.matches
+        elif test := next(
+            (t for t in gate.victims if t.victim == player and t.certificate_json), None
+        ):
+            held = Certificate.from_json(test.certificate_json).estimate
+            score, source = Measured(held.score, held.low, held.high), "its gate, 95 %"
+            matches = test.matches
+        else:
+            continue
+        found.append(
+            Bound(
+                exploiter=gate.candidate,
+                score=score,
+                matches=matches,
+                source=source,
+                steps=steps,
+            )
+        )
+    return sorted(found, key=lambda one: -one.exploitability)
+
+
+def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:
+    if not bounds:
+        return None
+    best = bounds[0]
+    said = (
+        f"An opponent wins {best.exploitability:.2f} a match or more ({best.exploiter})."
+        if best.exploitability > 0
+        else "No exploiter beats it for certain: that shows no bound, and no safety either."
+    )
+    return Section(
+        title=f"Exploitability of {player}",
+        words="A lower bound: what the best accepted exploiter wins a match, 2p − 1, at the low "
+        f"end of its interval. {said} A longer search may find more.",
+        headings=("exploiter", "steps#", "matches#", "points#", "interval#", "bound#", "from"),
+        rows=[
+            (
+                *(one.exploiter, f"{one.steps:,}", f"{one.matches:,}", f"{one.score.value:.1%}"),
+                *(_interval(one.score), f"{one.exploitability:+.2f}", one.source),
+            )
+            for one in bounds
+        ],
+    )
+
+
+def _actions(shown: Sequence[Met]) -> Section | None:
+    known = [one for one in shown if one.actions]
+    if not known:
+        return None
+    names = sorted(
+        known[0].actions, key=lambda name: -max(one.actions[name].value for one in known)
+    )
+    names = names[:MOST]
+    return Section(
+        title="Use of actions",
+        words="Share of its decisions in which the player used each key or choice, by opponent.",
+        headings=["opponent", *(f"{name}|" for name in names)],
+        rows=[
+            (one.opponent, *(f"{one.actions[name].value:.0%}" for name in names)) for one in known
+        ],
+        shades=[[one.actions[name].value for name in names] for one in known],
+    )
+
+
+def _interval(one: Measured) -> str:
+    return f"{100 * one.low:.1f}–{100 * one.high:.1f}"
+
+
+def _text(one: Measured | None) -> str:
+    if one is None:
+        return ""
+    digits = 0 if abs(one.value) >= 100 else 1 if abs(one.value) >= 10 else 2
+    half = f" ±{(one.high - one.low) / 2:.{digits}f}" if math.isfinite(one.low) else ""
+    return f"{one.value:.{digits}f}{half}"

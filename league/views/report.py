@@ -1,0 +1,309 @@
+"""A report on players: one value, drawn as a web page with its pictures inside, and as one picture.
+
+A chart is a `Forest` (rows with intervals in panels side by side) or a `Trend` (lines over steps).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from league.errors import InvalidInput
+from league.metrics import Measured
+from league.runs.files import write_whole
+from league.views.page import cells, page, section
+from league.views.style import FAINT, GRID, INK, STYLE, png_of
+
+if TYPE_CHECKING:  # Matplotlib takes half a second to load
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.legend import Legend
+
+COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#8C6D31")
+"""Of groups and lines in the order in which they come: apart for all kinds of sight."""
+MANY = 8
+"""Columns of a table beyond which it is set smaller."""
+WIDTH = 10.6
+"""Inches of a chart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """A column of a forest: one number for each row, None where there is none."""
+
+    title: str
+    values: Sequence[Measured | None]
+    percent: bool = False
+    logs: bool = False
+    reference: float | None = None
+    """Where a thin line stands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forest:
+    """Rows by name, coloured by group ("" for one colour), with their numbers in panels."""
+
+    rows: Sequence[str]
+    groups: Sequence[str]
+    panels: Sequence[Panel]
+
+    @property
+    def height(self) -> float:
+        """In inches."""
+        return 1.0 + 0.27 * len(self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trend:
+    """Lines by name through (x, number), with the numbers' intervals as bands."""
+
+    x_label: str
+    lines: Mapping[str, Sequence[tuple[float, Measured]]]
+    marked: Sequence[tuple[float, float]] = ()
+    """Points that deserve a look."""
+    percent: bool = False
+    reference: float | None = None
+    height: float = 3.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        words: how to read it, and what it shows.
+        headings, rows: a table; ``#`` after a heading marks numbers.
+        shades: what share of colour a cell gets, 0 to 1, for tables that are heat maps.
+        is_main: whether the picture of the main points shows the chart.
+    """
+
+    title: str
+    words: str
+    chart: Forest | Trend | None = None
+    headings: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    shades: Sequence[Sequence[float]] = ()
+    is_main: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A whole report; `numbers` is what the JSON file holds."""
+
+    title: str
+    lead: str
+    facts: Mapping[str, str]
+    sections: Sequence[Section]
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    end: str = ""
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the folder of a report; raises `InvalidInput` where there can be none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"{folder} can't be a folder ({error.strerror}): name another place"
+        ) from None
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Writes ``report.html``, ``.json`` and ``.png`` to `folder` and returns their paths."""
+    content: dict[str, str | bytes] = {
+        "html": render_html(report),
+        "json": json.dumps(finite(report.numbers), indent=1) + "\n",
+        "png": render_png(report),
+    }
+    make_folder(folder)
+    paths = [folder / f"report.{ending}" for ending in content]
+    for path, one in zip(paths, content.values(), strict=True):
+        write_whole(path, one)
+    return paths
+
+
+def finite(value: Any) -> Any:
+    """The value for JSON, which knows neither infinity nor NaN: None in their place."""
+    if isinstance(value, Mapping):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def render_html(report: Report) -> str:
+    """One page for a browser."""
+    sections = [
+        section(
+            part.title,
+            escape(part.words),
+            part.headings,
+            list(_table_rows(part)),
+            "heat" if part.shades else "many" if len(part.headings) > MANY else "",
+            "" if part.chart is None else _svg(part.chart, place),
+        )
+        for place, part in enumerate(report.sections)
+    ]
+    return page(report.title, report.title, report.lead, report.facts, sections, report.end)
+
+
+def _table_rows(part: Section) -> Iterator[str]:
+    shades = part.shades or [()] * len(part.rows)
+    for row, shade in zip(part.rows, shades, strict=True):
+        numbers = [
+            f'<td class="n"{_shaded(shade, at)}>{escape(text)}</td>'
+            if head.endswith(("#", "|"))
+            else f"<td>{escape(text)}</td>"
+            for at, (head, text) in enumerate(zip(part.headings[1:], row[1:], strict=True))
+        ]
+        yield f"<tr>{cells([escape(row[0])], 'name')}{''.join(numbers)}</tr>"
+
+
+def _shaded(shade: Sequence[float], at: int) -> str:
+    return f' style="background:rgba(0,114,178,{0.75 * shade[at]:.2f})"' if shade else ""
+
+
+def _svg(chart: Forest | Trend, place: int) -> str:
+    """A chart for a page; `place` keeps the names in it apart from those of other charts."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    text = io.StringIO()
+    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": f"chart {place}"}):
+        figure = Figure(figsize=(WIDTH, chart.height), layout="constrained")
+        _draw(figure, chart)
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        FigureCanvasSVG(figure).print_svg(text, metadata=nothing)
+    drawn = text.getvalue()
+    return drawn[drawn.index("<svg") :]
+
+
+def render_png(report: Report) -> bytes:
+    """The charts of the main sections: two beside each other, or one with many panels."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    lines: list[list[Section]] = []
+    for part in report.sections:
+        if part.chart is None or not part.is_main:
+            continue
+        if lines and len(lines[-1]) == 1 and not any(map(_is_wide, (part, lines[-1][0]))):
+            lines[-1].append(part)
+        else:
+            lines.append([part])
+    heights = [max(part.chart.height for part in line if part.chart) + 0.4 for line in lines]
+    with rc_context(STYLE):
+        size = 15, 1.1 + sum(heights)
+        figure = Figure(figsize=size, dpi=100, facecolor="white", layout="constrained")
+        top, *below = figure.subfigures(
+            1 + len(lines), 1, height_ratios=[1.1, *heights], squeeze=False
+        )[:, 0]
+        top.text(0.015, 0.62, report.title, fontsize=18, fontweight="bold", parse_math=False)
+        facts = "   ".join(f"{name}: {text}" for name, text in report.facts.items())
+        top.text(0.015, 0.22, facts, color=FAINT, parse_math=False)
+        for place, line in zip(below, lines, strict=True):
+            parts = place.subfigures(1, len(line), squeeze=False)[0]
+            for part, frame in zip(line, parts, strict=True):
+                assert part.chart is not None
+                title = frame.suptitle(part.title, x=0.015, ha="left", fontweight="bold")
+                title.set_parse_math(False)
+                _draw(frame, part.chart)
+        return png_of(figure)
+
+
+def _is_wide(part: Section) -> bool:
+    return isinstance(part.chart, Forest) and len(part.chart.panels) > 1
+
+
+def _draw(figure: Figure | SubFigure, chart: Forest | Trend) -> None:
+    if isinstance(chart, Forest):
+        _draw_forest(figure, chart)
+    else:
+        _draw_trend(figure.subplots(), chart)
+
+
+def _draw_forest(figure: Figure | SubFigure, chart: Forest) -> None:
+    from matplotlib.lines import Line2D
+
+    groups = list(dict.fromkeys(chart.groups))
+    color_of = dict(zip(groups, COLORS * len(groups), strict=False))
+    columns = figure.subplots(1, len(chart.panels), sharey=True, squeeze=False)[0]
+    for axes, panel in zip(columns, chart.panels, strict=True):
+        _grid(axes, panel.percent, along="x")
+        if len(chart.panels) > 1:
+            axes.set_title(panel.title, color=FAINT, fontweight="normal", fontsize=10)
+        else:
+            axes.set_xlabel(panel.title)
+        if panel.logs:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+            axes.xaxis.set_minor_formatter(lambda x, _: "")
+        if panel.reference is not None:
+            axes.axvline(panel.reference, color=FAINT, linewidth=0.9, linestyle=(0, (3, 3)))
+        for place, (one, group) in enumerate(zip(panel.values, chart.groups, strict=True)):
+            if one is None or not math.isfinite(one.value):
+                continue
+            color = color_of[group]
+            if math.isfinite(one.low):
+                axes.hlines(place, one.low, one.high, color=color, linewidth=2.2, alpha=0.55)
+            axes.plot(one.value, place, "o", color=color, markersize=5.5)
+    columns[0].set_ylim(len(chart.rows) - 0.5, -0.5)
+    columns[0].set_yticks(range(len(chart.rows)), chart.rows, color=INK, parse_math=False)
+    if 1 < len(groups) < len(chart.rows):
+        dots = [
+            Line2D([], [], marker="o", linestyle="", color=color_of[one], label=one)
+            for one in groups
+        ]
+        _plain(
+            figure.legend(handles=dots, loc="outside lower center", ncols=len(dots), frameon=False)
+        )
+
+
+def _draw_trend(axes: Axes, chart: Trend) -> None:
+    _grid(axes, chart.percent, along="y")
+    axes.set_xlabel(chart.x_label)
+    axes.xaxis.set_major_formatter(
+        lambda x, _: f"{x / 1e6:g}M" if abs(x) >= 1e5 else f"{x / 1e3:g}k" if x else "0"
+    )
+    if chart.reference is not None:
+        axes.axhline(chart.reference, color=FAINT, linewidth=0.9, linestyle=(0, (3, 3)))
+    for (name, points), color in zip(chart.lines.items(), COLORS * len(chart.lines), strict=False):
+        x, values = [x for x, _ in points], [one.value for _, one in points]
+        low, high = [one.low for _, one in points], [one.high for _, one in points]
+        axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+        axes.plot(x, values, "-o", color=color, markersize=3.5, linewidth=1.6, label=name)
+    if chart.marked:
+        axes.plot(
+            *zip(*chart.marked, strict=True),
+            "o",
+            color="none",
+            markeredgecolor="#B42318",
+            markersize=11,
+            label="drop",
+        )
+    if len(chart.lines) > 1 or chart.marked:
+        _plain(axes.legend(frameon=False))
+
+
+def _plain(legend: Legend) -> None:
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _grid(axes: Axes, percent: bool, along: str) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    if percent:
+        axis = axes.xaxis if along == "x" else axes.yaxis
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
