@@ -156,11 +156,11 @@ class Benchmark:
         """
         from league.agent.recorded_matches import paired
 
-        bouts, weights = list[Bout](), list[float]()
+        bouts, weights, pairs_wanted = list[Bout](), list[float](), -(-self.matches // 2)
         for player, weight in players:
             for opponent, its_weight in opponents:
                 share = weight * its_weight
-                count = max(1, round(share * self.matches / 2))
+                count = max(1, round(share * pairs_wanted))
                 seated, seed = (player.seated, opponent.seated), self.seed + len(bouts)
                 both = player.contender, opponent.contender
                 bouts += paired(*both, seated, 2 * count, seed)

@@ -12,6 +12,7 @@ from typing import Any
 from evaluator.benchmark import Score
 from evaluator.reports import players as of_player
 from evaluator.reports.players import Bound, Met, bounds_of, group_scores, measured, met_in_log
+from league.cli.members import newest_snapshot
 from league.errors import LeagueError, NotFound, nearest
 from league.exploiters import is_mains_snapshot
 from league.games.base import GameSpec
@@ -54,7 +55,9 @@ def of_league_player(client: MatchmakerClient, name: str, run: str) -> Report:
     if name not in known:
         hint = nearest(name, known) or "bin/league players lists them"
         raise NotFound(f"there is no player {name!r} in {run}: {hint}")
-    player = _newest(name, known) if known[name].kind is PlayerKind.LIVE else known[name]
+    player = known[name]
+    if player.kind is PlayerKind.LIVE:
+        player = newest_snapshot(name, known.values())
     met, bounds = _seen(client, player.name, known)
     if not met and not bounds:
         raise NotFound(
@@ -117,13 +120,6 @@ def of_run(client: MatchmakerClient, run: str) -> Report:
 
 def _end() -> str:
     return f"Kumite {version('kumite')}, {when(time.time())}"
-
-
-def _newest(lineage: str, known: Mapping[str, Player]) -> Player:
-    own = [one for one in known.values() if one.digest and one.name.startswith(f"{lineage}@")]
-    if not own:
-        raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
-    return max(own, key=lambda one: one.step)
 
 
 def _seen(

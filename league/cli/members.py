@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,7 +121,7 @@ class Finder:
         if player is None or player.kind is PlayerKind.BOT:
             raise self._no_member(name, players, spec)
         if player.kind is PlayerKind.LIVE:
-            player = _newest_snapshot(name, players)
+            player = newest_snapshot(name, players)
         if not player.digest:
             raise InvalidInput(
                 f"{player.name} ({player.kind.value}) has no weights to play with: name a snapshot"
@@ -246,7 +246,7 @@ def _from_file(path: Path) -> Member:
     return Member(name=digest[:12], digest=digest, blobs=BlobFolder(path.parent))
 
 
-def _newest_snapshot(lineage: str, players: list[Player]) -> Player:
+def newest_snapshot(lineage: str, players: Iterable[Player]) -> Player:
     """The newest frozen weights of a live player."""
     own = [
         player for player in players if player.digest and player.name.rpartition("@")[0] == lineage

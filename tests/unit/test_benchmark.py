@@ -61,6 +61,10 @@ def test_a_mixture_with_a_wrong_weight_is_refused(who: object) -> None:
         mixture_of(who)  # type: ignore[arg-type]
 
 
+def test_an_odd_number_of_matches_is_rounded_up_to_whole_pairs() -> None:
+    assert Benchmark("caller", ["nash"], 5, game="kuhn").run()["nash"].matches == 6
+
+
 def test_wrong_requests_are_refused() -> None:
     with pytest.raises(InvalidInput, match="2 matches"):
         Benchmark("caller", ["nash"], 2, game="kuhn").run()
