@@ -22,15 +22,18 @@ and the curvature at the mode is no measure of it. ν and s are where the eviden
 Games show only differences. With anchors, ratings are relative to them. Without, the mean of all
 players is 25 and the interval of a rating is that of its difference to this mean.
 
-Shapes: N players, P pairs that met, M free coordinates.
+Players of a `Block` have a joint prior in place of their own, and take no part in s. How much they
+vary, κ, is measured in the same way.
+
+Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -54,6 +57,9 @@ LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
 """Bounds of s in points: 42 and 1,680 Elo."""
 _SPREAD_SIGMA = 1.0
 """Prior of ln s, around ln SIGMA: 95 % between 59 and 3,000 Elo. Two players show no width."""
+_KAPPA, _KAPPA_SIGMA = 5.0, 1.0
+"""Prior of ln κ, around ln _KAPPA: 95 % between 0.7 and 36 points²."""
+_LEAST_KAPPA, _MOST_KAPPA = 0.01, 1_000.0
 _MOST_LOG_NU = 7.0
 """Equal players draw 99.8 % then. Anchors far apart that drew ask for any ν."""
 _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
@@ -142,6 +148,22 @@ class PairCounts:
 
 
 @dataclass(frozen=True)
+class Block:
+    """The prior of K players whose strengths go together: N(25, `known_KK` + κ·`walk_KK`).
+
+    Both are in points²; the sum has an inverse. κ is common to all blocks of a fit.
+    """
+
+    nodes_K: Numbers
+    known_KK: Array
+    walk_KK: Array
+
+    def precision_KK(self, kappa: float) -> Array:
+        """Returns the inverse of the prior's covariance, in 1/points²."""
+        return _inverse(self.known_KK + kappa * self.walk_KK)
+
+
+@dataclass(frozen=True)
 class Interval:
     """An estimate and the bounds that hold the truth in 95 % of cases."""
 
@@ -164,6 +186,7 @@ class Fit:
             number a player explains the results, large where rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit; 0 where there are too few games for one.
         spread: s, the standard deviation of the players' strengths in points.
+        kappa: κ of the blocks; its prior's centre where there are none.
         draws_z: about standard normal where draws are Davidson's; positive where unequal players
             draw more often than the model says, negative where they draw less often.
         names: of the players of a payoff table.
@@ -177,6 +200,7 @@ class Fit:
     misfit: float
     freedom: float
     spread: float
+    kappa: float
     draws_z: float
     names: tuple[str, ...] = ()
 
@@ -233,12 +257,14 @@ def fit(
     players: int,
     *,
     anchors: Mapping[int, float] | None = None,
+    blocks: Sequence[Block] = (),
 ) -> Fit:
     """Fits all players' ratings to their games.
 
     Args:
         players: N; a player without a game keeps its prior.
         anchors: points of the players that stay where they are.
+        blocks: joint priors, of no player twice.
 
     Raises:
         InvalidInput: too many players, or an anchor that is no player's rating.
@@ -251,7 +277,7 @@ def fit(
             raise InvalidInput(
                 f"anchor {player} at {points} points is not a rating of one of {players} players"
             )
-    posterior = _Posterior(counts, players, anchors)
+    posterior = _Posterior(counts, players, anchors, blocks)
     posterior.fit()
     theta_N, scale = posterior.theta_N, posterior.scale
     covariance_NN = posterior.whole_covariance_NN()
@@ -270,6 +296,7 @@ def fit(
         misfit=misfit,
         freedom=freedom,
         spread=posterior.spread,
+        kappa=posterior.kappa,
         draws_z=posterior.draws_z(),
     )
 
@@ -280,22 +307,33 @@ class _Posterior:
     Its logarithm is, but for a constant,
 
     Σ over pairs of wins·ln P(win) + draws·ln P(draw) + losses·ln P(loss)
-      − Σ over players of θ²/2s² − (η − η₀)²/2·3²
+      − Σ over players of θ²/2s² − Σ over blocks of θᵀQθ/2 − (η − η₀)²/2·3²
 
     which is concave. `x_M` holds θ of the free players, then η. A pair's factor is
     exp(−`precision_P` d²/2 + `pull_P` d) of its gap d.
     """
 
-    def __init__(self, counts: PairCounts, players: int, anchors: Mapping[int, float]) -> None:
-        self.counts, self.anchors = counts, anchors
+    def __init__(
+        self,
+        counts: PairCounts,
+        players: int,
+        anchors: Mapping[int, float],
+        blocks: Sequence[Block],
+    ) -> None:
+        self.counts, self.anchors, self.blocks = counts, anchors, blocks
         # the search for ν begins at the share of draws, as if all players were equal
         share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
-        self.log_nu, self.spread = math.log(2.0 * share / (1.0 - share)), SIGMA
+        self.log_nu = math.log(2.0 * share / (1.0 - share))
+        self.spread, self.kappa = SIGMA, _KAPPA
         self.theta_N = np.zeros(players)
         is_free_N = np.ones(players, np.bool_)
         is_free_N[list(anchors)] = False
         self.free_N = np.flatnonzero(is_free_N)
         self.free_M = np.append(self.free_N, players)
+        self.has_own_N = np.ones(players, np.bool_)
+        for block in blocks:
+            self.has_own_N[block.nodes_K] = False
+        self.own_N = np.flatnonzero(is_free_N & self.has_own_N)
         self._rescale()
 
     def _rescale(self) -> None:
@@ -304,6 +342,10 @@ class _Posterior:
             self.log_nu, self.free_M = _MOST_LOG_NU, self.free_N
         self.scale = points_per_logit(math.exp(self.log_nu))
         self.prior = (self.scale / self.spread) ** 2
+        self.prior_N = self.prior * self.has_own_N
+        self.joint = [
+            (block.nodes_K, block.precision_KK(self.kappa) * self.scale**2) for block in self.blocks
+        ]
         for player, points in self.anchors.items():
             self.theta_N[player] = (points - MU) / self.scale
 
@@ -318,16 +360,16 @@ class _Posterior:
         self.pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
         self.pull_P += self.precision_P * self._gaps()
         self._solve()
-        steps: list[float] = []
+        spreads, kappas = _Steps(), _Steps()
         for _ in range(_SWEEPS):
             change = self._sweep()
-            slope, bend = self._spread_slope()
-            steps.append(slope / bend)
-            step = steps[-1]
-            if len(steps) == 3:  # Aitken: the steps shrink by a nearly constant factor
-                step /= 1.0 - min(max(steps[2] / (steps[1] or 1.0), 0.0), 0.95)
-                steps = []
+            step = spreads.next(*self._spread_slope())
             spread = self.spread * math.exp(min(max(step, -1.0), 1.0))
+            if self.blocks:
+                move = kappas.next(*self._kappa_slope())
+                kappa = self.kappa * math.exp(min(max(move, -1.0), 1.0))
+                self.kappa = min(max(kappa, _LEAST_KAPPA), _MOST_KAPPA)
+                change = max(change, abs(move))
             self.spread = min(max(spread, LEAST_SPREAD), MOST_SPREAD)
             self._rescale()
             change = max(change, self._solve())
@@ -399,11 +441,29 @@ class _Posterior:
 
     def _spread_slope(self) -> tuple[float, float]:
         """Returns the slope of the evidence over ln s, and roughly its bend."""
-        free_N = self.free_N
-        known = len(free_N) - self.prior * float(np.trace(self.covariance_NN))
-        square = self.prior * float(self.theta_N[free_N] @ self.theta_N[free_N])
+        own_N = self.own_N
+        variance = float(np.sum(np.diagonal(self.covariance_NN) * self.has_own_N))
+        known = len(own_N) - self.prior * variance
+        square = self.prior * float(self.theta_N[own_N] @ self.theta_N[own_N])
         off = math.log(self.spread / SIGMA) / _SPREAD_SIGMA**2
-        return square - known - off, 2.0 * known**2 / max(len(free_N), 1) + _SPREAD_SIGMA**-2.0
+        return square - known - off, 2.0 * known**2 / max(len(own_N), 1) + _SPREAD_SIGMA**-2.0
+
+    def _kappa_slope(self) -> tuple[float, float]:
+        """Returns the slope of the evidence over ln κ, and roughly its bend.
+
+        With Q the precision of a block and W its walk, ½κ(θᵀQWQθ + tr(QWQ Var θ) − tr(QW)).
+        """
+        square = moves = known = 0.0
+        for block, (nodes_K, q_KK) in zip(self.blocks, self.joint, strict=True):
+            qw_KK = q_KK @ block.walk_KK * (self.kappa / self.scale**2)
+            qwq_KK, theta_K = qw_KK @ q_KK, self.theta_N[nodes_K]
+            every = float(np.trace(qw_KK))
+            known += every - float(np.sum(qwq_KK * self.covariance_NN[np.ix_(nodes_K, nodes_K)]))
+            moves += every
+            square += float(theta_K @ qwq_KK @ theta_K)
+        off = math.log(self.kappa / _KAPPA) / _KAPPA_SIGMA**2
+        bend = known**2 / max(moves, 1.0) / 2.0 + _KAPPA_SIGMA**-2.0
+        return (square - known) / 2.0 - off, bend
 
     def whole_covariance_NN(self) -> Array:
         """Returns the covariance of θ with what comes from not knowing s (Kass and Steffey 1989).
@@ -426,8 +486,10 @@ class _Posterior:
         first_P, second_P, players = self.counts.first_P, self.counts.second_P, len(self.theta_N)
         precision_NN = np.zeros((players, players))
         precision_NN[first_P, second_P] = precision_NN[second_P, first_P] = -self.precision_P
-        own_N = self._by_player(self.precision_P, self.precision_P) + self.prior
+        own_N = self._by_player(self.precision_P, self.precision_P) + self.prior_N
         precision_NN[np.arange(players), np.arange(players)] = own_N
+        for nodes_K, q_KK in self.joint:
+            precision_NN[np.ix_(nodes_K, nodes_K)] += q_KK
         free_N, before_N = self.free_N, self.theta_N.copy()
         self.theta_N[free_N] = 0.0
         pull_N = self._by_player(self.pull_P, -self.pull_P) - precision_NN @ self.theta_N
@@ -477,9 +539,13 @@ class _Posterior:
         win_P, draw_P, loss_P = log_probabilities(self._gaps(), self.log_nu)
         drawn_P, mean_P, _ = self._expected()
         total = counts.wins_P @ win_P + counts.draws_P @ draw_P + counts.losses_P @ loss_P
-        total -= (self.prior * self.theta_N @ self.theta_N + off**2) / 2.0
+        total -= (self.prior_N * self.theta_N @ self.theta_N + off**2) / 2.0
         pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
-        gradient_N = self._by_player(pull_P, -pull_P) - self.prior * self.theta_N
+        gradient_N = self._by_player(pull_P, -pull_P) - self.prior_N * self.theta_N
+        for nodes_K, q_KK in self.joint:
+            theta_K = self.theta_N[nodes_K]
+            total -= theta_K @ q_KK @ theta_K / 2.0
+            gradient_N[nodes_K] -= q_KK @ theta_K
         surplus = counts.draws_P.sum() - counts.games_P @ drawn_P
         gradient = np.append(gradient_N, surplus - off / _LOG_NU_SIGMA)
         return -float(total), -gradient[self.free_M]
@@ -492,8 +558,10 @@ class _Posterior:
         players = len(self.theta_N)
         hessian = np.zeros((players + 1, players + 1))
         hessian[first_P, second_P] = hessian[second_P, first_P] = -information_P
-        own_N = self._by_player(information_P, information_P) + self.prior
+        own_N = self._by_player(information_P, information_P) + self.prior_N
         hessian[np.arange(players), np.arange(players)] = own_N
+        for nodes_K, q_KK in self.joint:
+            hessian[np.ix_(nodes_K, nodes_K)] += q_KK
         shared_P = games_P * mean_P * draw_P
         hessian[players, :players] = hessian[:players, players] = self._by_player(
             -shared_P, shared_P
@@ -507,6 +575,22 @@ class _Posterior:
         firsts_N = np.bincount(self.counts.first_P, first_P, players)
         seconds_N = np.bincount(self.counts.second_P, second_P, players)
         return np.asarray(firsts_N + seconds_N, np.float64)
+
+
+@dataclass
+class _Steps:
+    """Steps of a logarithm to where a slope is 0, which shrink by a nearly constant factor."""
+
+    taken: list[float] = field(default_factory=list)
+
+    def next(self, slope: float, bend: float) -> float:
+        """Returns the next one; each third goes on to the limit (Aitken)."""
+        self.taken.append(slope / bend)
+        step = self.taken[-1]
+        if len(self.taken) == 3:
+            step /= 1.0 - min(max(self.taken[2] / (self.taken[1] or 1.0), 0.0), 0.95)
+            self.taken = []
+        return step
 
 
 def _inverse(positive: Array) -> Array:
