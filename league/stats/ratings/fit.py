@@ -23,7 +23,9 @@ Games show only differences. With anchors, ratings are relative to them. Without
 players is 25 and the interval of a rating is that of its difference to this mean.
 
 Players of a `Block` have a joint prior in place of their own, and take no part in s. How much they
-vary, κ, is measured in the same way.
+vary, κ, is measured in the same way. With blocks, each pair also has a deviation of its own from
+the gap of its ratings, N(0, τ²), and τ is measured too: thousands of games of one pair say no more
+about the ratings than 1/τ², while its games alone would make them as good as certain.
 
 Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """
@@ -60,6 +62,9 @@ _SPREAD_SIGMA = 1.0
 _KAPPA, _KAPPA_SIGMA = 5.0, 1.0
 """Prior of ln κ, around ln _KAPPA: 95 % between 0.7 and 36 points²."""
 _LEAST_KAPPA, _MOST_KAPPA = 0.01, 1_000.0
+_TAU, _TAU_SIGMA = 1.0, 1.0
+"""Prior of ln τ, around ln _TAU: 95 % between 7 and 360 Elo."""
+_LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
 """Equal players draw 99.8 % then. Anchors far apart that drew ask for any ν."""
 _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
@@ -186,7 +191,8 @@ class Fit:
             number a player explains the results, large where rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit; 0 where there are too few games for one.
         spread: s, the standard deviation of the players' strengths in points.
-        kappa: κ of the blocks; its prior's centre where there are none.
+        kappa: κ of the blocks in points²; its prior's centre where there are none.
+        tau: τ in points; 0 where there are no blocks.
         draws_z: about standard normal where draws are Davidson's; positive where unequal players
             draw more often than the model says, negative where they draw less often.
         names: of the players of a payoff table.
@@ -201,6 +207,7 @@ class Fit:
     freedom: float
     spread: float
     kappa: float
+    tau: float
     draws_z: float
     names: tuple[str, ...] = ()
 
@@ -286,7 +293,8 @@ def fit(
         theta_N = theta_N - theta_N.mean()
         covariance_NN = covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
     nu = math.exp(posterior.log_nu)
-    misfit, freedom = _misfit(counts, theta_N, covariance_NN, nu)
+    tau = posterior.tau / scale
+    misfit, freedom = _misfit(counts, theta_N, covariance_NN, nu, tau)
     return Fit(
         rating_N=MU + scale * theta_N,
         covariance_NN=covariance_NN * scale**2,
@@ -297,6 +305,7 @@ def fit(
         freedom=freedom,
         spread=posterior.spread,
         kappa=posterior.kappa,
+        tau=posterior.tau,
         draws_z=posterior.draws_z(),
     )
 
@@ -310,7 +319,7 @@ class _Posterior:
       − Σ over players of θ²/2s² − Σ over blocks of θᵀQθ/2 − (η − η₀)²/2·3²
 
     which is concave. `x_M` holds θ of the free players, then η. A pair's factor is
-    exp(−`precision_P` d²/2 + `pull_P` d) of its gap d.
+    exp(−`precision_P` d²/2 + `pull_P` d) of the gap d that it plays by, with its deviation.
     """
 
     def __init__(
@@ -324,7 +333,7 @@ class _Posterior:
         # the search for ν begins at the share of draws, as if all players were equal
         share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
         self.log_nu = math.log(2.0 * share / (1.0 - share))
-        self.spread, self.kappa = SIGMA, _KAPPA
+        self.spread, self.kappa, self.tau = SIGMA, _KAPPA, _TAU if blocks else 0.0
         self.theta_N = np.zeros(players)
         is_free_N = np.ones(players, np.bool_)
         is_free_N[list(anchors)] = False
@@ -360,16 +369,18 @@ class _Posterior:
         self.pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
         self.pull_P += self.precision_P * self._gaps()
         self._solve()
-        spreads, kappas = _Steps(), _Steps()
+        spreads, kappas, taus = _Steps(), _Steps(), _Steps()
         for _ in range(_SWEEPS):
             change = self._sweep()
             step = spreads.next(*self._spread_slope())
             spread = self.spread * math.exp(min(max(step, -1.0), 1.0))
             if self.blocks:
-                move = kappas.next(*self._kappa_slope())
+                move, turn = kappas.next(*self._kappa_slope()), taus.next(*self._tau_slope())
                 kappa = self.kappa * math.exp(min(max(move, -1.0), 1.0))
+                tau = self.tau * math.exp(min(max(turn, -1.0), 1.0))
                 self.kappa = min(max(kappa, _LEAST_KAPPA), _MOST_KAPPA)
-                change = max(change, abs(move))
+                self.tau = min(max(tau, _LEAST_TAU), _MOST_TAU)
+                change = max(change, abs(move), abs(turn))
             self.spread = min(max(spread, LEAST_SPREAD), MOST_SPREAD)
             self._rescale()
             change = max(change, self._solve())
@@ -407,8 +418,8 @@ class _Posterior:
         The gap's posterior, with the pair's factor replaced by its games, is summed over nodes of
         the present one.
         """
-        counts, gap_P = self.counts, self._gaps()
-        variance_P = _variances_of_gaps(self.covariance_NN, counts.first_P, counts.second_P)
+        counts = self.counts
+        gap_P, variance_P = self._played_gaps()
         sigma_P = np.sqrt(np.maximum(variance_P, _LEAST_GAP_VARIANCE))
         slope_P, bend_P = self.pull_P - self.precision_P * gap_P, self.precision_P * sigma_P**2
         centre_P, moments_5P = np.zeros(0), np.zeros((5, len(gap_P)))
@@ -465,6 +476,30 @@ class _Posterior:
         bend = known**2 / max(moves, 1.0) / 2.0 + _KAPPA_SIGMA**-2.0
         return (square - known) / 2.0 - off, bend
 
+    def _shares(self) -> tuple[float, Array]:
+        """Returns τ² in logits², and what part of each factor is of the ratings' gap."""
+        tau2 = (self.tau / self.scale) ** 2
+        return tau2, 1.0 / (1.0 + tau2 * self.precision_P)
+
+    def _played_gaps(self) -> tuple[Array, Array]:
+        """Returns the means and variances of the gaps that pairs play by."""
+        first_P, second_P = self.counts.first_P, self.counts.second_P
+        tau2, share_P = self._shares()
+        variance_P = _variances_of_gaps(self.covariance_NN, first_P, second_P)
+        gap_P = share_P * (self._gaps() + tau2 * self.pull_P)
+        return gap_P, share_P * tau2 + share_P**2 * variance_P
+
+    def _tau_slope(self) -> tuple[float, float]:
+        """Returns the slope of the evidence over ln τ, and roughly its bend."""
+        first_P, second_P = self.counts.first_P, self.counts.second_P
+        tau2, share_P = self._shares()
+        variance_P = _variances_of_gaps(self.covariance_NN, first_P, second_P)
+        known_P = 1.0 - share_P - tau2 * (share_P * self.precision_P) ** 2 * variance_P
+        square_P = tau2 * (share_P * (self.pull_P - self.precision_P * self._gaps())) ** 2
+        off = math.log(self.tau / _TAU) / _TAU_SIGMA**2
+        bend = 2.0 * float(known_P @ known_P) + _TAU_SIGMA**-2.0
+        return float(np.sum(square_P - known_P)) - off, bend
+
     def whole_covariance_NN(self) -> Array:
         """Returns the covariance of θ with what comes from not knowing s (Kass and Steffey 1989).
 
@@ -484,15 +519,17 @@ class _Posterior:
     def _solve(self) -> float:
         """Multiplies prior and factors; returns how far a mean moved, in standard errors."""
         first_P, second_P, players = self.counts.first_P, self.counts.second_P, len(self.theta_N)
+        _, share_P = self._shares()
+        precision_P, pull_P = share_P * self.precision_P, share_P * self.pull_P
         precision_NN = np.zeros((players, players))
-        precision_NN[first_P, second_P] = precision_NN[second_P, first_P] = -self.precision_P
-        own_N = self._by_player(self.precision_P, self.precision_P) + self.prior_N
+        precision_NN[first_P, second_P] = precision_NN[second_P, first_P] = -precision_P
+        own_N = self._by_player(precision_P, precision_P) + self.prior_N
         precision_NN[np.arange(players), np.arange(players)] = own_N
         for nodes_K, q_KK in self.joint:
             precision_NN[np.ix_(nodes_K, nodes_K)] += q_KK
         free_N, before_N = self.free_N, self.theta_N.copy()
         self.theta_N[free_N] = 0.0
-        pull_N = self._by_player(self.pull_P, -self.pull_P) - precision_NN @ self.theta_N
+        pull_N = self._by_player(pull_P, -pull_P) - precision_NN @ self.theta_N
         free_NN = np.ix_(free_N, free_N)
         self.covariance_NN = np.zeros((players, players))
         self.covariance_NN[free_NN] = _inverse(precision_NN[free_NN])
@@ -506,8 +543,8 @@ class _Posterior:
         κ = 0 is Davidson's model; at κ = 1 all pairs draw ν/(1 + ν). What a pair should draw comes
         from the games of the other pairs, as its own would hide their misfit.
         """
-        counts, gap_P = self.counts, self._gaps()
-        variance_P = _variances_of_gaps(self.covariance_NN, counts.first_P, counts.second_P)
+        counts = self.counts
+        gap_P, variance_P = self._played_gaps()
         left_P = np.maximum(1.0 - self.precision_P * variance_P, _LEAST_GAP_VARIANCE)
         rest_P = (gap_P - self.pull_P * variance_P) / left_P
         sigma_P, moments_3P = np.sqrt(variance_P / left_P), np.zeros((3, len(gap_P)))
@@ -607,12 +644,13 @@ def _variances_of_gaps(covariance_NN: Array, first_P: Numbers, second_P: Numbers
 
 
 def _misfit(
-    counts: PairCounts, theta_N: Array, covariance_NN: Array, nu: float
+    counts: PairCounts, theta_N: Array, covariance_NN: Array, nu: float, tau: float
 ) -> tuple[float, float]:
     """Returns Pearson's χ² of the pairs' scores over its degrees of freedom, and these.
 
-    A pair's leverage, the share that its own games have in its expectation, is taken from the
-    degrees of freedom. Pairs of little variance are left out: one upset there makes a χ² of
+    With deviations of `tau` logits, chance is that of games and of the pair's deviation. A pair's
+    leverage, the share that its own games have in its expectation, is taken from the degrees of
+    freedom. Pairs of little variance are left out: one upset there makes a χ² of
     hundreds. Without degrees of freedom the result is (1, 0).
     """
     first_P, second_P = counts.first_P, counts.second_P
@@ -621,8 +659,11 @@ def _misfit(
     mean_P = win_P + draw_P / 2.0
     variance_P = counts.games_P * (win_P + draw_P / 4.0 - mean_P**2)
     residual_P = counts.wins_P + counts.draws_P / 2.0 - counts.games_P * mean_P
-    leverage_P = variance_P * _variances_of_gaps(covariance_NN, first_P, second_P)
     counted_P = variance_P >= _LEAST_VARIANCE
+    wider_P = 1.0 + tau**2 * variance_P
+    gaps_P = _variances_of_gaps(covariance_NN, first_P, second_P)
+    leverage_P = variance_P / wider_P * gaps_P
+    variance_P = variance_P * wider_P
     freedom = float(np.sum(1.0 - leverage_P[counted_P]))
     if freedom < _LEAST_FREEDOM:
         return 1.0, 0.0
