@@ -18,6 +18,7 @@ from scipy.special import stdtrit
 from league.cli.connection import League
 from league.cli.members import Finder, Member, play
 from league.errors import DataCorrupt, InvalidInput
+from league.evaluations import Who, mixture_of, pairs_of
 from league.games.base import CHOICE
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 LEAST_MATCHES = 4
 """Two pairs: one alone shows no spread."""
 Floats = NDArray[np.float64]
-Who = str | Mapping[str, float]
-"""A bot's name, a snapshot's, a .safetensors file, or a mixture of them with its weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,34 +60,13 @@ class Score:
     actions: Mapping[str, Measured]
 
 
-def mixture_of(who: Who) -> Mapping[str, float]:
-    """The weights of members: of a mapping, of "based=3,random=1", or of one name alone.
-
-    Raises:
-        InvalidInput: a weight is no positive number.
-    """
-    try:
-        if isinstance(who, str) and "=" in who:
-            parts = (part.rpartition("=") for part in who.split(","))
-            who = {name.strip(): float(weight) for name, _, weight in parts}
-    except ValueError:
-        who = {}
-    mixture = {who: 1.0} if isinstance(who, str) else dict(who)
-    if not mixture or not all(name and 0.0 < w < math.inf for name, w in mixture.items()):
-        raise InvalidInput(
-            "a mixture needs members with positive weights, as based=3,random=1, not "
-            f"{mixture or who!r}"
-        )
-    total = sum(mixture.values())
-    return {name: weight / total for name, weight in mixture.items()}
-
-
 @dataclass
 class Benchmark:
     """Matches of `agent` against each of `opponents`, in pairs: each seed once from either seat.
 
     Args:
-        agent: who plays; also a `PlayingNetwork` in memory.
+        agent: who plays: a bot, a snapshot, a .safetensors file, a mixture of these, or a
+            `PlayingNetwork` in memory.
         opponents: names, or who by a name of your own. All meet the same seeds.
         matches: against each opponent, rounded up to whole pairs.
         greedy: networks take the likeliest keys or choices, else they are sampled.
@@ -160,7 +138,7 @@ class Benchmark:
         for player, weight in players:
             for opponent, its_weight in opponents:
                 share = weight * its_weight
-                count = max(1, round(share * pairs_wanted))
+                count = pairs_of(share, pairs_wanted)
                 seated, seed = (player.seated, opponent.seated), self.seed + len(bouts)
                 both = player.contender, opponent.contender
                 bouts += paired(*both, seated, 2 * count, seed)

@@ -17,6 +17,7 @@ from league.cli.connection import League, with_league
 from league.cli.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
 from league.cli.output import print_table, say
 from league.errors import InvalidInput
+from league.evaluations import mixture_of
 from league.metrics import Measured
 from league.views.report import finite, make_folder, write
 
@@ -68,7 +69,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Plays clean matches of PLAYER against others and shows what it does in them."""
-    from evaluator.benchmark import Benchmark, mixture_of
+    from evaluator.benchmark import Benchmark
     from league.cli.members import Finder, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
@@ -143,7 +144,7 @@ def ready(
     as_json: AsJson = False,
 ) -> int:
     """Checks PLAYER against the bars for the end of training: wins, damage, survival and more."""
-    from evaluator.benchmark import Benchmark, mixture_of
+    from evaluator.benchmark import Benchmark
     from league.cli.members import Finder, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())

@@ -5,10 +5,12 @@ Protobuf stops at the edges: `league.rpc.convert` turns these into messages and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Final
+
+from league.errors import NotFound
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
 """Categories that a mix of opponents may name, apart from bots."""
@@ -78,6 +80,16 @@ class Player:
     held_out: bool = False
     milestone: bool = False
     created_at: float = 0.0
+
+
+def newest_snapshot(lineage: str, players: Iterable[Player]) -> Player:
+    """The newest frozen weights of a live player."""
+    own = [
+        player for player in players if player.digest and player.name.rpartition("@")[0] == lineage
+    ]
+    if not own:
+        raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
+    return max(own, key=lambda player: player.step)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +302,8 @@ class MatchRecord:
 
 EVENT_KINDS = (
     "configuration",
+    "evaluation_cancelled",
+    "evaluation_requested",
     "exploiter_patched",
     "exploiter_returned",
     "gate_decided",

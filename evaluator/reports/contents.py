@@ -12,14 +12,13 @@ from typing import Any
 from evaluator.benchmark import Score
 from evaluator.reports import players as of_player
 from evaluator.reports.players import Bound, Met, bounds_of, group_scores, measured, met_in_log
-from league.cli.members import newest_snapshot
 from league.errors import LeagueError, NotFound, nearest
 from league.exploiters import is_mains_snapshot
 from league.games.base import GameSpec
 from league.games.registry import game_spec
 from league.ids import SnapshotName
 from league.metrics import Measured
-from league.players import Book, Player, PlayerKind, Rating
+from league.players import Book, Player, PlayerKind, Rating, newest_snapshot
 from league.rpc.client import MatchmakerClient
 from league.stats.ratings.cross_check import cross_check
 from league.views.leaderboard import MOST_FITTED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from league.errors import InvalidInput, InvalidName, NotFound, nearest
 from league.games.base import EXTERNAL, GameSpec
 from league.games.settings import GameSettings
 from league.ids import checked_digest
-from league.players import Player, PlayerKind
+from league.players import Player, PlayerKind, newest_snapshot
 from league.replay import Bout, Contender, Recipe, Replay
 from league.runs.blobs import SUFFIX, BlobFolder
 from league.settings.base import resolve
@@ -244,13 +244,3 @@ def _from_file(path: Path) -> Member:
             f"{right}{SUFFIX}"
         ) from None
     return Member(name=digest[:12], digest=digest, blobs=BlobFolder(path.parent))
-
-
-def newest_snapshot(lineage: str, players: Iterable[Player]) -> Player:
-    """The newest frozen weights of a live player."""
-    own = [
-        player for player in players if player.digest and player.name.rpartition("@")[0] == lineage
-    ]
-    if not own:
-        raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
-    return max(own, key=lambda player: player.step)

@@ -135,6 +135,10 @@ class PayoffTable:
             means={name: total / counts.games for name, total in totals},
         )
 
+    def cell(self, row: str, column: str) -> PayoffCell:
+        """The cell of one pair with its statistics, zeros when they never met."""
+        return self._cell(row, column, self.counts(row, column), with_stats=True)
+
     def state(self) -> dict[str, Any]:
         """Every number of each cell, as JSON keeps it to the last bit."""
         return {

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from evaluator import Benchmark
-from evaluator.benchmark import mixture_of, ratio, win_rate
+from evaluator.benchmark import ratio, win_rate
 from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput, NotFound
+from league.evaluations import mixture_of
 from league.games.registry import game_spec
 
 
