@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import grpc
+
 from evaluator.runner import Evaluator
-from league.ids import checked_player_name
+from league.rpc.channel import CALL_SECONDS
 from league.rpc.client import MatchmakerClient
+from league.rpc.status import error_of
+from league.security.credentials import HEADER
 from league.security.settings import SecuritySettings, joined
 from league.service.interceptor import Call, Observer
 from league.service.logs import CallLog
@@ -22,7 +27,8 @@ from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
+_SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"]
+SERVICE = _SERVICE.full_name
 THREADS = 4
 MAX_REQUEST_BYTES = 64 * 1024
 STOP_SECONDS = 0.25
@@ -31,18 +37,11 @@ _log = logging.getLogger("evaluator")
 
 
 class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
-    """Answers from the evaluator's queue and from the league as `client` sees it."""
+    """Answers what the evaluator does; all other calls are the matchmaker's to answer."""
 
     def __init__(self, evaluator: Evaluator, client: MatchmakerClient) -> None:
         self._evaluator = evaluator
         self._client = client
-
-    def RequestEvaluation(
-        self, request: evaluator_pb2.RequestEvaluationRequest, context: Any
-    ) -> evaluator_pb2.RequestEvaluationResponse:
-        name = checked_player_name(request.player)
-        place = self._evaluator.queue.request(name, self._client.players())
-        return evaluator_pb2.RequestEvaluationResponse(place=place)
 
     def GetEvaluatorStatus(
         self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: Any
@@ -58,6 +57,38 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
             gauntlets_done=self._evaluator.queue.gauntlets_done,
             drained=not waiting,
         )
+
+    @asynccontextmanager
+    async def matchmakers(self, name: str, context: Any) -> AsyncIterator[Callable[..., Any]]:
+        """The matchmaker's method, called with the token of our caller; its errors are ours."""
+        shown = [(key, value) for key, value in context.invocation_metadata() if key == HEADER]
+        async with self._client.asynchronous() as channel:
+            method = getattr(evaluator_pb2_grpc.EvaluatorServiceStub(channel), name)
+            try:
+                yield partial(method, metadata=shown)
+            except grpc.RpcError as failure:
+                raise error_of(failure) from None
+
+
+def _passed_on(name: str, *, is_stream: bool) -> Any:
+    """The method that gives a call to the matchmaker, and its answers to the caller."""
+
+    async def stream(self: EvaluatorServicer, request: Any, context: Any) -> AsyncIterator[Any]:
+        async with self.matchmakers(name, context) as call:
+            async for reply in call(request):
+                yield reply
+
+    async def unary(self: EvaluatorServicer, request: Any, context: Any) -> Any:
+        async with self.matchmakers(name, context) as call:
+            return await call(request, timeout=CALL_SECONDS)
+
+    return stream if is_stream else unary
+
+
+for _method in _SERVICE.methods:
+    if _method.name not in vars(EvaluatorServicer):
+        _answer = _passed_on(_method.name, is_stream=_method.server_streaming)
+        setattr(EvaluatorServicer, _method.name, _answer)
 
 
 class EvaluatorServer:

@@ -18,6 +18,7 @@ import grpc
 from league.errors import ConfigError, InvalidInput, Unavailable
 from league.rpc.status import error_of, raised_by_service, retry_advice
 from league.security.credentials import Credentials, of_run
+from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from league.v1.exploiters_pb2_grpc import ExploiterServiceStub
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
@@ -72,10 +73,11 @@ class Connection:
         self._wait_seconds = wait_seconds
         self._on_wait = on_wait
         own = of_run() if credentials is None else credentials
-        self._metadata = own.metadata
+        self._credentials, self._metadata = own, own.metadata
         self._channel = own.channel(address, CHANNEL_OPTIONS)
         self._stub = MatchmakerServiceStub(self._channel)
         self._exploiters = ExploiterServiceStub(self._channel)
+        self._evaluations = EvaluatorServiceStub(self._channel)
 
     def __enter__(self) -> Self:
         return self
@@ -87,8 +89,16 @@ class Connection:
         """Closes the connection; twice is fine."""
         self._channel.close()
 
+    def asynchronous(self) -> grpc.aio.Channel:
+        """Another channel to the service, for the running event loop; it shows no token."""
+        channel: grpc.aio.Channel = self._credentials.channel(
+            self.address, CHANNEL_OPTIONS, grpc.aio
+        )
+        return channel
+
     def _call(self, method: str, request: Any) -> Any:
-        stub = self._stub if hasattr(self._stub, method) else self._exploiters
+        stubs = self._stub, self._exploiters, self._evaluations
+        stub = next(one for one in stubs if hasattr(one, method))
         began = time.monotonic()
         while True:
             try:

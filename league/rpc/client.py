@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
+from league.evaluations import Evaluation, Report
 from league.exploiters import CandidateGate, Generation, Standing
 from league.ids import new_id
 from league.players import (
@@ -32,6 +33,7 @@ from league.players import (
 from league.rpc.channel import Connection
 from league.rpc.convert import encoded, from_enum, from_message
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
+from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 
@@ -77,8 +79,8 @@ class MatchmakerClient(Connection):
 
     def _ask(self, method: str, **fields: Any) -> Any:
         """Sends a call's request, with a new request id where it has one, and returns the reply."""
-        module: Any = m if hasattr(m, f"{method}Request") else x
-        message = getattr(module, f"{method}Request")
+        modules: Any = (m, x, e)
+        message = next(filter(None, (getattr(one, f"{method}Request", None) for one in modules)))
         if "request_id" in message.DESCRIPTOR.fields_by_name:
             fields["request_id"] = fields.get("request_id") or new_id()
         values = {name: encoded(value) for name, value in fields.items()}
@@ -388,6 +390,76 @@ class MatchmakerClient(Connection):
         """
         asked = {"worker": worker, "release": True, "repaired": repaired, "by": by}
         return int(self._ask("QuarantineWorker", **asked).results)
+
+    # Evaluations that somebody asks for.
+
+    def request_evaluation(
+        self,
+        player: str,
+        opponents: Iterable[str],
+        matches: int,
+        by: str,
+        book: Book = Book.EVAL,
+        request_id: str | None = None,
+    ) -> Evaluation:
+        """Asks the evaluators for clean matches of a player against each of `opponents`.
+
+        Args:
+            player, opponents: names, or mixtures as "based=3,random=1"; a live player's name
+                stands for its newest snapshot.
+            matches: that the log is to have against each opponent in `book`; even.
+
+        Returns:
+            The evaluation, with the names that it is about.
+
+        Raises:
+            NotFound: there is no such player, or no snapshot of it yet.
+            InvalidInput: a number, a mixture or a book that can't be asked for.
+            Refused: a player is in quarantine, or too many evaluations are open.
+        """
+        reply = self._ask(
+            "RequestEvaluation",
+            request_id=request_id,
+            player=player,
+            opponents=list(opponents),
+            matches=matches,
+            book=book,
+            by=by,
+        )
+        return from_message(Evaluation, reply.evaluation)
+
+    def cancel_evaluation(self, number: int, reason: str, by: str) -> Evaluation:
+        """Ends an open evaluation; returns it as it is then: one that had ended does not change.
+
+        Raises:
+            NotFound: there is no such evaluation.
+            InvalidInput: no reason is given.
+        """
+        reply = self._ask("CancelEvaluation", number=number, reason=reason, by=by)
+        return from_message(Evaluation, reply.evaluation)
+
+    def evaluations(self, *, open_only: bool = False) -> list[Evaluation]:
+        """The evaluations in the order of the requests."""
+        return [report.evaluation for report in self.reports(open_only=open_only)]
+
+    def reports(self, *, open_only: bool = False) -> list[Report]:
+        """The same with what is done of each, without scores."""
+        return _all(Report, self._ask("ListReports", open_only=open_only).reports)
+
+    def report(self, number: int) -> Report:
+        """What the log says to an evaluation; raises `NotFound`."""
+        return from_message(Report, self._ask("GetReport", number=number).report)
+
+    def watch_reports(self, number: int = 0) -> Iterator[Report]:
+        """The report of an evaluation now and whenever it changes, until it is no more open.
+
+        0 is for all that are open or come, without an end. It reconnects when the stream breaks.
+        """
+        request = e.WatchReportsRequest(number=number)
+        for message in self._follow(
+            lambda: self._evaluations.WatchReports(request, metadata=self._metadata)
+        ):
+            yield from_message(Report, message)
 
     # Generations, gates and patches of exploiters.
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_typ
 
 from league import exploiters, players, stages
 from league.errors import InvalidInput, plain
-from league.v1 import exploiters_pb2, matchmaker_pb2, types_pb2
+from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2, types_pb2
 
 V = TypeVar("V")
 E = TypeVar("E", bound=Enum)
@@ -41,7 +41,7 @@ _MESSAGES: dict[type, Any] = {
     stages.Place: types_pb2.Curriculum,
 }
 """Messages that are not named as their dataclass is."""
-_MODULES = (types_pb2, matchmaker_pb2, exploiters_pb2)
+_MODULES = (types_pb2, matchmaker_pb2, exploiters_pb2, evaluator_pb2)
 
 
 class _Field(NamedTuple):

@@ -39,14 +39,20 @@ class Credentials:
         """The metadata of every call."""
         return ((HEADER, f"Bearer {self.token}"),) if self.token else ()
 
-    def channel(self, address: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
-        """A channel to `address`; raises `ConfigError` when the certificates can't be read."""
+    def channel(
+        self, address: str, options: Sequence[tuple[str, Any]] = (), kind: Any = grpc
+    ) -> Any:
+        """A channel to `address`, one for an event loop where `kind` is `grpc.aio`.
+
+        Raises:
+            ConfigError: the certificates can't be read.
+        """
         if self.tls is None:
-            return grpc.insecure_channel(address, options=options)
+            return kind.insecure_channel(address, options=options)
         client = self.tls / CLIENT
         own = _key_and_chain(client) if client.exists() else ()
         trusted = grpc.ssl_channel_credentials(_bytes(self.tls / CA), *own)
-        return grpc.secure_channel(address, trusted, options=options)
+        return kind.secure_channel(address, trusted, options=options)
 
 
 def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:

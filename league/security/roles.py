@@ -49,7 +49,8 @@ _BY_SERVICE = {
         ),
     },
     "league.v1.EvaluatorService": {
-        AccessRole.READ: "GetEvaluatorStatus",
+        AccessRole.READ: "GetEvaluatorStatus GetReport ListReports WatchReports",
+        AccessRole.WORKER: "CancelEvaluation",  # of a player that can't be played
         AccessRole.OPERATOR: "RequestEvaluation",
     },
     # Orchestrators and load balancers ask for health, and have no token.

@@ -22,23 +22,50 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from league.v1 import types_pb2 as league_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19league/v1/evaluator.proto\x12\tleague.v1\"*\n\x18RequestEvaluationRequest\x12\x0e\n\x06player\x18\x01 \x01(\t\"*\n\x19RequestEvaluationResponse\x12\r\n\x05place\x18\x01 \x01(\x05\"\x1b\n\x19GetEvaluatorStatusRequest\"\x92\x01\n\x1aGetEvaluatorStatusResponse\x12\r\n\x05queue\x18\x01 \x03(\t\x12\x0f\n\x07\x63urrent\x18\x02 \x01(\t\x12\x14\n\x0cmatches_done\x18\x03 \x01(\x05\x12\x15\n\rmatches_total\x18\x04 \x01(\x05\x12\x16\n\x0egauntlets_done\x18\x05 \x01(\x05\x12\x0f\n\x07\x64rained\x18\x06 \x01(\x08\x32\xd5\x01\n\x10\x45valuatorService\x12^\n\x11RequestEvaluation\x12#.league.v1.RequestEvaluationRequest\x1a$.league.v1.RequestEvaluationResponse\x12\x61\n\x12GetEvaluatorStatus\x12$.league.v1.GetEvaluatorStatusRequest\x1a%.league.v1.GetEvaluatorStatusResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19league/v1/evaluator.proto\x12\tleague.v1\x1a\x15league/v1/types.proto\"\xa6\x01\n\nEvaluation\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x11\n\topponents\x18\x03 \x03(\t\x12\x0f\n\x07matches\x18\x04 \x01(\x05\x12\x1d\n\x04\x62ook\x18\x05 \x01(\x0e\x32\x0f.league.v1.Book\x12\n\n\x02\x62y\x18\x06 \x01(\t\x12\n\n\x02\x61t\x18\x07 \x01(\x01\x12\r\n\x05state\x18\x08 \x01(\t\x12\x0e\n\x06reason\x18\t \x01(\t\"4\n\x08Measured\x12\r\n\x05value\x18\x01 \x01(\x01\x12\x0b\n\x03low\x18\x02 \x01(\x01\x12\x0c\n\x04high\x18\x03 \x01(\x01\"\xe8\x01\n\rOpponentScore\x12\x10\n\x08opponent\x18\x01 \x01(\t\x12\x0f\n\x07matches\x18\x02 \x01(\x03\x12\x0c\n\x04wins\x18\x03 \x01(\x03\x12\r\n\x05\x64raws\x18\x04 \x01(\x03\x12\x0e\n\x06losses\x18\x05 \x01(\x03\x12%\n\x08win_rate\x18\x06 \x01(\x0b\x32\x13.league.v1.Measured\x12\x32\n\x05means\x18\x07 \x03(\x0b\x32#.league.v1.OpponentScore.MeansEntry\x1a,\n\nMeansEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x8a\x01\n\x06Report\x12)\n\nevaluation\x18\x01 \x01(\x0b\x32\x15.league.v1.Evaluation\x12(\n\x06scores\x18\x02 \x03(\x0b\x32\x18.league.v1.OpponentScore\x12\x14\n\x0cmatches_done\x18\x03 \x01(\x03\x12\x15\n\rmatches_total\x18\x04 \x01(\x03\"\x8d\x01\n\x18RequestEvaluationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x11\n\topponents\x18\x03 \x03(\t\x12\x0f\n\x07matches\x18\x04 \x01(\x05\x12\x1d\n\x04\x62ook\x18\x05 \x01(\x0e\x32\x0f.league.v1.Book\x12\n\n\x02\x62y\x18\x06 \x01(\t\"F\n\x19RequestEvaluationResponse\x12)\n\nevaluation\x18\x01 \x01(\x0b\x32\x15.league.v1.Evaluation\"Y\n\x17\x43\x61ncelEvaluationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\n\n\x02\x62y\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"E\n\x18\x43\x61ncelEvaluationResponse\x12)\n\nevaluation\x18\x01 \x01(\x0b\x32\x15.league.v1.Evaluation\"\"\n\x10GetReportRequest\x12\x0e\n\x06number\x18\x01 \x01(\x03\"6\n\x11GetReportResponse\x12!\n\x06report\x18\x01 \x01(\x0b\x32\x11.league.v1.Report\"\'\n\x12ListReportsRequest\x12\x11\n\topen_only\x18\x01 \x01(\x08\"9\n\x13ListReportsResponse\x12\"\n\x07reports\x18\x01 \x03(\x0b\x32\x11.league.v1.Report\"%\n\x13WatchReportsRequest\x12\x0e\n\x06number\x18\x01 \x01(\x03\"\x1b\n\x19GetEvaluatorStatusRequest\"\x92\x01\n\x1aGetEvaluatorStatusResponse\x12\r\n\x05queue\x18\x01 \x03(\t\x12\x0f\n\x07\x63urrent\x18\x02 \x01(\t\x12\x14\n\x0cmatches_done\x18\x03 \x01(\x05\x12\x15\n\rmatches_total\x18\x04 \x01(\x05\x12\x16\n\x0egauntlets_done\x18\x05 \x01(\x05\x12\x0f\n\x07\x64rained\x18\x06 \x01(\x08\x32\x8d\x04\n\x10\x45valuatorService\x12^\n\x11RequestEvaluation\x12#.league.v1.RequestEvaluationRequest\x1a$.league.v1.RequestEvaluationResponse\x12[\n\x10\x43\x61ncelEvaluation\x12\".league.v1.CancelEvaluationRequest\x1a#.league.v1.CancelEvaluationResponse\x12\x46\n\tGetReport\x12\x1b.league.v1.GetReportRequest\x1a\x1c.league.v1.GetReportResponse\x12L\n\x0bListReports\x12\x1d.league.v1.ListReportsRequest\x1a\x1e.league.v1.ListReportsResponse\x12\x43\n\x0cWatchReports\x12\x1e.league.v1.WatchReportsRequest\x1a\x11.league.v1.Report0\x01\x12\x61\n\x12GetEvaluatorStatus\x12$.league.v1.GetEvaluatorStatusRequest\x1a%.league.v1.GetEvaluatorStatusResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'league.v1.evaluator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REQUESTEVALUATIONREQUEST']._serialized_start=40
-  _globals['_REQUESTEVALUATIONREQUEST']._serialized_end=82
-  _globals['_REQUESTEVALUATIONRESPONSE']._serialized_start=84
-  _globals['_REQUESTEVALUATIONRESPONSE']._serialized_end=126
-  _globals['_GETEVALUATORSTATUSREQUEST']._serialized_start=128
-  _globals['_GETEVALUATORSTATUSREQUEST']._serialized_end=155
-  _globals['_GETEVALUATORSTATUSRESPONSE']._serialized_start=158
-  _globals['_GETEVALUATORSTATUSRESPONSE']._serialized_end=304
-  _globals['_EVALUATORSERVICE']._serialized_start=307
-  _globals['_EVALUATORSERVICE']._serialized_end=520
+  _globals['_OPPONENTSCORE_MEANSENTRY']._loaded_options = None
+  _globals['_OPPONENTSCORE_MEANSENTRY']._serialized_options = b'8\001'
+  _globals['_EVALUATION']._serialized_start=64
+  _globals['_EVALUATION']._serialized_end=230
+  _globals['_MEASURED']._serialized_start=232
+  _globals['_MEASURED']._serialized_end=284
+  _globals['_OPPONENTSCORE']._serialized_start=287
+  _globals['_OPPONENTSCORE']._serialized_end=519
+  _globals['_OPPONENTSCORE_MEANSENTRY']._serialized_start=475
+  _globals['_OPPONENTSCORE_MEANSENTRY']._serialized_end=519
+  _globals['_REPORT']._serialized_start=522
+  _globals['_REPORT']._serialized_end=660
+  _globals['_REQUESTEVALUATIONREQUEST']._serialized_start=663
+  _globals['_REQUESTEVALUATIONREQUEST']._serialized_end=804
+  _globals['_REQUESTEVALUATIONRESPONSE']._serialized_start=806
+  _globals['_REQUESTEVALUATIONRESPONSE']._serialized_end=876
+  _globals['_CANCELEVALUATIONREQUEST']._serialized_start=878
+  _globals['_CANCELEVALUATIONREQUEST']._serialized_end=967
+  _globals['_CANCELEVALUATIONRESPONSE']._serialized_start=969
+  _globals['_CANCELEVALUATIONRESPONSE']._serialized_end=1038
+  _globals['_GETREPORTREQUEST']._serialized_start=1040
+  _globals['_GETREPORTREQUEST']._serialized_end=1074
+  _globals['_GETREPORTRESPONSE']._serialized_start=1076
+  _globals['_GETREPORTRESPONSE']._serialized_end=1130
+  _globals['_LISTREPORTSREQUEST']._serialized_start=1132
+  _globals['_LISTREPORTSREQUEST']._serialized_end=1171
+  _globals['_LISTREPORTSRESPONSE']._serialized_start=1173
+  _globals['_LISTREPORTSRESPONSE']._serialized_end=1230
+  _globals['_WATCHREPORTSREQUEST']._serialized_start=1232
+  _globals['_WATCHREPORTSREQUEST']._serialized_end=1269
+  _globals['_GETEVALUATORSTATUSREQUEST']._serialized_start=1271
+  _globals['_GETEVALUATORSTATUSREQUEST']._serialized_end=1298
+  _globals['_GETEVALUATORSTATUSRESPONSE']._serialized_start=1301
+  _globals['_GETEVALUATORSTATUSRESPONSE']._serialized_end=1447
+  _globals['_EVALUATORSERVICE']._serialized_start=1450
+  _globals['_EVALUATORSERVICE']._serialized_end=1975
 # @@protoc_insertion_point(module_scope)

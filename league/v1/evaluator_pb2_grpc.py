@@ -39,6 +39,26 @@ class EvaluatorServiceStub:
                 request_serializer=league_dot_v1_dot_evaluator__pb2.RequestEvaluationRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_evaluator__pb2.RequestEvaluationResponse.FromString,
                 _registered_method=True)
+        self.CancelEvaluation = channel.unary_unary(
+                '/league.v1.EvaluatorService/CancelEvaluation',
+                request_serializer=league_dot_v1_dot_evaluator__pb2.CancelEvaluationRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_evaluator__pb2.CancelEvaluationResponse.FromString,
+                _registered_method=True)
+        self.GetReport = channel.unary_unary(
+                '/league.v1.EvaluatorService/GetReport',
+                request_serializer=league_dot_v1_dot_evaluator__pb2.GetReportRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_evaluator__pb2.GetReportResponse.FromString,
+                _registered_method=True)
+        self.ListReports = channel.unary_unary(
+                '/league.v1.EvaluatorService/ListReports',
+                request_serializer=league_dot_v1_dot_evaluator__pb2.ListReportsRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_evaluator__pb2.ListReportsResponse.FromString,
+                _registered_method=True)
+        self.WatchReports = channel.unary_stream(
+                '/league.v1.EvaluatorService/WatchReports',
+                request_serializer=league_dot_v1_dot_evaluator__pb2.WatchReportsRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_evaluator__pb2.Report.FromString,
+                _registered_method=True)
         self.GetEvaluatorStatus = channel.unary_unary(
                 '/league.v1.EvaluatorService/GetEvaluatorStatus',
                 request_serializer=league_dot_v1_dot_evaluator__pb2.GetEvaluatorStatusRequest.SerializeToString,
@@ -50,6 +70,30 @@ class EvaluatorServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def RequestEvaluation(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelEvaluation(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetReport(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReports(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchReports(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -68,6 +112,26 @@ def add_EvaluatorServiceServicer_to_server(servicer, server):
                     servicer.RequestEvaluation,
                     request_deserializer=league_dot_v1_dot_evaluator__pb2.RequestEvaluationRequest.FromString,
                     response_serializer=league_dot_v1_dot_evaluator__pb2.RequestEvaluationResponse.SerializeToString,
+            ),
+            'CancelEvaluation': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelEvaluation,
+                    request_deserializer=league_dot_v1_dot_evaluator__pb2.CancelEvaluationRequest.FromString,
+                    response_serializer=league_dot_v1_dot_evaluator__pb2.CancelEvaluationResponse.SerializeToString,
+            ),
+            'GetReport': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReport,
+                    request_deserializer=league_dot_v1_dot_evaluator__pb2.GetReportRequest.FromString,
+                    response_serializer=league_dot_v1_dot_evaluator__pb2.GetReportResponse.SerializeToString,
+            ),
+            'ListReports': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReports,
+                    request_deserializer=league_dot_v1_dot_evaluator__pb2.ListReportsRequest.FromString,
+                    response_serializer=league_dot_v1_dot_evaluator__pb2.ListReportsResponse.SerializeToString,
+            ),
+            'WatchReports': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchReports,
+                    request_deserializer=league_dot_v1_dot_evaluator__pb2.WatchReportsRequest.FromString,
+                    response_serializer=league_dot_v1_dot_evaluator__pb2.Report.SerializeToString,
             ),
             'GetEvaluatorStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.GetEvaluatorStatus,
@@ -102,6 +166,114 @@ class EvaluatorService:
             '/league.v1.EvaluatorService/RequestEvaluation',
             league_dot_v1_dot_evaluator__pb2.RequestEvaluationRequest.SerializeToString,
             league_dot_v1_dot_evaluator__pb2.RequestEvaluationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelEvaluation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.EvaluatorService/CancelEvaluation',
+            league_dot_v1_dot_evaluator__pb2.CancelEvaluationRequest.SerializeToString,
+            league_dot_v1_dot_evaluator__pb2.CancelEvaluationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReport(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.EvaluatorService/GetReport',
+            league_dot_v1_dot_evaluator__pb2.GetReportRequest.SerializeToString,
+            league_dot_v1_dot_evaluator__pb2.GetReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReports(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.EvaluatorService/ListReports',
+            league_dot_v1_dot_evaluator__pb2.ListReportsRequest.SerializeToString,
+            league_dot_v1_dot_evaluator__pb2.ListReportsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchReports(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/league.v1.EvaluatorService/WatchReports',
+            league_dot_v1_dot_evaluator__pb2.WatchReportsRequest.SerializeToString,
+            league_dot_v1_dot_evaluator__pb2.Report.FromString,
             options,
             channel_credentials,
             insecure,

@@ -127,7 +127,7 @@ def acquire_pairings(
     for pairing in pairings:
         checks.pairing(pairing)
         for name in (pairing.player, pairing.opponent):
-            _check_frozen(league, name)
+            check_frozen(league, name)
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
     view, matches = league.view, list[_Match]()
@@ -166,7 +166,7 @@ def lease_gate_matches(
     Seats alternate; `matches_per_seed` consecutive matches have one seed.
     """
     for name in players:
-        _check_frozen(league, name)
+        check_frozen(league, name)
     draw = _named_draw(league, tx, GATE, players, seed, begun=begun)
     matches = [
         _named_match(
@@ -219,7 +219,8 @@ def carry_matches(
     return _leased(league, tx, incarnation, matches)
 
 
-def _check_frozen(league: League, name: str) -> None:
+def check_frozen(league: League, name: str) -> None:
+    """Raises `NotFound` or `Refused` unless this player can be paired."""
     player = league.player(name)
     if player.state is PlayerState.QUARANTINED:
         raise Refused(f"{name} is quarantined: an operator must release it first")

@@ -13,6 +13,7 @@ from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.acts.analyse import retire_surplus
+from matchmaker.acts.evaluate import cancel_those_of
 from matchmaker.acts.gate import open_gate, opponent_of, pass_over
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
@@ -208,6 +209,7 @@ def quarantine(
     words = f"{who}puts {name} into quarantine: {reason}"
     state, was = PlayerState.QUARANTINED, player.state.value
     change_state(league, tx, player, state, "player_quarantined", words, by=by, was=was)
+    cancel_those_of(league, tx, name, by or "an operator", f"{name} is in quarantine")
     return state
 
 

@@ -16,7 +16,8 @@ from league.errors import DataCorrupt, InvalidInput, LeagueError
 from league.security.settings import SecuritySettings, joined
 from league.service.server import GrpcServer, check_port
 from league.service.settings import OperationsSettings
-from league.v1 import exploiters_pb2, matchmaker_pb2
+from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2
+from league.v1.evaluator_pb2_grpc import add_EvaluatorServiceServicer_to_server
 from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
 from matchmaker import limits
@@ -41,6 +42,7 @@ LOOK_EVERY = 200
 """Checking the invariants takes at most 1/200 of the time: calls wait longer meanwhile."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
+EVALUATOR_SERVICE_NAME = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
 _log = logging.getLogger(__name__)
 
 
@@ -132,7 +134,7 @@ class MatchmakerServer:
         try:
             frame = GrpcServer(
                 "the matchmaker",
-                (SERVICE_NAME, EXPLOITER_SERVICE_NAME),
+                (SERVICE_NAME, EXPLOITER_SERVICE_NAME, EVALUATOR_SERVICE_NAME),
                 threads=limits.CALL_THREADS,
                 most_bytes=MAX_REQUEST_BYTES,
                 security=self._security,
@@ -143,6 +145,7 @@ class MatchmakerServer:
             self._frame = frame
             frame.add(add_MatchmakerServiceServicer_to_server, self.service)
             frame.add(add_ExploiterServiceServicer_to_server, self.service)
+            frame.add(add_EvaluatorServiceServicer_to_server, self.service)
             self.port = frame.listen(self.port)
             self.monitor.open(frame.health)
         except BaseException:

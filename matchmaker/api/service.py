@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from league.errors import InvalidInput, Unavailable, plain
+from league.errors import InvalidInput, Refused, Unavailable, plain
+from league.evaluations import EvaluationState
 from league.ids import checked_learner_name
 from league.players import (
     Book,
@@ -28,13 +30,26 @@ from league.rpc.convert import encoded, from_enum, from_message, plain_names, to
 from league.security.roles import AccessRole
 from league.service.interceptor import CALLER
 from league.stages import Stage
+from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
+from league.v1.evaluator_pb2_grpc import EvaluatorServiceServicer
 from league.v1.exploiters_pb2_grpc import ExploiterServiceServicer
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
 from matchmaker import limits
-from matchmaker.acts import assign, checks, exploit, gate, incarnate, players, report, stage, watch
+from matchmaker.acts import (
+    assign,
+    checks,
+    evaluate,
+    exploit,
+    gate,
+    incarnate,
+    players,
+    report,
+    stage,
+    watch,
+)
 from matchmaker.api import queries
 from matchmaker.state.league import League
 from matchmaker.store.sqlite import once
@@ -42,9 +57,13 @@ from matchmaker.store.transaction import Transaction
 
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
+REPORT_SECONDS = 0.5
+"""Between two looks of a stream of reports, which each commit may have changed."""
 
 
-class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
+class MatchmakerService(
+    MatchmakerServiceServicer, ExploiterServiceServicer, EvaluatorServiceServicer
+):
     """Serves one league; `MUTATIONS` has the calls that change it. `stopping` ends the streams."""
 
     def __init__(self, league: League, *, read_only: bool = False) -> None:
@@ -131,14 +150,10 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
 
     async def Watch(self, request: m.WatchRequest, context: Any) -> AsyncIterator[m.Event]:
         """Streams events; only a read-only league ends the stream, as nothing more can happen."""
-        view, loop, is_new = self.league.view, asyncio.get_running_loop(), asyncio.Event()
+        view = self.league.view
         checks.number(request.after, "after", -1, view.event_position)
-        if len(view.watchers) >= limits.MAX_WATCHERS:
-            raise Unavailable(f"{limits.MAX_WATCHERS} clients watch already, the most: stop one")
         position = view.durable_position if request.after < 0 else request.after
-        wake = partial(loop.call_soon_threadsafe, is_new.set)
-        view.watchers.append(wake)
-        try:
+        with self._commits() as is_new:
             while not self.stopping.is_set():
                 is_new.clear()
                 page = await asyncio.to_thread(self._events, position)
@@ -149,8 +164,19 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
                     return
                 if not page:
                     await is_new.wait()
+
+    @contextmanager
+    def _commits(self) -> Iterator[asyncio.Event]:
+        """What a stream waits for: an event that each commit sets."""
+        watchers, is_new = self.league.view.watchers, asyncio.Event()
+        if len(watchers) >= limits.MAX_WATCHERS:
+            raise Unavailable(f"{limits.MAX_WATCHERS} clients watch already, the most: stop one")
+        wake = partial(asyncio.get_running_loop().call_soon_threadsafe, is_new.set)
+        watchers.append(wake)
+        try:
+            yield is_new
         finally:
-            view.watchers.remove(wake)
+            watchers.remove(wake)
 
     def _events(self, after: int) -> list[Event]:
         with self.league.store.read() as reader:
@@ -180,6 +206,56 @@ class MatchmakerService(MatchmakerServiceServicer, ExploiterServiceServicer):
                 test.ClearField("certificate_json")
         return x.GetGatesResponse(gates=found)
 
+    def GetReport(self, request: e.GetReportRequest, context: Any) -> e.GetReportResponse:
+        with self.league.view.checked().lock:
+            found = evaluate.report(self.league, request.number)
+        return e.GetReportResponse(report=to_message(found))
+
+    def ListReports(self, request: e.ListReportsRequest, context: Any) -> e.ListReportsResponse:
+        with self.league.view.checked().lock:
+            found = evaluate.summaries(self.league, open_only=request.open_only)
+        return e.ListReportsResponse(reports=map(to_message, found))
+
+    async def WatchReports(
+        self, request: e.WatchReportsRequest, context: Any
+    ) -> AsyncIterator[e.Report]:
+        """Streams the reports that change; only that of one evaluation, or of a read-only league,
+        ends.
+        """
+        sent: dict[int, e.Report] = {}
+        with self._commits() as is_new:
+            while not self.stopping.is_set():
+                is_new.clear()
+                for found in await asyncio.to_thread(self._reports, request.number, set(sent)):
+                    number, is_open = found.evaluation.number, found.evaluation.state == OPEN
+                    if found != sent.get(number):
+                        yield found
+                    if is_open:
+                        sent[number] = found
+                    else:
+                        sent.pop(number, None)
+                if self.read_only or (request.number and not sent):
+                    return
+                await asyncio.sleep(REPORT_SECONDS)
+                await is_new.wait()
+
+    def _reports(self, number: int, before: set[int]) -> list[e.Report]:
+        """The report of an evaluation, or for 0 of those that are open or were `before`."""
+        with self.league.view.checked().lock:
+            numbers = {number}
+            if not number:
+                listed = evaluate.summaries(self.league, open_only=True)
+                numbers = before.union(one.evaluation.number for one in listed)
+            return [to_message(evaluate.report(self.league, one)) for one in sorted(numbers)]
+
+    def GetEvaluatorStatus(
+        self, request: e.GetEvaluatorStatusRequest, context: Any
+    ) -> e.GetEvaluatorStatusResponse:
+        raise Refused(
+            "the matchmaker plays no matches: ask an evaluator, at the address in the run's "
+            "evaluator.json"
+        )
+
 
 def _result(message: t.Result) -> MatchResult | Verdict:
     """A malformed result is refused alone; the others of its batch are accepted."""
@@ -194,6 +270,11 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     **{cls.__name__: partial(from_message, cls) for cls in (Pairing, Player, Stage)},
 }
 """What makes a domain value of a message, by the message's name."""
+_ENUMS: dict[str, Callable[[Any], Any]] = {
+    "Role": partial(from_enum, Role),
+    "Book": partial(from_enum, Book, unspecified=Book.EVAL),
+}
+OPEN = EvaluationState.OPEN.value
 MUTATIONS: dict[str, Callable[..., Any]] = {
     "RegisterPlayers": players.register_players,
     "OpenIncarnation": incarnate.open_incarnation,
@@ -214,6 +295,8 @@ MUTATIONS: dict[str, Callable[..., Any]] = {
     "DecideGate": gate.decide,
     "GiveUpGate": gate.give_up,
     "ReviewExploiters": exploit.review,
+    "RequestEvaluation": evaluate.request,
+    "CancelEvaluation": evaluate.cancel,
 }
 """The act of each call that changes the league. It takes the fields of the request in their order,
 and returns those of the reply in theirs.
@@ -223,7 +306,7 @@ and returns those of the reply in theirs.
 def _decoder(field: Any) -> Callable[[Any], Any]:
     """What makes the argument of an act of a request's field."""
     if field.enum_type is not None:
-        return partial(from_enum, Role)
+        return _ENUMS[field.enum_type.name]
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         return plain_names
     if field.message_type is not None:
@@ -244,7 +327,7 @@ def _decoder(field: Any) -> Callable[[Any], Any]:
 
 def _mutation(name: str) -> Callable[..., Any]:
     """The method that decodes a request, calls its act in a transaction, and encodes the reply."""
-    module: Any = m if hasattr(m, f"{name}Request") else x
+    module: Any = next(one for one in (m, x, e) if hasattr(one, f"{name}Request"))
     request_class, reply_class = (getattr(module, name + word) for word in ("Request", "Response"))
     asked = {field.name: _decoder(field) for field in request_class.DESCRIPTOR.fields}
     is_repeatable = asked.pop("request_id", None) is not None

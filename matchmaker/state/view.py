@@ -14,6 +14,8 @@ from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.stats.ratings import RatingTable
 from matchmaker.state import analysis
 from matchmaker.state.books import RATING_EVENTS, Books
+from matchmaker.state.evaluations import EVENTS as EVALUATIONS
+from matchmaker.state.evaluations import Evaluations
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
@@ -23,7 +25,10 @@ from matchmaker.store.pairings import Pairings, pairing_key
 from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
 
-EVENTS = ("stage", "stage_asked", "rules_changed", analysis.EVENT, *EXPLOITER_EVENTS, *QUARANTINES)
+EVENTS = (
+    *("stage", "stage_asked", "rules_changed", analysis.EVENT),
+    *(*EXPLOITER_EVENTS, *QUARANTINES, *EVALUATIONS),
+)
 """Kinds of events that memory keeps, apart from those that ratings depend on."""
 
 
@@ -59,6 +64,7 @@ class LeagueView:
         self.analysis = analysis.NO_ANALYSIS
         self.exploiters = ExploiterState()
         self.quarantines = Quarantines()
+        self.evaluations = Evaluations()
         self.rules_position = 0  # of the event that the game's present rules came with
 
     @property
@@ -153,10 +159,13 @@ class LeagueView:
             self.exploiters.take(event)
         elif event.kind in QUARANTINES:
             self.quarantines.take(event)
+        elif event.kind in EVALUATIONS:
+            self.evaluations.take(event)
         elif event.kind == analysis.EVENT:
             self.analysis = analysis.analysis_of(event)
         elif event.kind == "rules_changed":
             self.analysis, self.rules_position = analysis.NO_ANALYSIS, event.position
+            self.evaluations.forget_results()
         elif event.kind == "stage_asked":
             data = json.loads(event.data_json)
             self.requests[data["player"]] = StageRequest(

@@ -24,9 +24,15 @@ from league.v1 import types_pb2 as t
 SERVICES = (
     m.DESCRIPTOR.services_by_name["MatchmakerService"],
     x.DESCRIPTOR.services_by_name["ExploiterService"],
+    e.DESCRIPTOR.services_by_name["EvaluatorService"],
 )
 """What the matchmaker's process serves; no method of one has the name of another's."""
-METHODS = {method.name: method for service in SERVICES for method in service.methods}
+METHODS = {
+    method.name: method
+    for service in SERVICES
+    for method in service.methods
+    if method.name != "GetEvaluatorStatus"  # which it always refuses
+}
 EXPLOITER = "main-exploiter"
 LONG = "x" * 100_000
 HOSTILE = "a\x1b[2J\x9b3m\u202e\u2066\r\n9 INFO forged\x85\x07\u2028[/oops][link=u]y"
@@ -102,6 +108,7 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         "GetStatus": m.GetStatusRequest(),
         "Watch": m.WatchRequest(after=0),
         **exploiters_requests(league),
+        **evaluations_requests(league),
     }
 
 
@@ -140,6 +147,20 @@ def exploiters_requests(league: SmallLeague) -> dict[str, Message]:
     }
 
 
+def evaluations_requests(league: SmallLeague, player: str = "main@1000") -> dict[str, Message]:
+    """Of an evaluation that is open."""
+    number = league.client.request_evaluation(player, ["random"], 2, "bob").number
+    return {
+        "RequestEvaluation": e.RequestEvaluationRequest(
+            player=player, opponents=["random=3,constant=1"], matches=4, by="bob"
+        ),
+        "CancelEvaluation": e.CancelEvaluationRequest(number=number, by="bob", reason="because"),
+        "GetReport": e.GetReportRequest(number=number),
+        "ListReports": e.ListReportsRequest(open_only=True),
+        "WatchReports": e.WatchReportsRequest(number=number),
+    }
+
+
 def lasting_requests(league: SmallLeague) -> dict[str, Message]:
     """As `good_requests`; none of them, obeyed, puts an end to what another one needs."""
     requests = good_requests(league)
@@ -150,10 +171,7 @@ def lasting_requests(league: SmallLeague) -> dict[str, Message]:
     return requests
 
 
-EVALUATOR = {
-    "RequestEvaluation": e.RequestEvaluationRequest(player="main@1000"),
-    "GetEvaluatorStatus": e.GetEvaluatorStatusRequest(),
-}
+STATUS = {"GetEvaluatorStatus": e.GetEvaluatorStatusRequest()}
 
 
 def is_map(field: Any) -> bool:

@@ -12,7 +12,14 @@ import grpc
 import pytest
 from evaluating import running
 from small_league import SmallLeague, small_league
-from spoilt_requests import EVALUATOR, METHODS, exploiters_requests, good_requests, spoils
+from spoilt_requests import (
+    METHODS,
+    STATUS,
+    evaluations_requests,
+    exploiters_requests,
+    good_requests,
+    spoils,
+)
 
 from league.ids import new_id
 from league.v1 import matchmaker_pb2 as m
@@ -58,19 +65,28 @@ def positions_of(store: Store) -> tuple[int, int, int]:
 
 def stub_of(league: SmallLeague, method: str) -> Callable[..., Any]:
     """The call itself, without the client's own retries and words."""
-    stubs = (league.client._stub, league.client._exploiters)
+    client = league.client
+    stubs = (client._stub, client._exploiters, client._evaluations)
     return next(getattr(stub, method) for stub in stubs if hasattr(stub, method))
 
 
-def refusal_of(league: SmallLeague, method: str, request: object) -> str:
-    """The sentence that a request is refused with, "" when it is obeyed."""
+def answer_of(call: Callable[..., Any], method: str, request: object) -> Any:
+    """The reply, or the first of a stream."""
+    if method not in METHODS or not METHODS[method].server_streaming:
+        return call(request, timeout=20)
+    stream = call(request)
+    reply = next(stream)
+    stream.cancel()
+    return reply
+
+
+def refusal_of(league: SmallLeague, method: str, request: object, stub: object = None) -> str:
+    """The sentence that a request is refused with, "" when it is obeyed, by the matchmaker or
+    another service's `stub`.
+    """
     try:
-        if METHODS[method].server_streaming:
-            stream = league.client._stub.Watch(request)
-            next(stream)
-            stream.cancel()
-            return ""
-        reply = stub_of(league, method)(request, timeout=20)
+        call = getattr(stub, method) if stub else stub_of(league, method)
+        reply = answer_of(call, method, request)
     except grpc.RpcError as error:
         return error.details() if error.code() in REFUSALS else f"{error.code()}\nis no refusal"
     if isinstance(reply, m.ReportResultsResponse):
@@ -153,11 +169,13 @@ def test_a_million_of_anything_is_refused_before_it_is_read(tmp_path: Path) -> N
 
 def test_every_field_of_the_evaluators_requests_has_bounds(tmp_path: Path) -> None:
     with small_league(tmp_path) as made, running(made.client, tmp_path) as run:
-        for method, good in EVALUATOR.items():
-            for what, spoil in spoils(good):
-                request = type(good).FromString(good.SerializeToString())
+        requests = evaluations_requests(made) | STATUS
+        for method, good in requests.items():
+            answer_of(getattr(run.stub, method), method, fresh(good))
+            for what, spoil in spoils(fresh(good)):
+                request = fresh(good)
                 spoil(request)
                 with pytest.raises(grpc.RpcError) as caught:
-                    getattr(run.stub, method)(request, timeout=5)
+                    answer_of(getattr(run.stub, method), method, request)
                 assert caught.value.code() in (*REFUSALS, TOO_LARGE), what
                 assert len(caught.value.details()) <= LONGEST

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import grpc
 import pytest
 from evaluating import BOTS, running
 from evaluator_league import games, register_snapshot
@@ -16,7 +15,6 @@ from evaluator.reports.table import Report, Row
 from league.players import Assignment, Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
-from league.v1 import evaluator_pb2 as e
 
 
 def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Path) -> None:
@@ -95,24 +93,6 @@ def test_seats_are_swapped_on_common_seeds(
     assert len({seed for seed, _ in seeds[BOTS[0]]}) == 2
 
 
-def test_a_request_is_played_again_and_replaces_its_rows(
-    client: MatchmakerClient, tmp_path: Path
-) -> None:
-    register_snapshot(client, tmp_path, 10)
-    with running(client, tmp_path) as run:
-        wait_for(lambda: run.status().drained)
-        reply = run.stub.RequestEvaluation(e.RequestEvaluationRequest(player="main@10"))
-        assert reply.place == 1
-        wait_for(lambda: run.status().drained)
-        with pytest.raises(grpc.RpcError) as refusal:
-            run.stub.RequestEvaluation(e.RequestEvaluationRequest(player="main@11"))
-        assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
-    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 8)
-    rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
-    assert [r["matches"] for r in rows if r["book"] == "eval"] == ["8"] * len(BOTS)
-    assert len(rows) == 2 * len(BOTS)
-
-
 def test_an_end_in_the_middle_of_a_gauntlet_reports_what_was_played(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
@@ -138,10 +118,6 @@ def test_an_end_in_the_middle_of_a_gauntlet_reports_what_was_played(
         wait_for(lambda: run.status().drained)
     assert all(row["finished_at"] for row in rows().values())
     assert rows().keys() == set(BOTS)
-    with running(client, tmp_path, matches_per_opponent=32) as run:
-        run.stub.RequestEvaluation(e.RequestEvaluationRequest(player="main@10"))
-        wait_for(lambda: run.status().current == "main@10")
-    assert all(row["finished_at"] for row in rows().values()), "a gauntlet that was whole stays so"
 
 
 def test_opponents_of_another_pace_are_left_out(client: MatchmakerClient, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from small_league import small_league
-from spoilt_requests import EVALUATOR, SERVICES, is_map, lasting_requests
-from test_bounds import hash_of_log, positions_of
+from spoilt_requests import SERVICES, STATUS, evaluations_requests, is_map, lasting_requests
+from test_bounds import hash_of_log
 from waiting import wait_for
 
 from league.v1 import evaluator_pb2 as e
@@ -186,7 +186,7 @@ def test_malformed_messages_change_nothing_and_break_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with small_league(tmp_path) as league, grpc.insecure_channel(league.server.address) as channel:
-        store, good = league.server.store, lasting_requests(league)
+        store, good = league.server.store, lasting_requests(league) | STATUS
         with caplog.at_level(logging.ERROR):
             codes = fuzz(channel, SERVICES, good, lambda: hash_of_log(store), 250)
         assert codes["INVALID_ARGUMENT"] > 100
@@ -199,7 +199,7 @@ def test_malformed_messages_change_nothing_and_break_nothing(
 def test_malformed_messages_do_not_break_the_evaluator(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """There is no snapshot to evaluate, so the evaluator plays nothing meanwhile."""
+    """It gives most of them to the matchmaker; there is no snapshot for a gauntlet."""
     service = e.DESCRIPTOR.services_by_name["EvaluatorService"]
     with (
         small_league(tmp_path, snapshots=()) as league,
@@ -212,8 +212,11 @@ def test_malformed_messages_do_not_break_the_evaluator(
 
         def held() -> str:
             queued = run.evaluator.queue.waiting(league.client.players())
-            return f"{queued} {positions_of(league.server.store)}"
+            with league.server.store.read() as reader:
+                changes = reader.events_of("evaluation_requested", "evaluation_cancelled")
+            return f"{queued} {len(changes)}"
 
-        codes = fuzz(channel, [service], EVALUATOR, held, 40)
-    assert codes["NOT_FOUND"] > 0, "some get as far as the queue"
+        good = evaluations_requests(league, "based") | STATUS
+        codes = fuzz(channel, [service], good, held, 40)
+    assert codes["NOT_FOUND"] > 0, "some get as far as the matchmaker"
     assert errors_in(caplog) == []

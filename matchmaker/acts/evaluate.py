@@ -1,0 +1,172 @@
+"""Evaluations: asked for, cancelled, and reported on. Evaluators play what open ones want.
+
+The log has the requests; whether one is done, its books say. So nothing of it can be lost or
+counted twice, and results that leave the books again open it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from league.errors import InvalidInput, NotFound, Refused
+from league.evaluations import (
+    Evaluation,
+    EvaluationState,
+    Report,
+    mixture_of,
+    score_of,
+    targets,
+    text_of,
+)
+from league.players import Book, PlayerKind, newest_snapshot
+from matchmaker.acts import checks
+from matchmaker.acts.assign import check_frozen
+from matchmaker.state.evaluations import Asked, evaluation_of
+from matchmaker.state.league import League
+from matchmaker.store.transaction import Transaction
+
+MAX_OPEN = 100
+MAX_MATCHES = 100_000
+MAX_PAIRS = 256
+"""Pairs of members that one evaluation may have."""
+
+
+def request(
+    league: League,
+    tx: Transaction,
+    player: str,
+    opponents: Sequence[str],
+    matches: int,
+    book: Book,
+    by: str,
+) -> Evaluation:
+    """Records a request for clean matches of frozen players, by their present names."""
+    checks.text(by, "by", checks.MAX_NAME)
+    if not by.strip():
+        raise InvalidInput("a request for an evaluation says who asks: by is empty")
+    if book is Book.TRAIN:
+        raise InvalidInput("an evaluation is of clean matches: name the book eval or greedy")
+    checks.number(matches, "matches", 2, MAX_MATCHES)
+    if matches % 2:
+        raise InvalidInput(f"matches = {matches} is odd: each seed is played from both seats")
+    checks.number(len(opponents), "opponents", 1, MAX_PAIRS)
+    evaluation = Evaluation(
+        number=0,
+        player=_frozen(league, player, "player"),
+        opponents=tuple(dict.fromkeys(_frozen(league, one, "an opponent") for one in opponents)),
+        matches=matches,
+        book=book,
+        by=by,
+    )
+    wanted = targets(evaluation)
+    for target in wanted:
+        if target.player == target.opponent:
+            raise InvalidInput(f"{target.player} can't meet itself: it would never be rated")
+    checks.number(len(wanted), "pairs of players", 1, MAX_PAIRS)
+    if sum(1 for _ in _open(league)) >= MAX_OPEN:
+        raise Refused(f"{MAX_OPEN} evaluations are open, the most: wait, or cancel some")
+    others = ", ".join(evaluation.opponents[:3])
+    if more := len(evaluation.opponents) - 3:
+        others += f" and {more} others" if more > 0 else ""
+    text = (
+        f"{by} asks for {matches} matches of {evaluation.player} against {others} in the book "
+        f"{book.value}"
+    )
+    event = league.log(
+        tx,
+        "evaluation_requested",
+        text,
+        player=evaluation.player,
+        opponents=evaluation.opponents,
+        matches=matches,
+        book=book.value,
+        by=by,
+    )
+    return standing(league, Asked(evaluation_of(event), wanted))
+
+
+def _frozen(league: League, who: str, what: str) -> str:
+    """A name or a mixture, with a live player's newest snapshot in its place."""
+    shares: dict[str, float] = {}
+    for name, share in mixture_of(checks.text(who, what)).items():
+        player = league.player(name)
+        if player.kind is PlayerKind.LIVE:
+            player = newest_snapshot(name, league.view.players.values())
+        check_frozen(league, player.name)
+        shares[player.name] = shares.get(player.name, 0.0) + share
+    return text_of(shares)
+
+
+def cancel(league: League, tx: Transaction, number: int, by: str, reason: str) -> Evaluation:
+    """Ends an open evaluation; returns it as it is then. One that has ended does not change."""
+    checks.text(by, "by", checks.MAX_NAME)
+    checks.text(reason, "reason")
+    asked = _asked(league, number)
+    if not by.strip() or not reason.strip():
+        raise InvalidInput(f"evaluation {number} is cancelled by someone, for a reason: give both")
+    found = standing(league, asked)
+    if found.state is not EvaluationState.OPEN:
+        return found
+    reason = f"{by}: {reason}"
+    text = f"evaluation {number} of {found.player} is cancelled by {reason}"
+    league.log(tx, "evaluation_cancelled", text, number=number, reason=reason)
+    return replace(found, state=EvaluationState.CANCELLED, reason=reason)
+
+
+def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason: str) -> None:
+    """Cancels the open evaluations in which a player takes part."""
+    for evaluation, wanted in list(_open(league)):
+        if any(name in (target.player, target.opponent) for target in wanted):
+            cancel(league, tx, evaluation.number, by, reason)
+
+
+def standing(league: League, asked: Asked) -> Evaluation:
+    """An evaluation, which is done where the books have all that it wants."""
+    evaluation, wanted = asked
+    if evaluation.state is EvaluationState.OPEN:
+        payoff = league.view.tables[evaluation.book].payoff
+        if all(one.is_met(payoff.counts(one.player, one.opponent).games) for one in wanted):
+            return replace(evaluation, state=EvaluationState.DONE)
+    return evaluation
+
+
+def _open(league: League) -> Iterator[Asked]:
+    for asked in league.view.evaluations.asked.values():
+        if standing(league, asked).state is EvaluationState.OPEN:
+            yield asked
+
+
+def _asked(league: League, number: int) -> Asked:
+    asked = league.view.evaluations.asked.get(number)
+    if asked is None:
+        raise NotFound(
+            f"there is no evaluation {number}: `bin/league evaluations` lists those that are"
+        )
+    return asked
+
+
+def report(league: League, number: int) -> Report:
+    """What the books say to an evaluation; raises `NotFound`."""
+    asked = _asked(league, number)
+    evaluation, cell = asked.evaluation, league.view.tables[asked.evaluation.book].payoff.cell
+    scores = tuple(score_of(evaluation.player, one, cell) for one in evaluation.opponents)
+    return replace(_summary(league, asked), scores=scores)
+
+
+def summaries(league: League, *, open_only: bool) -> list[Report]:
+    """All reports, or those of open evaluations, without scores."""
+    known = league.view.evaluations.asked.values()
+    return [_summary(league, asked) for asked in (_open(league) if open_only else known)]
+
+
+def _summary(league: League, asked: Asked) -> Report:
+    payoff = league.view.tables[asked.evaluation.book].payoff
+    return Report(
+        evaluation=standing(league, asked),
+        scores=(),
+        matches_done=sum(
+            min(payoff.counts(one.player, one.opponent).games, one.until) for one in asked.targets
+        ),
+        matches_total=sum(one.until for one in asked.targets),
+    )
