@@ -13,27 +13,27 @@ import numpy as np
 from evaluator.reports.replays import Recorder
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
-from league.agent.snapshot import SnapshotCard, check_rules, load_snapshot
+from league.agent.snapshot import SnapshotCard, check_rules, load_snapshot, read_card
 from league.errors import NotFound
 from league.games.base import EXTERNAL, BatchedGame, GameSpec, match_result
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 from league.runs.blobs import BlobFolder
 
-RESIDENT = 16
-"""Networks kept in memory: leaders and parents come again in the next gauntlet."""
+RESIDENT = 32
+"""Networks kept in memory: the same few meet again and again."""
 
 
 class Weights:
     """Networks and cards by digest, for the game `spec`; the last used stay in memory."""
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
-        self._spec = spec
+        self._spec, self._blobs = spec, blobs
         self._load = lru_cache(RESIDENT)(partial(load_snapshot, blobs, device="cpu"))
 
     def card(self, player: Player) -> SnapshotCard:
-        """The card of a snapshot whose weights are whole and fit the game."""
+        """The card of a snapshot whose file is whole and fits the game."""
         try:
-            _, card = self._load(player.digest)
+            card = read_card(self._blobs, player.digest)
         except NotFound as error:
             raise NotFound(f"{player.name}: {error}") from None
         check_rules(player.name, card, self._spec)
@@ -48,7 +48,8 @@ class Arena:
     """The rows of `game`, each idle or playing one assigned match.
 
     One `BatchedPolicy` acts for snapshots every `frame_skip` frames, sampled at temperature 1, or
-    greedily in the greedy book; the game plays bots itself. `recorder` sees every decision.
+    greedily in the greedy book; the game plays bots itself. Networks run on `device`. `recorder`
+    sees every decision.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Arena:
         frame_skip: int,
         seed: int,
         recorder: Recorder | None = None,
+        device: str = "cpu",
     ) -> None:
         self._game = game
         self._frame_skip = frame_skip
@@ -69,6 +71,7 @@ class Arena:
             seed=seed,
             action_size=game.spec.action_size,
             action_kind=game.spec.action_kind,
+            device=device,
         )
         self._rows: list[Assignment | None] = [None] * game.num_matches
         game.idle_N[:] = True

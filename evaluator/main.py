@@ -127,7 +127,12 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     from league.rpc.client import MatchmakerClient
 
     torch.set_num_threads(1)  # it shares the machine with the learner
-    game = game_settings.make(min(PARALLEL_MATCHES, settings.milestone_matches))
+    most = max(settings.first_matches, settings.milestone_matches)
+    game = game_settings.make(min(PARALLEL_MATCHES, most))
+    if settings.device != "cpu" and not torch.cuda.is_available():
+        raise ConfigError(
+            f"evaluator.device = {settings.device!r}, and PyTorch finds no GPU here: set it to cpu"
+        )
     on_wait = _waiting_words(stop)
     shown = of_run(
         arguments.run_dir, "worker", token_file=arguments.token_file, tls=security.tls_folder

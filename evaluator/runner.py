@@ -1,11 +1,11 @@
-"""The evaluator's work: gates and gauntlets, one after the other, through one loop of matches."""
+"""The evaluator's work: gates and batches of matches, one after the other, through one loop."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections import defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from evaluator.allocation import allocate
 from evaluator.arena import Arena, Weights
-from evaluator.queue import Counts, Entry, Queue, exploiters_to_meet, missing_pairs, next_gate
+from evaluator.plan import Batch, Entry, Facts, Plan
 from evaluator.reports.replays import Recorder
-from evaluator.reports.table import Report, make_row
+from evaluator.reports.table import write_table
 from evaluator.settings import EvaluatorSettings
 from league.errors import (
     DataCorrupt,
@@ -28,6 +29,7 @@ from league.errors import (
     Refused,
     Unavailable,
 )
+from league.evaluations import targets
 from league.exploiters import CandidateGate, GateState
 from league.games.base import BatchedGame
 from league.players import (
@@ -35,16 +37,15 @@ from league.players import (
     Book,
     MatchResult,
     Pairing,
-    PayoffCell,
     Player,
     PlayerKind,
     PlayerState,
-    Role,
     Verdict,
 )
 from league.replay import Recipe
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from league.stats.ratings.lineage import fit_league
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """What loading a snapshot raises when its file, card or digest is damaged; others continue."""
@@ -58,14 +59,18 @@ GATE_MATCHES = 32
 """Matches of a gate in play: most gates are decided by some 130."""
 REFUSALS_IN_A_ROW = 3
 """Reports of which every result was refused, one after the other, before the evaluator gives up."""
+FAILURES = 4
+"""Matches of two players that break before they are left out, until a restart."""
+ALLOCATED = 32
+"""Matches that are allocated at once, by one fit."""
+TABLE_SECONDS = 30.0
+"""Between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
 """Replays (a few kB each) that stay in the run's folder, the newest."""
-Played = dict[tuple[str, Book], list[MatchResult]]
-"""Results of one player's gauntlet by opponent and book."""
 _log = logging.getLogger("evaluator")
 
 
-# --- the matches of one gauntlet or gate
+# --- the matches of one batch or gate
 
 
 class Work:
@@ -143,12 +148,16 @@ class Work:
         if refused:
             count, reason = len(refused), refused[0].reason
             _log.warning("the matchmaker refused %d results of %s: %s", count, self._player, reason)
+            names = [verdict.match_id for verdict in refused]
+            self._client.release_matches(self._incarnation, names, "their results were refused")
         return accepted, refused
 
 
-class GauntletWork(Work):
-    """The missing pairs of a gauntlet. Accepted results are appended to `played` by opponent and
-    book; after a refused one the gauntlet has to be planned again.
+class BatchWork(Work):
+    """The matches of a batch, as far as no other evaluator has leased them.
+
+    `failures` counts matches that broke by pair of players, and `reports_refused` reports in a row
+    of which the matchmaker took no result.
     """
 
     def __init__(
@@ -156,17 +165,13 @@ class GauntletWork(Work):
         client: MatchmakerClient,
         incarnation: int,
         arena: Arena,
-        player: str,
-        pairs: Sequence[tuple[Entry, int]],
-        total: int,
-        played: Played,
+        batch: Batch,
+        refused_before: int = 0,
     ) -> None:
-        super().__init__(client, incarnation, arena, player, arena.rows)
-        self._open, self._played = deque(pairs), played
-        self._total, self._before = total, total - 2 * len(pairs)
-        self._leased: dict[str, Entry] = {}
-        self._refusals_in_a_row = 0
-        self.refused = 0
+        super().__init__(client, incarnation, arena, batch.subject, arena.rows)
+        self._open = deque(batch.entries)
+        self.reports_refused, self.leased = refused_before, 0
+        self.failures: Counter[frozenset[str]] = Counter()
 
     @property
     def done(self) -> bool:
@@ -174,23 +179,28 @@ class GauntletWork(Work):
 
     @property
     def progress(self) -> dict[str, Any]:
-        return {"matches_done": self._before + self.accepted, "matches_total": self._total}
+        return {"matches_done": self.accepted, "matches_total": self.leased}
 
     def _lease(self, room: int) -> list[Assignment]:
-        pairs = [self._open.popleft() for _ in range(min(room // 2, len(self._open)))]
-        pairings = [
-            Pairing(
-                player=self._player,
-                opponent=entry.opponent,
-                pairs=1,
-                book=entry.book,
-                seed=pair,  # common to all opponents and snapshots
+        pairings = list[Pairing]()
+        while self._open and room > 1:
+            entry = self._open.popleft()
+            pairs = min(entry.pairs, room // 2)
+            if pairs < entry.pairs:
+                self._open.appendleft(entry._replace(pairs=entry.pairs - pairs))
+            pairings.append(
+                Pairing(
+                    player=entry.player,
+                    opponent=entry.opponent,
+                    pairs=pairs,
+                    book=entry.book,
+                    seed=0,  # all players meet the same seeds
+                    until=entry.until,
+                )
             )
-            for entry, pair in pairs
-        ]
+            room -= 2 * pairs
         leased = self._client.acquire_pairings(self._incarnation, pairings)
-        for index, assignment in enumerate(leased):
-            self._leased[assignment.match_id] = pairs[index // 2][0]
+        self.leased += len(leased)
         return leased
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
@@ -199,14 +209,12 @@ class GauntletWork(Work):
             return 0
         accepted, refused = self._reported(results)
         for result in results:
-            entry = self._leased.pop(result.match_id)
-            if result.match_id in accepted and not result.failed:
-                self._played[entry.opponent, entry.book].append(result)
-        self.refused += len(refused)
-        self._refusals_in_a_row = 0 if accepted else self._refusals_in_a_row + 1
-        if self._refusals_in_a_row >= REFUSALS_IN_A_ROW:
+            if result.failed:
+                self.failures[frozenset(seat.player for seat in result.seats)] += 1
+        self.reports_refused = 0 if accepted else self.reports_refused + 1
+        if self.reports_refused >= REFUSALS_IN_A_ROW:
             raise Refused(
-                f"the matchmaker refused every result of {self._refusals_in_a_row} reports in a "
+                f"the matchmaker refused every result of {self.reports_refused} reports in a "
                 f"row, the last because {refused[-1].reason!r}: see its log"
             )
         return len(accepted)
@@ -249,30 +257,47 @@ class GateWork(Work):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What is being played now, for heartbeats and the service; `gate` is a gate's opponent."""
+    """What is being played now, for heartbeats and the service.
+
+    Attributes:
+        current: whose matches they are; "" while idle.
+        matches_done, matches_total: of those that this evaluator has leased.
+        waiting: whose matches come next, "" where they are any two players'.
+        gate: the opponent, while a gate is played.
+        is_idle: whether the last look found nothing to play.
+    """
 
     current: str = ""
     matches_done: int = 0
     matches_total: int = 0
-    waiting: int = 0
+    waiting: tuple[str, ...] = ()
     matches_per_second: float = 0.0
     gate: str = ""
+    is_idle: bool = True
 
     @property
     def activity(self) -> str:
         """As heartbeats report it."""
-        if not self.current:
+        if self.is_idle:
             return "waiting for snapshots"
         if self.gate:
             return f"gate {self.current} {self.matches_done} against {self.gate}"
-        return f"gauntlet {self.current} {self.matches_done}/{self.matches_total}"
+        return f"matches of {self.current or 'the league'} {self.matches_done}/{self.matches_total}"
+
+
+def _subject(one: CandidateGate | Batch) -> str:
+    return one.candidate if isinstance(one, CandidateGate) else one.subject
+
+
+def _is_exploiters_gate(one: CandidateGate | Batch) -> bool:
+    return isinstance(one, CandidateGate) and one.is_exploiters
 
 
 class Evaluator:
-    """Plays gates and gauntlets on `game` for all snapshots that the matchmaker knows.
+    """Plays gates and batches of clean matches on `game` for all players of the league.
 
-    Call `open` once, then `run` until `stop` is set. Other threads may read `progress` and use
-    `queue`. `recipe` names the game for replays; None keeps none.
+    Call `open` once, then `run` until `stop` is set. Other threads may read `progress` and call
+    `plan`. `recipe` names the game for replays; None keeps none.
     """
 
     def __init__(
@@ -287,22 +312,26 @@ class Evaluator:
         recipe: Recipe | None = None,
     ) -> None:
         self._client, self._game, self._worker = client, game, worker
+        self._settings, self._bots = settings, [bot.name for bot in game.spec.bots]
         self._replays, self._recipe = run_dir / "replays", recipe
         self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
-        self._report = Report(run_dir / "evaluator" / "evaluation_results.csv")
-        self.queue = Queue(settings, [bot.name for bot in game.spec.bots])
-        self._played: defaultdict[str, Played] = defaultdict(lambda: defaultdict(list))
+        self._table = run_dir / "evaluator" / "evaluation_results.csv"
+        self._table_written_at, self._unwritten = time.monotonic(), True
+        self._paces: dict[str, int | str] = {}  # by digest
+        self._reading = threading.Lock()  # two threads may plan
+        self._failures: Counter[frozenset[str]] = Counter()
+        self._rng, self._turn, self._reports_refused = np.random.default_rng(), 0, 0
         self.progress = Progress()
+        self.snapshots_done = 0
         self._frames = 0  # played by this process: the progress that keeps leases alive
         self._incarnation = 0
         self.stop = stop or threading.Event()
         self.fenced = False
 
     def open(self) -> None:
-        """Warms the game up, begins a new incarnation, and resumes from the report."""
+        """Warms the game up and begins a new incarnation."""
         self._game.reset(np.arange(self._game.num_matches, dtype=np.uint64))
         self._game.step(self._game.idle_actions())
-        rows = self._report.rows()  # a report that can't be continued is an error now
         name, version = self._game.spec.name, self._game.spec.version
         opened = self._client.open_incarnation(self._worker, game_version=version)
         self._incarnation = opened.number
@@ -310,53 +339,83 @@ class Evaluator:
             Player(name=bot.name, game=name, kind=PlayerKind.BOT, held_out=bot.held_out)
             for bot in self._game.spec.bots
         )
-        for name in self.queue.resume(rows, self._client.players(), self._counts()):
-            _log.info("the matchmaker lacks matches of %s: it is evaluated again", name)
-
-    def _cells(self, *rows: str) -> dict[tuple[str, str, Book], PayoffCell]:
-        """What the log counts of these players, by default of all."""
-        return {
-            (cell.row, cell.column, book): cell
-            for book in (Book.EVAL, Book.GREEDY)
-            for cell in self._client.payoff(book, rows=rows)
-        }
-
-    def _counts(self, *rows: str) -> Counts:
-        return {key: cell.games for key, cell in self._cells(*rows).items()}
 
     def run(self) -> None:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
-        gauntlet_is_due = False
         with self._heartbeats():
             while not self.stop.is_set():
-                gates = self._client.gates(open_only=True)
-                players = {player.name: player for player in self._client.players()}
-                waiting = self.queue.waiting(list(players.values()))
-                gate = next_gate(gates, gauntlet_is_due and bool(waiting))
-                gauntlet_is_due = gate is not None and not gate.is_exploiters
-                left = len(gates) + len(waiting) - 1
-                if gate is not None:
-                    self.progress = Progress(current=gate.candidate, waiting=left)
-                    self._play_gate(gate, players)
-                elif waiting:
-                    self.progress = Progress(current=waiting[0].name, waiting=left)
-                    self._play_gauntlet(waiting[0], players)
-                else:
+                if not self._work():
                     self.progress = Progress()
+                    self._write_table()
                     self.stop.wait(POLL_SECONDS)
         if self.fenced:
-            raise Fenced(f"a newer {self._worker} works for this league: this one stops")
+            raise Fenced(f"a newer evaluator named {self._worker} took over, so this one stops")
+        self._write_table()
 
-    def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> None:
-        """Plays a gate to its end; gives it up when its candidate or a victim can't play."""
-        candidate = players[gate.candidate]
+    def plan(self, client: MatchmakerClient | None = None) -> Plan:
+        """What is due now, as `client` sees the league."""
+        client = client or self._client
+        players = {player.name: player for player in client.players()}
+        counts = {
+            (cell.row, cell.column, book): cell.games
+            for book in (Book.EVAL, Book.GREEDY)
+            for cell in client.payoff(book)
+        }
+        facts = Facts(
+            players=players,
+            counts=counts,
+            ratings=client.ratings(Book.EVAL),
+            gates=client.gates(),
+            requests=client.evaluations(open_only=True),
+            curricula=client.curricula(),
+            can_meet=lambda player, opponent: not self._problem(players, player, opponent),
+        )
+        return Plan(facts, self._settings, self._bots)
+
+    # --- what is played next
+
+    def _work(self) -> bool:
+        """Plays a gate or a batch; returns whether there was one that this evaluator could lease.
+
+        Gates of exploiters come first. Mains' gates, requests, snapshots and milestones take turns.
+        Only when none of them is due, pairs of players are chosen that tell most.
+        """
+        plan = self.plan()
+        self.snapshots_done = len(plan.evaluated)
+        self._refuse_requests(plan)
+        gates = [gate for gate in plan.facts.gates if gate.state is GateState.OPEN]
+        kinds: list[Sequence[CandidateGate | Batch]] = [gates, *plan.batches()]
+        order = [(self._turn + place) % len(kinds) for place in range(1, len(kinds) + 1)]
+        due = [(kind, one) for kind in order for one in kinds[kind]]
+        due.sort(key=lambda found: not _is_exploiters_gate(found[1]))
+        names = tuple(dict.fromkeys(_subject(one) for _, one in due))
+        for kind, one in due:
+            waiting = tuple(name for name in names if name != _subject(one))
+            self.progress = Progress(current=_subject(one), waiting=waiting, is_idle=False)
+            if isinstance(one, CandidateGate):
+                played = self._play_gate(one, plan.facts.players)
+            else:
+                played = self._play_batch(one, plan)
+            if played:
+                self._turn = kind
+                return True
+        if plan.budget < ALLOCATED:
+            return False
+        cells = self._client.payoff(Book.EVAL)
+        climb = self._client.payoff(Book.TRAIN, climb=True)
+        fit = fit_league(cells, list(plan.facts.players.values()), climb)
+        batch = plan.most_telling(allocate(plan, fit, ALLOCATED, self._rng))
+        self.progress = Progress(is_idle=False)
+        return batch is not None and self._play_batch(batch, plan)
+
+    def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> bool:
+        """Plays a candidate's gate until it is decided; gives it up if somebody can't play."""
         try:
-            frame_skip = self._weights.card(candidate).frame_skip
-            for test in gate.victims:
-                problem = self._problem(players.get(test.victim), frame_skip)
-                if problem:
-                    raise InvalidInput(f"{test.victim} can't be met: {problem}")
-            arena = self._arena(candidate, frame_skip)
+            for name in (gate.candidate, *(test.victim for test in gate.victims)):
+                if problem := self._problem(players, gate.candidate, name):
+                    raise InvalidInput(problem)
+                self._load(players[name])
+            arena = self._arena(int(self._pace(players[gate.candidate])))
             work = GateWork(self._client, self._incarnation, arena, gate)
             if self._play(work, arena):
                 _log.info("the gate of %s", work.gate.outcome)
@@ -366,87 +425,127 @@ class Evaluator:
             _log.error("the gate of %s is given up: %s", gate.candidate, error)
             self._client.release_matches(self._incarnation, reason="the gate is given up")
             self._client.give_up_gate(self._incarnation, gate.candidate, str(error)[:400])
+        return True
 
-    def _play_gauntlet(self, player: Player, players: Mapping[str, Player]) -> None:
+    def _play_batch(self, batch: Batch, plan: Plan) -> bool:
+        """Plays what no other evaluator has leased of a batch; returns whether that was of use."""
+        players, subject = plan.facts.players, plan.facts.players.get(batch.subject)
         try:
-            frame_skip = self._weights.card(player).frame_skip
-        except UNPLAYABLE as error:
-            _log.error("%s is skipped: %s", player.name, error)
-            self.queue.skip(player)
-            return
-        counts = self._counts(player.name)
-        exploiters: list[str] = []
-        if player.role is Role.MAIN:
-            exploiters = exploiters_to_meet(self._client.gates(), player)
-        ratings = self._client.ratings(Book.EVAL)
-        plan = self.queue.plan(player, list(players.values()), ratings, counts, exploiters)
-        for name in dict.fromkeys(entry.opponent for entry in plan):
-            problem = self._problem(players.get(name), frame_skip)
-            if problem:
-                _log.error("%s does not meet %s: %s", player.name, name, problem)
-                plan = [entry for entry in plan if entry.opponent != name]
-        matches = [f"{e.matches} {e.book.value} {e.opponent}" for e in plan]
-        _log.info("gauntlet of %s: %s", player.name, ", ".join(matches) or "no opponents")
+            batch, pace = self._playable(batch, players)
+        except UNPLAYABLE:
+            return True  # the next plan is without it
         recorder = None
-        if self._recipe is not None:
-            recorder = Recorder(self._replays, self._recipe, player.name, frame_skip, REPLAYS_KEPT)
-        arena = self._arena(player, frame_skip, recorder)
-        pairs = missing_pairs(player.name, plan, counts)
-        total, played = sum(entry.matches for entry in plan), self._played[player.name]
-        work = GauntletWork(
-            self._client, self._incarnation, arena, player.name, pairs, total, played
-        )
+        if self._recipe is not None and subject is not None and subject.digest:
+            recorder = Recorder(self._replays, self._recipe, subject.name, pace, REPLAYS_KEPT)
+        arena = self._arena(pace, recorder)
+        work = BatchWork(self._client, self._incarnation, arena, batch, self._reports_refused)
         try:
-            if not self._play(work, arena) or work.refused:
-                if self.stop.is_set() and not self.fenced:
-                    self._put(player, plan, is_whole=False)
-                return  # the next look plans what is missing
+            whole = self._play(work, arena)
         except (Refused, NotFound, InvalidInput) as error:
-            now = {p.name: p.state for p in self._client.players()}
-            met = {player.name, *(entry.opponent for entry in plan)}
-            left = any(n in players and now.get(n) is not players[n].state for n in met)
+            now = {player.name: player.state for player in self._client.players()}
+            met = {name for entry in batch.entries for name in entry[:2]}
+            left = any(name in players and now.get(name) is not players[name].state for name in met)
             if isinstance(error, Fenced) or not left:
                 raise
-            _log.warning("gauntlet of %s is planned again: %s", player.name, error)
-            self._client.release_matches(self._incarnation, reason="the gauntlet is planned again")
-            return
-        self._put(player, plan, is_whole=True)
-        del self._played[player.name]
-        if player.role is Role.MAIN:
-            self._client.review_exploiters(self._incarnation, player.name)
-        self.queue.finish(player)
-        _log.info("gauntlet of %s is complete", player.name)
+            _log.warning("matches of %s are planned again: %s", batch.subject, error)
+            self._client.release_matches(self._incarnation, reason="they are planned again")
+            return True
+        self._failures += work.failures
+        self._reports_refused = work.reports_refused
+        if whole and batch.of_exploiters:
+            self._client.review_exploiters(self._incarnation, batch.subject)
+        self._unwritten = self._unwritten or work.leased > 0
+        if time.monotonic() - self._table_written_at >= TABLE_SECONDS:
+            self._write_table()
+        return work.leased > 0
 
-    def _put(self, player: Player, plan: Sequence[Entry], *, is_whole: bool) -> None:
-        """Writes the rows of a gauntlet, as far as it was played."""
-        fps, cells = self._game.spec.frames_per_second, self._cells(player.name)
-        played = self._played[player.name]
-        self._report.put(
-            [
-                make_row(player, book, cells[player.name, name, book], played[name, book], fps)
-                for name, book, _ in plan
-                if (player.name, name, book) in cells
-            ],
-            is_whole=is_whole,
+    # --- who can play
+
+    def _pace(self, player: Player) -> int | str:
+        """Frames for which a snapshot holds its keys, 0 for a bot; or why it can't play."""
+        if not player.digest:
+            return 0
+        with self._reading:
+            if player.digest not in self._paces:
+                try:
+                    self._paces[player.digest] = self._weights.card(player).frame_skip
+                except UNPLAYABLE as error:
+                    _log.error("%s can't play: %s", player.name, error)
+                    self._paces[player.digest] = str(error)
+            return self._paces[player.digest]
+
+    def _problem(self, players: Mapping[str, Player], *names: str) -> str:
+        """Why this evaluator can't let two players meet, "" when it can."""
+        paces = dict[str, int]()
+        for name in names:
+            player = players.get(name)
+            if player is None or player.state is PlayerState.QUARANTINED:
+                return f"{name} is not in the league or in quarantine"
+            pace = self._pace(player)
+            if isinstance(pace, str):
+                return f"{name} can't play: {pace}"
+            paces[name] = pace
+        if len({pace for pace in paces.values() if pace}) > 1:
+            return "; ".join(f"{name} decides every {pace} frames" for name, pace in paces.items())
+        broken = self._failures[frozenset(names)]
+        return f"{broken} matches of {' and '.join(names)} broke" if broken >= FAILURES else ""
+
+    def _playable(self, batch: Batch, players: Mapping[str, Player]) -> tuple[Batch, int]:
+        """The batch without entries of another pace than the first, and its pace.
+
+        Raises what loading raises, and then leaves the player out from now on.
+        """
+        entries, pace = list[Entry](), 0
+        for entry in batch.entries:
+            both = [players[name] for name in (entry.player, entry.opponent)]
+            own = max(int(self._pace(player)) for player in both)
+            pace = pace or own
+            if own == pace:
+                entries.append(entry)
+                for player in both:
+                    self._load(player)
+        return replace(batch, entries=tuple(entries)), pace or 1
+
+    def _load(self, player: Player) -> None:
+        """Loads a snapshot's weights, before matches of it are leased."""
+        try:
+            if player.digest:
+                self._weights.network(player.digest)
+        except UNPLAYABLE as error:
+            _log.error("%s can't play: %s", player.name, error)
+            self._paces[player.digest] = str(error)
+            raise
+
+    def _refuse_requests(self, plan: Plan) -> None:
+        """Cancels requests with players whom this evaluator can't let meet."""
+        for request in plan.facts.requests:
+            for player, opponent, *_ in targets(request):
+                if problem := self._problem(plan.facts.players, player, opponent):
+                    self._client.cancel_evaluation(request.number, by=self._worker, reason=problem)
+                    break
+
+    def _arena(self, frame_skip: int, recorder: Recorder | None = None) -> Arena:
+        return Arena(
+            self._game,
+            self._weights.network,
+            frame_skip=frame_skip,
+            seed=int(self._rng.integers(1 << 62)),
+            recorder=recorder,
+            device=self._settings.device,
         )
 
-    def _arena(self, player: Player, frame_skip: int, recorder: Recorder | None = None) -> Arena:
-        load = self._weights.network
-        return Arena(self._game, load, frame_skip=frame_skip, seed=player.step, recorder=recorder)
-
-    def _problem(self, opponent: Player | None, frame_skip: int) -> str:
-        """Why an opponent can't be met by a player of this frame skip, "" when it can."""
-        if opponent is None or opponent.state is PlayerState.QUARANTINED:
-            return "it is not in the league or quarantined"
-        if opponent.kind is not PlayerKind.SNAPSHOT:
-            return ""
-        try:
-            others = self._weights.card(opponent).frame_skip
-        except UNPLAYABLE as error:
-            return str(error)
-        if others == frame_skip:
-            return ""
-        return f"{opponent.name} decides every {others} frames, not every {frame_skip}"
+    def _write_table(self) -> None:
+        """Writes `evaluation_results.csv` if a match was played since the last time."""
+        if not self._unwritten:
+            return
+        self._unwritten, self._table_written_at = False, time.monotonic()
+        players = {player.name: player for player in self._client.players()}
+        cells = [
+            (book, cell)
+            for book in (Book.EVAL, Book.GREEDY)
+            for cell in self._client.payoff(book, with_stats=True)
+        ]
+        write_table(self._table, players, cells, self._game.spec.frames_per_second)
 
     def _play(self, work: Work, arena: Arena) -> bool:
         """Plays matches to their end, or until `stop`; False then."""
@@ -484,9 +583,9 @@ class Evaluator:
     def _heartbeat(self) -> None:
         progress = self.progress
         metrics = {
-            "gauntlet/matches_done": float(progress.matches_done),
-            "gauntlet/matches_total": float(progress.matches_total),
-            "queue/snapshots_waiting": float(progress.waiting),
+            "evaluator/matches_done": float(progress.matches_done),
+            "evaluator/matches_total": float(progress.matches_total),
+            "evaluator/players_waiting": float(len(progress.waiting)),
             "rate/matches_per_second": progress.matches_per_second,
         }
         try:

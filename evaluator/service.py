@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from evaluator.runner import Evaluator
+from league.exploiters import GateState
 from league.rpc.channel import CALL_SECONDS
 from league.rpc.client import MatchmakerClient
 from league.rpc.status import error_of
@@ -46,16 +46,21 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     def GetEvaluatorStatus(
         self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: Any
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
-        gates = [gate.candidate for gate in self._client.gates(open_only=True)]
-        waiting = gates + [p.name for p in self._evaluator.queue.waiting(self._client.players())]
-        progress = self._evaluator.progress
+        progress, drained = self._evaluator.progress, False
+        waiting: Sequence[str] = progress.waiting
+        if not progress.current:  # then only a new look tells
+            plan = self._evaluator.plan(self._client)
+            gates = [g.candidate for g in plan.facts.gates if g.state is GateState.OPEN]
+            due = [batch.subject for kind in plan.batches() for batch in kind]
+            waiting = list(dict.fromkeys([*gates, *due]))
+            drained = not waiting
         return evaluator_pb2.GetEvaluatorStatusResponse(
-            queue=[name for name in dict.fromkeys(waiting) if name != progress.current],
+            queue=waiting,
             current=progress.current,
             matches_done=progress.matches_done,
             matches_total=progress.matches_total,
-            gauntlets_done=self._evaluator.queue.gauntlets_done,
-            drained=not waiting,
+            snapshots_done=self._evaluator.snapshots_done,
+            drained=drained,
         )
 
     @asynccontextmanager
@@ -145,15 +150,31 @@ def _metrics(evaluator: Evaluator) -> tuple[Collector, Observer]:
     from league.service.prometheus import CallMetrics
 
     registry = CollectorRegistry()
-    for name, what, value in (
-        ("snapshots_waiting", "Snapshots whose gauntlet has not begun.", "progress.waiting"),
-        ("matches_done", "Reported matches of the present gauntlet.", "progress.matches_done"),
-        ("matches_total", "Its matches in all, 0 while idle.", "progress.matches_total"),
-        ("matches_per_second", "Its speed.", "progress.matches_per_second"),
-        ("gauntlets_total", "Gauntlets finished, over all starts.", "queue.gauntlets_done"),
-    ):
-        gauge = Gauge(f"kumite_evaluator_{name}", what, registry=registry)
-        gauge.set_function(partial(attrgetter(value), evaluator))
+    values: tuple[tuple[str, str, Callable[[], float]], ...] = (
+        (
+            "players_waiting",
+            "Players whose matches come next.",
+            lambda: len(evaluator.progress.waiting),
+        ),
+        (
+            "matches_done",
+            "Reported matches of the present batch.",
+            lambda: evaluator.progress.matches_done,
+        ),
+        (
+            "matches_total",
+            "Its matches in all, 0 while idle.",
+            lambda: evaluator.progress.matches_total,
+        ),
+        ("matches_per_second", "Its speed.", lambda: evaluator.progress.matches_per_second),
+        (
+            "snapshots_total",
+            "Snapshots that have played their first matches.",
+            lambda: evaluator.snapshots_done,
+        ),
+    )
+    for name, what, value in values:
+        Gauge(f"kumite_evaluator_{name}", what, registry=registry).set_function(value)
     return registry, CallMetrics(registry)
 
 

@@ -216,7 +216,7 @@ class Supervisor:
         if asked:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
         killed = self._group.stop(
-            [*self._topology.learners, EVALUATOR],
+            [*self._topology.learners, *self._topology.evaluators],
             self._stop_worker_seconds,
             hurried=lambda: self._stop_requests >= max(2, asked + 1),
             tick=self._tick,

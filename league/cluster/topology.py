@@ -15,6 +15,7 @@ MATCHMAKER = "matchmaker"
 LEARNER = "learner-main"
 """The one learner of a run that does not name its learners."""
 EVALUATOR = "evaluator-0"
+"""The first evaluator, which is asked what all of them still have to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class Topology:
     addresses: dict[str, str]
     mains: tuple[str, ...] = (LEARNER,)
     exploiters: tuple[str, ...] = ()
+    evaluators: tuple[str, ...] = (EVALUATOR,)
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -61,7 +63,9 @@ def plan(
     host: str = "127.0.0.1",
     new_epoch: bool = False,
 ) -> Topology:
-    """The matchmaker, the run's learners and its evaluator, on ports that survive restarts."""
+    """The matchmaker, the run's learners and its evaluators; the matchmaker and the first evaluator
+    on ports that survive restarts.
+    """
     ports = {MATCHMAKER: folder.port("matchmaker")}
     if settings.evaluators:
         ports[EVALUATOR] = folder.port("evaluator")
@@ -75,8 +79,9 @@ def plan(
         arguments[MATCHMAKER] += ("--new-epoch",)
     for entry in settings.learners:
         arguments[process_of(entry)] = (*shared, *config, *options.arguments(entry))
-    if settings.evaluators:
-        arguments[EVALUATOR] = (*shared, *config, "--port", str(ports[EVALUATOR]))
+    evaluators = tuple(f"evaluator-{number}" for number in range(settings.evaluators))
+    for name in evaluators:
+        arguments[name] = (*shared, *config, "--name", name, "--port", str(ports.get(name, 0)))
     specs = tuple(
         ProcessSpec(
             name=name,
@@ -90,6 +95,7 @@ def plan(
         addresses=addresses,
         mains=tuple(process_of(entry) for entry in settings.learners if entry.role == "main"),
         exploiters=tuple(process_of(entry) for entry in settings.learners if entry.role != "main"),
+        evaluators=evaluators,
     )
 
 

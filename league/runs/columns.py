@@ -59,7 +59,6 @@ STRATEGY: Final = {
 """Each is the metric of that name with a slash for the first underscore: latent/norm."""
 
 EVALUATION: Final = {
-    "finished_at": "end of the newest match, UTC, ISO 8601; empty while the gauntlet is not whole",
     "player": "name of the evaluated snapshot",
     "step": "learner steps that trained it",
     "opponent": "name of the bot or snapshot it met",
@@ -73,8 +72,6 @@ EVALUATION: Final = {
     "wilson_high": "upper end of the 95 % Wilson interval of win_rate",
     "win_rate_seat_0": "wins / matches in seat 0",
     "win_rate_seat_1": "wins / matches in seat 1",
-    "win_rate_left": "wins / matches begun on the left, empty when the game has no sides",
-    "win_rate_right": "wins / matches begun on the right, empty when the game has no sides",
     "damage_dealt_mean": "damage dealt a match, points",
     "damage_taken_mean": "damage taken a match, points",
     "knockouts_mean": "opponent's stocks taken a match",

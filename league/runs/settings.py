@@ -31,9 +31,9 @@ class SupervisorSettings(Settings):
     empty list makes a league that waits for learners (bin/learner) until Ctrl-C.
     """
 
-    evaluators: int = Field(default=1, ge=0, le=1)
-    """Evaluators to run, 0 or 1. 0 leaves all processor time to training; the leaderboard stays
-    empty.
+    evaluators: int = Field(default=1, ge=0, le=16)
+    """Evaluators to run; they share the work. 0 leaves all processor time to training, and the
+    leaderboard stays empty.
     """
 
     @field_validator("learners")

@@ -151,17 +151,17 @@ class GetEvaluatorStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetEvaluatorStatusResponse(_message.Message):
-    __slots__ = ("queue", "current", "matches_done", "matches_total", "gauntlets_done", "drained")
+    __slots__ = ("queue", "current", "matches_done", "matches_total", "snapshots_done", "drained")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     MATCHES_DONE_FIELD_NUMBER: _ClassVar[int]
     MATCHES_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    GAUNTLETS_DONE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTS_DONE_FIELD_NUMBER: _ClassVar[int]
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     queue: _containers.RepeatedScalarFieldContainer[str]
     current: str
     matches_done: int
     matches_total: int
-    gauntlets_done: int
+    snapshots_done: int
     drained: bool
-    def __init__(self, queue: _Optional[_Iterable[str]] = ..., current: _Optional[str] = ..., matches_done: _Optional[int] = ..., matches_total: _Optional[int] = ..., gauntlets_done: _Optional[int] = ..., drained: _Optional[bool] = ...) -> None: ...
+    def __init__(self, queue: _Optional[_Iterable[str]] = ..., current: _Optional[str] = ..., matches_done: _Optional[int] = ..., matches_total: _Optional[int] = ..., snapshots_done: _Optional[int] = ..., drained: _Optional[bool] = ...) -> None: ...

@@ -21,7 +21,10 @@ from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 
 BOTS = [bot.name for bot in game_spec("brawl").bots]
-SETTINGS = EvaluatorSettings(matches_per_opponent=4, milestone_matches=8)
+FIRST = 12
+SETTINGS = EvaluatorSettings(matches_per_snapshot=18, milestone_matches=4)
+"""A snapshot plays `FIRST` matches at once, and no pair is chosen for what it tells: the rest of
+the budget of a few snapshots is less than what is allocated at once."""
 
 
 class Running:
@@ -55,13 +58,14 @@ def running(
     run_dir: Path,
     match_seconds: float = MATCH_SECONDS,
     operations: OperationsSettings | None = None,
+    worker: str = "evaluator-0",
     **changes: object,
 ) -> Iterator[Running]:
     settings = EvaluatorSettings(**(SETTINGS.model_dump() | changes))
     game = make_batched("brawl", 8, max_frames=round(match_seconds * 30))
     with MatchmakerClient(client.address, wait_seconds=5) as own:
         recipe = Recipe(name="brawl", version=game.spec.version, max_frames=game.spec.max_frames)
-        evaluator = Evaluator(own, game, run_dir, settings, recipe=recipe)
+        evaluator = Evaluator(own, game, run_dir, settings, recipe=recipe, worker=worker)
         with (
             EvaluatorServer(evaluator, client, operations=operations) as server,
             grpc.insecure_channel(server.address) as channel,

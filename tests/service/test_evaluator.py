@@ -2,61 +2,72 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from evaluating import BOTS, running
+from evaluating import BOTS, FIRST, running
 from evaluator_league import games, register_snapshot
 from waiting import wait_for
 
 from evaluator.arena import Arena
-from evaluator.reports.table import Report, Row
+from evaluator.runner import ALLOCATED
+from league.evaluations import EvaluationState
 from league.players import Assignment, Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
 
 
-def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Path) -> None:
+def table(run_dir: Path) -> list[dict[str, str]]:
+    path = run_dir / "evaluator" / "evaluation_results.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_snapshot_plays_its_first_matches_and_a_milestone_every_bot(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
     register_snapshot(client, tmp_path, 10)
     register_snapshot(client, tmp_path, 20, parent="main@10", milestone=True)
     with running(client, tmp_path) as run:
         wait_for(lambda: run.status().drained)
         status = run.status()
-        assert (status.gauntlets_done, list(status.queue)) == (2, [])
-        wait_for(lambda: run.status().current == "")
+        assert (status.snapshots_done, list(status.queue)) == (2, [])
         wait_for(lambda: [w.activity for w in client.status().workers] == ["waiting for snapshots"])
     assert run.error is None
-    eval_games = dict.fromkeys(BOTS, 8) | {"main@10": 8}
-    assert games(client, Book.EVAL, "main@20") == eval_games
-    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 4) | {"main@20": 8}
-    assert games(client, Book.GREEDY, "main@20") == dict.fromkeys(BOTS, 4)
-    assert games(client, Book.GREEDY, "main@10") == dict.fromkeys(BOTS, 2)
-    assert client.status().open_leases == 0
-    rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
-    keys = [(r["player"], r["opponent"], r["book"], r["matches"]) for r in rows]
-    assert len(keys) == len(set(keys)) == 2 * 2 * len(BOTS) + 2
-    assert ("main@20", "main@10", "eval", "8") in keys
-    assert ("main@10", "main@20", "eval", "8") in keys, (
-        "played in the newer one's gauntlet, not again"
+    for name in ("main@10", "main@20"):
+        assert sum(games(client, Book.EVAL, name).values()) >= FIRST
+    assert games(client, Book.EVAL, "main@20")["main@10"] == 8
+    assert {name: games(client, Book.EVAL, "main@20")[name] for name in BOTS} == dict.fromkeys(
+        BOTS, 4
     )
+    assert games(client, Book.GREEDY, "main@20") == dict.fromkeys(BOTS, 2)
+    assert games(client, Book.GREEDY, "main@10") == {}, "greedy play is for milestones"
+    assert client.status().open_leases == 0
+    found = Counter((row["player"], row["opponent"], row["book"]) for row in table(tmp_path))
+    assert max(found.values()) == 1
+    assert ("main@20", "main@10", "eval") in found
+    assert ("main@10", "main@20", "eval") in found
 
 
-def test_the_report_and_the_replays_agree_with_the_matchmaker(
+def test_the_table_and_the_replays_agree_with_the_matchmaker(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
-    register_snapshot(client, tmp_path, 10)
-    with running(client, tmp_path, match_seconds=10.0, matches_per_opponent=2) as run:
-        wait_for(lambda: run.status().drained and run.status().gauntlets_done == 1)
+    register_snapshot(client, tmp_path, 10, milestone=True)
+    with running(client, tmp_path, match_seconds=10.0) as run:
+        wait_for(lambda: run.status().drained)
     assert run.error is None
-    rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
+    rows = table(tmp_path)
     assert sum(int(row["losses"]) for row in rows) > 0
     for book in (Book.EVAL, Book.GREEDY):
         cells = {c.column: c for c in client.payoff(book, rows=["main@10"])}
-        for row in (r for r in rows if r["book"] == book.value):
-            cell = cells[row["opponent"]]
-            counts = tuple(int(row[name]) for name in ("wins", "draws", "losses"))
-            assert counts == (cell.wins, cell.draws, cell.losses)
+        of_book = {row["opponent"]: row for row in rows if row["book"] == book.value}
+        assert of_book.keys() == cells.keys() == set(BOTS)
+        for name, row in of_book.items():
+            counts = tuple(int(row[key]) for key in ("wins", "draws", "losses"))
+            assert counts == (cells[name].wins, cells[name].draws, cells[name].losses)
     replays = [load_replay(path) for path in (tmp_path / "replays").iterdir()]
     opponents = [seat.name for replay in replays for seat in replay.seats if seat.name != "main@10"]
     assert set(opponents) == set(BOTS)
@@ -78,7 +89,7 @@ def test_seats_are_swapped_on_common_seeds(
         seat(self, assignments)
 
     monkeypatch.setattr(Arena, "seat", noted)
-    register_snapshot(client, tmp_path, 10)
+    register_snapshot(client, tmp_path, 10, milestone=True)
     with running(client, tmp_path) as run:
         wait_for(lambda: run.status().drained)
     seeds: dict[str, set[tuple[int, int]]] = {}
@@ -93,37 +104,94 @@ def test_seats_are_swapped_on_common_seeds(
     assert len({seed for seed, _ in seeds[BOTS[0]]}) == 2
 
 
-def test_an_end_in_the_middle_of_a_gauntlet_reports_what_was_played(
+def test_requests_are_played_to_their_number_and_bots_may_be_asked_for_too(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
-    """Without its end, so that the next start plays the rest."""
+    register_snapshot(client, tmp_path, 10)
+    one = client.request_evaluation("main@10", ["based=3,random=1", "constant"], 16, "me")
+    two = client.request_evaluation("based", ["random"], 6, "me", Book.GREEDY)
+    with running(client, tmp_path) as run:
+        wait_for(lambda: run.status().drained)
+    assert run.error is None
+    for asked in (one, two):
+        report = client.report(asked.number)
+        assert report.evaluation.state is EvaluationState.DONE
+        assert report.matches_done == report.matches_total
+    met = games(client, Book.EVAL, "main@10")
+    assert (met["constant"], met["based"], met["random"]) == (16, 12, 4)
+    assert games(client, Book.GREEDY, "based") == {"random": 6}
 
-    def rows() -> dict[str, Row]:
-        found = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
-        assert len(found) == len({(row["player"], row["opponent"], row["book"]) for row in found})
-        return {row["opponent"]: row for row in found if row["book"] == "eval"}
 
+def test_a_request_that_nobody_can_play_is_cancelled_with_a_reason(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
+    register_snapshot(client, tmp_path, 10, frame_skip=1)
+    broken = register_snapshot(client, tmp_path, 20)
+    (tmp_path / "blobs" / f"{broken.digest}.safetensors").unlink()
+    paces = client.request_evaluation("main@10", ["based"], 4, "me")
+    gone = client.request_evaluation("main@20", ["based"], 4, "me")
+    with running(client, tmp_path) as run:
+        wait_for(lambda: run.status().drained)
+    assert run.error is None
+    assert client.report(paces.number).evaluation.state is EvaluationState.DONE
+    found = client.report(gone.number).evaluation
+    assert found.state is EvaluationState.CANCELLED
+    assert "main@20" in found.reason
+
+
+def test_what_is_left_of_the_budget_goes_to_pairs_of_its_choice(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
+    for step in (10, 20, 30):
+        parent = f"main@{step - 10}" if step > 10 else ""
+        register_snapshot(client, tmp_path, step, parent=parent)
+    budget = {"matches_per_snapshot": 48}
+
+    def played() -> int:
+        return sum(cell.games for cell in client.payoff(Book.EVAL)) // 2
+
+    with running(client, tmp_path, **budget) as run:
+        wait_for(lambda: run.status().drained and played() >= 3 * 32 + ALLOCATED)
+    assert run.error is None
+    assert played() <= 3 * 48
+    assert games(client, Book.GREEDY, "main@30") == {}
+
+
+def test_a_start_in_the_middle_plays_what_is_missing(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
     register_snapshot(client, tmp_path, 10)
     for _ in range(2):
         before = sum(games(client, Book.EVAL, "main@10").values())
-        with running(client, tmp_path, matches_per_opponent=32) as run:
+        with running(client, tmp_path, matches_per_snapshot=600) as run:
             wait_for(lambda: sum(games(client, Book.EVAL, "main@10").values()) > before)  # noqa: B023
         assert run.error is None
         played = games(client, Book.EVAL, "main@10")
-        assert 0 < sum(played.values()) < 32 * len(BOTS), "it was broken off"
-        assert {name: int(row["matches"]) for name, row in rows().items()} == played
-        assert {row["finished_at"] for row in rows().values()} == {""}
+        assert {row["opponent"]: int(row["matches"]) for row in table(tmp_path)} == played
         assert client.status().open_leases == 0
-    with running(client, tmp_path) as run:
-        wait_for(lambda: run.status().drained)
-    assert all(row["finished_at"] for row in rows().values())
-    assert rows().keys() == set(BOTS)
+    assert before < sum(played.values()) < 400
 
 
 def test_opponents_of_another_pace_are_left_out(client: MatchmakerClient, tmp_path: Path) -> None:
     register_snapshot(client, tmp_path, 10, frame_skip=1)
-    register_snapshot(client, tmp_path, 20, parent="main@10")
+    register_snapshot(client, tmp_path, 20, parent="main@10", milestone=True)
     with running(client, tmp_path) as run:
         wait_for(lambda: run.status().drained)
     assert games(client, Book.EVAL, "main@20").keys() == set(BOTS)
-    assert games(client, Book.EVAL, "main@10").keys() == set(BOTS)
+    assert games(client, Book.EVAL, "main@10").keys() <= set(BOTS)
+
+
+def test_evaluators_share_the_work(client: MatchmakerClient, tmp_path: Path) -> None:
+    for step in (10, 20, 30, 40):
+        register_snapshot(client, tmp_path, step)
+    asked = client.request_evaluation("based", ["random", "constant"], 100, "me")
+    with running(client, tmp_path) as run, running(client, tmp_path, worker="evaluator-1") as other:
+        wait_for(lambda: run.status().drained and other.status().drained)
+    assert (run.error, other.error) == (None, None)
+    assert games(client, Book.EVAL, "based")["random"] == 100
+    assert client.report(asked.number).evaluation.state is EvaluationState.DONE
+    workers = Counter(
+        client.match(match_id).worker
+        for match_id in {replay.stem for replay in (tmp_path / "replays").iterdir()}
+    )
+    assert workers.keys() == {"evaluator-0", "evaluator-1"}

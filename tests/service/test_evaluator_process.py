@@ -100,13 +100,13 @@ def test_mistakes_end_in_one_sentence(
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     write_config(tmp_path)
     config = tmp_path / "mistaken.toml"
-    config.write_text("[evaluator]\nmatches_per_oponent = 4\n")
+    config.write_text("[evaluator]\nmatches_per_snapsot = 12\n")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         for words, sentence, code in (
-            (("--config", str(config)), "did you mean 'matches_per_opponent'", 2),
+            (("--config", str(config)), "did you mean 'matches_per_snapshot'", 2),
             (
                 ("--port", str(port), "--run-dir", str(tmp_path / "new"), "--preset", "smoke"),
                 f"127.0.0.1:{port} can't be listened on",

@@ -127,7 +127,7 @@ def test_the_evaluators_metrics_and_health(tmp_path: Path) -> None:
         )
         seen = metrics_at(port)
     assert seen["kumite_calls_total", "OK", "GetEvaluatorStatus"] == 1
-    assert seen["kumite_evaluator_gauntlets_total",] == 0
+    assert seen["kumite_evaluator_snapshots_total",] == 0
     assert ("kumite_evaluator_matches_per_second",) in seen
 
 

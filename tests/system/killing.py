@@ -30,9 +30,8 @@ SETTINGS = """
 match_seconds = 2
 
 [evaluator]
-matches_per_opponent = 8
+matches_per_snapshot = 90
 milestone_matches = 8
-matches_by_opponent = { constant = 8, based = 8 }
 
 [learner]
 steps = 100_000_000
@@ -176,7 +175,7 @@ class KilledLeague:
         limit = time.monotonic() + 120.0
         while not (self.folder / "evaluator" / "evaluation_results.csv").exists():
             assert time.monotonic() < limit, (
-                f"no gauntlet comes to its end: {self.evaluator.said()}"
+                f"no table of results is written: {self.evaluator.said()}"
             )
             time.sleep(0.1)
         self.bystander.stop()

@@ -14,13 +14,10 @@ from pathlib import Path
 import pytest
 from killing import Killed, KilledLeague
 
-from evaluator.reports.table import Report
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from matchmaker.tools.fsck import fsck
 
-GAUNTLET = {"eval": 8, "greedy": 4}
-"""Matches that a gauntlet has against an opponent, by book."""
 KILLS = int(os.environ.get("KUMITE_KILLS", "200"))
 
 CARRIED_TWICE = """
@@ -75,7 +72,7 @@ def checked(league: KilledLeague) -> str:
     )
     (snapshots,) = league.rows("SELECT count(*) FROM players WHERE kind = 'snapshot'")
     assert snapshots[0]
-    settled = gauntlets_hold(league)
+    settled = clean_matches_hold(league)
     (lost,) = league.rows("SELECT count(*) FROM lost_results")
     kills = ", ".join(words(one) for one in league.all)
     return (
@@ -101,22 +98,23 @@ def counted_once(league: KilledLeague) -> None:
     assert [(rated["main"],)] == league.rows(COUNTED)
 
 
-def gauntlets_hold(league: KilledLeague) -> int:
-    """The report's gauntlets are in the log, and no gauntlet has more matches than planned but the
-    other half of a pair. Returns the number of gauntlet matches.
+def clean_matches_hold(league: KilledLeague) -> int:
+    """Every clean match is one of a pair on a seed of its own, and of each pair of players at most
+    the other halves of a few pairs came again. Returns the number of clean matches.
     """
-    rows = Report(league.folder / "evaluator" / "evaluation_results.csv").rows()
-    assert rows
     logged = league.rows(
-        "SELECT a.seat0, a.seat1, a.book FROM results r JOIN assignments a USING (ordinal) "
-        "WHERE a.category = 'gauntlet'"
+        "SELECT a.book, min(a.seat0, a.seat1), max(a.seat0, a.seat1), a.seed, a.seat0 "
+        "FROM results r JOIN assignments a USING (ordinal) WHERE a.category = 'gauntlet'"
     )
-    played = Counter((frozenset(seats), book) for *seats, book in logged)
-    for row in rows:
-        least = GAUNTLET[row["book"]] if row["finished_at"] else 1
-        assert played[frozenset((row["player"], row["opponent"])), row["book"]] >= least
-    most = {book: matches + 1 for book, matches in GAUNTLET.items()}
-    assert {pair: count for pair, count in played.items() if count > most[pair[1]]} == {}
+    assert logged
+    assert max(Counter(logged).values()) == 1, "a seed was played twice from the same seat"
+    with MatchmakerClient(league.address, wait_seconds=5) as client:
+        counted = {
+            (book.value, *sorted((cell.row, cell.column))): cell.games
+            for book in (Book.EVAL, Book.GREEDY)
+            for cell in client.payoff(book)
+        }
+    assert counted == Counter(row[:3] for row in logged)
     return len(logged)
 
 

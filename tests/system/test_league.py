@@ -135,7 +135,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     """All of it with tokens and TLS, which every process finds in the run's folder and settings."""
     make_folder(tmp_path / "certs")
     settings = (
-        "evaluator.matches_per_opponent=8",
+        "evaluator.matches_per_snapshot=60",
         "evaluator.milestone_matches=8",
         "evaluator.nice=1",
         "security.tokens=true",
@@ -189,7 +189,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
 def test_ctrl_c_while_the_evaluator_finishes_keeps_what_it_has_played(
     start: Callable[..., League],
 ) -> None:
-    """The last snapshot is in the report and in the picture, though its gauntlet is not whole."""
+    """The last snapshot is in the table and in the picture, though it has more to play."""
     long = "evaluator.milestone_matches=4000"
     league = start("--preset", "smoke", "--steps", "1024", "--set", long)
     league.until(lambda: "Waiting for the evaluator" in league.words)
@@ -203,7 +203,6 @@ def test_ctrl_c_while_the_evaluator_finishes_keeps_what_it_has_played(
     report = league.folder / "evaluator" / "evaluation_results.csv"
     rows = [row for row in read_rows(report) if row["player"] == "main@1024"]
     assert 0 < sum(int(row["matches"]) for row in rows) < 4000
-    assert {row["finished_at"] for row in rows} == {""}
     assert (league.folder / "training_curves.png").stat().st_mtime >= report.stat().st_mtime
     assert "main@1024" in (league.folder / "leaderboard.csv").read_text()
     assert_whole(league)

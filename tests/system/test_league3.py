@@ -58,7 +58,7 @@ mix = "league"
 scissors = {{ always-scissors = 1.0 }}
 
 [evaluator]
-matches_per_opponent = 20
+matches_per_snapshot = 60
 
 """
 

@@ -1,4 +1,4 @@
-"""The report's columns, rows, and that no row comes twice."""
+"""The table of results: its columns and rows, and that a full disk leaves the old one."""
 
 from __future__ import annotations
 
@@ -9,107 +9,76 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.reports.table import COLUMNS, Report, Row, make_row
-from league.errors import DataCorrupt, StorageFull
-from league.players import Book, MatchResult, PayoffCell, Player, PlayerKind, SeatResult
+from evaluator.reports.table import COLUMNS, Row, write_table
+from league.errors import StorageFull
+from league.players import Book, PayoffCell, Player, PlayerKind
 
 ME = Player(name="main@50", game="brawl", kind=PlayerKind.SNAPSHOT, step=50)
+BASED = Player(name="based", game="brawl", kind=PlayerKind.BOT)
+PLAYERS = {one.name: one for one in (ME, BASED)}
+CELL = PayoffCell(
+    row=ME.name,
+    column="based",
+    wins=3,
+    draws=1,
+    losses=1,
+    seat0_games=3,
+    seat0_wins=1,
+    frames=750,
+    means={"damage_dealt": 15.0, "falls": 1.0},
+)
 
 
-def match(number: int, outcome: float, seat: int, side: float, **stats: float) -> MatchResult:
-    """A match whose outcome is from my side, and so are the stats."""
-    told = {"spawn_side": side, "damage_dealt": 10.0, "falls": 1.0} | stats
-    mine = SeatResult(player=ME.name, stats=told)
-    its = SeatResult(player="based", stats={"damage_dealt": 99.0})
-    return MatchResult(
-        match_id=str(number),
-        lease_token="",
-        outcome=outcome if seat == 0 else 1.0 - outcome,
-        frames=60 * (number + 1),
-        seats=(mine, its) if seat == 0 else (its, mine),
-        finished_at=1_700_000_000.0 + number,
-    )
+def written(path: Path, *cells: tuple[Book, PayoffCell]) -> list[Row]:
+    write_table(path, PLAYERS, cells, frames_per_second=30)
+    with path.open(newline="") as file:
+        return [dict(row) for row in csv.DictReader(file)]
 
 
-FOUR = [
-    match(0, 1.0, 0, -1.0, damage_dealt=30.0),
-    match(1, 1.0, 1, -1.0),
-    match(2, 0.5, 0, 1.0),
-    match(3, 0.0, 1, 1.0),
-]
-CELL = PayoffCell(row=ME.name, column="based", wins=2, draws=1, losses=1)
-
-
-def row_of(cell: PayoffCell = CELL, book: Book = Book.EVAL) -> Row:
-    return make_row(ME, book, cell, FOUR, frames_per_second=30)
-
-
-def test_a_row_tells_what_was_played() -> None:
-    row = row_of()
+def test_a_row_holds_what_the_log_counts(tmp_path: Path) -> None:
+    (row,) = written(tmp_path / "table.csv", (Book.EVAL, CELL))
     assert list(row) == list(COLUMNS)
-    assert (row["matches"], row["wins"], row["draws"], row["losses"]) == ("4", "2", "1", "1")
-    assert row["win_rate"] == "0.5000", "a draw is not a win"
-    assert (row["wilson_low"], row["wilson_high"]) == ("0.1500", "0.8500")
-    assert (row["win_rate_seat_0"], row["win_rate_seat_1"]) == ("0.5000", "0.5000")
-    assert (row["win_rate_left"], row["win_rate_right"]) == ("1.0000", "0.0000")
-    assert (row["damage_dealt_mean"], row["falls_mean"]) == ("15.0000", "1.0000")
-    assert row["damage_taken_mean"] == "", "the game does not tell"
-    assert row["seconds_mean"] == "5.0000"
-    assert row["finished_at"] == "2023-11-14T22:13:23+00:00"
-    assert (row["player"], row["step"], row["opponent"], row["book"]) == (
+    assert [row[name] for name in ("player", "step", "opponent", "book")] == [
         "main@50",
         "50",
         "based",
         "eval",
-    )
+    ]
+    assert [row[name] for name in ("matches", "wins", "draws", "losses")] == ["5", "3", "1", "1"]
+    assert row["win_rate"] == "0.6000", "a draw is not a win"
+    assert (row["wilson_low"], row["wilson_high"]) == ("0.2307", "0.8824")
+    assert (row["win_rate_seat_0"], row["win_rate_seat_1"]) == ("0.3333", "1.0000")
+    assert (row["damage_dealt_mean"], row["falls_mean"]) == ("15.0000", "1.0000")
+    assert row["damage_taken_mean"] == "", "the game does not count it"
+    assert row["seconds_mean"] == "5.0000"
 
 
-def test_the_counts_are_the_matchmakers_where_another_process_played() -> None:
-    row = make_row(ME, Book.EVAL, CELL, [], frames_per_second=30)
-    assert (row["matches"], row["win_rate"]) == ("4", "0.5000")
-    assert row["win_rate_seat_0"] == row["seconds_mean"] == ""
-
-
-def test_rows_are_added_and_never_doubled(tmp_path: Path) -> None:
+def test_only_snapshots_have_rows_and_the_file_is_written_whole(tmp_path: Path) -> None:
     path = tmp_path / "evaluator" / "evaluation_results.csv"
-    Report(path).put([row_of()])
-    Report(path).put([row_of(), row_of(book=Book.GREEDY)])
-    Report(path).put([row_of(replace(CELL, draws=3))])
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(r["book"], r["matches"]) for r in rows] == [("eval", "6"), ("greedy", "4")]
-    assert path.read_text().splitlines()[0] == ",".join(COLUMNS)
+    written(path, (Book.EVAL, CELL))
+    other = PayoffCell(row="based", column="main@50", wins=1, draws=1, losses=3)
+    rows = written(
+        path, (Book.EVAL, replace(CELL, draws=3)), (Book.GREEDY, CELL), (Book.EVAL, other)
+    )
+    assert [(r["player"], r["book"], r["matches"]) for r in rows] == [
+        ("main@50", "eval", "7"),
+        ("main@50", "greedy", "5"),
+    ]
     assert os.listdir(path.parent) == ["evaluation_results.csv"]
 
 
-def test_a_whole_gauntlet_takes_the_place_of_a_broken_one(tmp_path: Path) -> None:
-    """Also where it met other opponents."""
-    report = Report(tmp_path / "evaluation.csv")
-    report.put([row_of(replace(CELL, column="constant"))], is_whole=False)
-    report.put([row_of()])
-    assert [row["opponent"] for row in report.rows()] == ["based"]
-
-
-def test_a_file_with_other_columns_is_not_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "evaluation_results.csv"
-    path.write_text("player,opponent\nme,you\n")
-    with pytest.raises(DataCorrupt, match="columns"):
-        Report(path).put([row_of()])
-    assert path.read_text() == "player,opponent\nme,you\n"
-
-
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = Report(tmp_path / "evaluation_results.csv")
-    report.put([row_of()])
-    before = report.rows()
+    path = tmp_path / "evaluation_results.csv"
+    written(path, (Book.EVAL, CELL))
+    before = path.read_bytes()
 
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageFull):
-        report.put([row_of(replace(CELL, column="constant"))])
-    assert report.rows() == before
+        written(path, (Book.EVAL, replace(CELL, draws=3)))
+    assert path.read_bytes() == before
 
 
 def test_the_documentation_shows_every_column() -> None:

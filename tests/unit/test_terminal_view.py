@@ -73,12 +73,12 @@ def test_lines_tell_the_same_facts() -> None:
     for words in ("652,310 of 1,500,000 steps (43.5 %)", "6,212 steps/s", "stage league",
                   "based 72 %", "0:07:11 left"):  # fmt: skip
         assert words in training
-    assert "clean matches of main@650000: wins clockwork 80 % of 400" in exams
+    assert "clean matches of the newest snapshots: wins clockwork 80 % of 400" in exams
     assert "evaluator-0" in waiting
     (waits,) = progress_lines(screens.EMPTY)
     assert "waiting for the learner" in waits
     evaluating = next(progress_lines(replace(screens.full(), phase="evaluating")))
-    assert "main@650000 has played 312 of 700 matches, 1 snapshots" in evaluating
+    assert "main@650000 has played 312 of 700 matches, 1 player" in evaluating
 
 
 def test_several_learners_have_a_line_each_and_the_first_main_leads() -> None:

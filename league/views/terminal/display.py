@@ -119,7 +119,7 @@ def progress_lines(screen: Screen) -> Iterator[str]:
             yield f"{worker.worker.removeprefix('learner-')}: {learner_words(worker)}"
     if met := league.evaluations:
         wins = [f"{one.column} {one.wins / one.games * 100:.0f} % of {one.games}" for one in met]
-        yield f"clean matches of {met[0].row}: wins {', '.join(wins)}"
+        yield f"clean matches of the newest snapshots: wins {', '.join(wins)}"
     if troubles := alarms_of(league.metrics):
         yield "alarms: " + ", ".join(alarm.title for alarm in troubles)
     if league.trouble:
@@ -156,7 +156,8 @@ def evaluation_line(screen: Screen) -> str:
     found = screen.league.evaluator
     if found is None:
         return "waiting for the evaluator to answer"
-    rest = f"{len(found.queue)} snapshots in its queue"
+    count = len(found.queue)
+    rest = f"{count} player{'' if count == 1 else 's'} in its queue"
     if not found.current:
         return f"waiting for the evaluator: {rest}"
     total = f"of {found.matches_total} matches" if found.matches_total else "matches of its gate"
@@ -165,7 +166,7 @@ def evaluation_line(screen: Screen) -> str:
 
 
 def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
-    """Prints leaderboard, the newest snapshot's clean matches, steps, time and files."""
+    """Prints leaderboard, the newest snapshots' clean matches, steps, time and files."""
     league = screen.league
     if league.ratings:
         console.print(leaderboard(screen, _LONGEST + 3))
@@ -173,7 +174,7 @@ def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
         console.print("No snapshot has been evaluated yet, so there is no leaderboard.")
     if league.evaluations:
         console.print(opponents(screen))
-        words = f"Clean matches are those of {league.evaluations[0].row}: share of wins (a draw "
+        words = "Clean matches are those of the newest snapshots together: share of wins (a draw "
         console.print(Words(f"{words}is none) with its 95 % Wilson interval."))
     spent = duration(screen.now - screen.started_at)
     words = f"{league.steps:,} steps, {league.snapshots} active snapshots, {spent} of wall-clock"

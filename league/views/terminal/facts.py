@@ -50,7 +50,7 @@ class LeagueFacts:
     Attributes:
         leading: the worker name of the first main.
         steps, target_steps: of that learner, kept while it restarts.
-        evaluations: the newest evaluated snapshot against each bot, in clean matches.
+        evaluations: the mains' newest snapshots together against each bot, in clean matches.
         snapshots: active ones of the mains.
         newest: the youngest of them.
         trouble: why the league could not be read, "" when it could.

@@ -201,13 +201,9 @@ def _processes(screen: Screen) -> Panel:
 
 
 def _doing(process: ProcessFacts, screen: Screen) -> str:
-    league, found = screen.league, screen.league.evaluator
+    league = screen.league
     if process.state is not State.RUNNING:
         return process.state.value
-    if process.name.startswith("evaluator") and found is not None:
-        total = f"/{found.matches_total}" if found.matches_total else ", a gate"
-        waiting = f", {len(found.queue)} wait" if found.queue else ""
-        return f"{found.current} {found.matches_done}{total}{waiting}" if found.current else "idle"
     if process.name == "matchmaker" and league.status is not None:
         return f"{league.status.log_position:,} results, {league.status.open_leases} open"
     worker = next((one for one in league.workers if one.worker == process.name), None)

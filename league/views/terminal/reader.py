@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 import grpc
@@ -20,6 +20,8 @@ from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 from league.views.terminal.facts import LeagueFacts
 
 _DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
+_NEWEST, _ENOUGH = 16, 20
+"""Newest rated snapshots whose matches against a bot are shown together, until there are enough."""
 
 
 class LeagueReader:
@@ -164,7 +166,7 @@ class LeagueReader:
 
 
 def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
-    """Adds members, ratings, gates, and the newest rated snapshot's clean matches against bots."""
+    """Adds members, ratings, gates, and the newest snapshots' clean matches against bots."""
     frozen = client.players(kinds=(PlayerKind.SNAPSHOT,), states=(PlayerState.ACTIVE,))
     active = [player for player in frozen if is_mains_snapshot(player)]
     newest = max(active, key=lambda player: player.step, default=None)
@@ -175,9 +177,21 @@ def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
         newest=newest.name if newest is not None else "",
         gates=tuple(client.gates()),
     )
-    rated, met = facts.newest_rated, dict[str, PayoffCell]()
-    if rated is not None:
-        cells = client.payoff(Book.EVAL, rows=(rated.name,))
-        met = {cell.column: cell for cell in cells if cell.games}
     bots = [one.player.name for one in facts.ratings if one.player.kind is PlayerKind.BOT]
-    return replace(facts, evaluations=tuple(met[bot] for bot in bots if bot in met))
+    own = [one.player for one in facts.ratings if is_mains_snapshot(one.player)]
+    own = sorted(own, key=lambda player: -player.step)[:_NEWEST]
+    cells = client.payoff(Book.EVAL, [one.name for one in own], bots) if own and bots else []
+    counts = {(cell.row, cell.column): cell for cell in cells}
+    met = {bot: [counts.get((one.name, bot)) for one in own] for bot in bots}
+    pooled = (_pooled(bot, [cell for cell in found if cell]) for bot, found in met.items())
+    return replace(facts, evaluations=tuple(cell for cell in pooled if cell.games))
+
+
+def _pooled(bot: str, cells: Sequence[PayoffCell]) -> PayoffCell:
+    """The counts of the newest snapshots together, of as many as have enough matches."""
+    wins = draws = losses = 0
+    for cell in cells:
+        if wins + draws + losses >= _ENOUGH:
+            break
+        wins, draws, losses = wins + cell.wins, draws + cell.draws, losses + cell.losses
+    return PayoffCell(row="", column=bot, wins=wins, draws=draws, losses=losses)

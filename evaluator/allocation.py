@@ -1,0 +1,145 @@
+"""Which pair of players should meet next, so that what is decided next is known best.
+
+The fit gives the ratings' joint posterior. What is to be decided depends on goals: differences of
+ratings, as rows of weights over the players. A pair of matches between i and j measures their gap
+v = eᵢ − eⱼ with the information I that its outcomes carry, and takes from the variance of a goal g
+
+    (gᵀ C v)² / (1/I + vᵀ C v)
+
+with C the covariance (the Bayesian linear model; Chaloner and Verdinelli 1995, section 2). The pair
+that takes most from all goals together is chosen, C is updated as if it had been played, and so on:
+the posterior variance does not depend on the outcomes.
+
+Shapes: N players of the fit, P pairs of them, G goals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluator.plan import Plan
+from league.exploiters import EXPLOITING
+from league.players import PlayerKind, PlayerState
+from league.stats.ratings.fit import Fit, log_probabilities
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+TOP, RIVALS = 5, 10
+"""Members of the top that is told apart, and the highest rated snapshots that may be in it."""
+
+
+def goals(plan: Plan, fit: Fit) -> Array:
+    """What is decided next, a row each, in units such that a row's variance is its weight.
+
+    - every snapshot's rating, and as much again the one that is known least;
+    - which snapshots are the five best: each of ten against the mean of the five;
+    - the newest snapshot against each held-out bot, and against the bot whose defeat ends its
+      learner's stage.
+    """
+    number = {name: place for place, name in enumerate(fit.names)}
+    own = [number[one.name] for one in plan.snapshots if one.name in number]
+    rows = list[Array]()
+
+    def against(one: int, others: Sequence[int], weight: float) -> None:
+        row = np.zeros(len(number))
+        row[one] += math.sqrt(weight)
+        row[list(others)] -= math.sqrt(weight) / len(others)
+        rows.append(row)
+
+    everyone = range(len(number))
+    for one in own:
+        against(one, everyone, 1.0 / len(own))
+    against(max(own, key=lambda one: fit.covariance_NN[one, one]), everyone, 1.0)
+    best = sorted(own, key=lambda one: -fit.rating_N[one])[:RIVALS]
+    for one in best:
+        against(one, best[:TOP], 1.0 / len(best))
+    players = plan.facts.players
+    held_out = [number[name] for name in number if name in players and players[name].held_out]
+    awaited = {
+        status.player: status.stage.until_opponent
+        for status in plan.facts.curricula
+        if not status.done and status.stage.until_opponent
+    }
+    for newest in plan.newest():
+        if newest.name not in number:
+            continue
+        for bot in held_out:
+            against(number[newest.name], [bot], 1.0 / len(held_out))
+        bot_name = awaited.get(newest.name.partition("@")[0], "")
+        if bot_name in number:
+            against(number[newest.name], [number[bot_name]], 1.0)
+    return np.array(rows)
+
+
+def allocate(
+    plan: Plan, fit: Fit, matches: int, rng: np.random.Generator
+) -> Mapping[tuple[str, str], int]:
+    """Returns the pairs of players to meet next, with how many matches each: `matches` in all.
+
+    Args:
+        plan: who there is, and what has been played.
+        fit: of the clean matches so far.
+        matches: how many to choose, even.
+        rng: a factor of 0.9 to 1 on what a pair tells makes two evaluators choose differently.
+    """
+    if not plan.snapshots or not set(fit.names) & {one.name for one in plan.snapshots}:
+        return {}
+    first_P, second_P = _pairs(plan, fit)
+    if not len(first_P):
+        return {}
+    goal_GN, covariance_NN = goals(plan, fit), fit.covariance_NN
+    gap_P = (fit.rating_N[first_P] - fit.rating_N[second_P]) / fit.points_per_logit
+    win_P, draw_P, _ = (np.exp(x) for x in log_probabilities(gap_P, math.log(fit.nu)))
+    mean_P = win_P + draw_P / 2.0
+    information_P = 2.0 * (win_P + draw_P / 4.0 - mean_P**2) / fit.points_per_logit**2
+    tells_P = rng.uniform(0.9, 1.0, len(first_P))
+    chosen: Counter[tuple[str, str]] = Counter()
+    for _ in range(matches // 2):
+        known_GN = goal_GN @ covariance_NN
+        gain_P = _of_gaps(known_GN.T @ known_GN, first_P, second_P)
+        variance_P = _of_gaps(covariance_NN, first_P, second_P)
+        noise_P = 1.0 / np.maximum(information_P, 1e-12) + np.maximum(variance_P, 0.0)
+        best = int(np.argmax(tells_P * gain_P / noise_P))
+        one, other = first_P[best], second_P[best]
+        chosen[fit.names[one], fit.names[other]] += 2
+        moved_N = covariance_NN[:, one] - covariance_NN[:, other]
+        covariance_NN = covariance_NN - np.outer(moved_N, moved_N) / noise_P[best]
+    return chosen
+
+
+def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
+    """Returns vᵀ M v of each pair's v = eᵢ − eⱼ."""
+    own_N = np.diagonal(matrix_NN)
+    return own_N[first_P] + own_N[second_P] - 2.0 * matrix_NN[first_P, second_P]
+
+
+def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
+    """Numbers of all pairs that may meet: a snapshot, and a bot or another snapshot.
+
+    An exploiter's matches with mains judge patches, so their number is planned.
+    """
+    players, can_meet = plan.facts.players, plan.facts.can_meet
+    own = {one.name for one in plan.snapshots if one.role not in EXPLOITING}
+    usable = [
+        (place, name)
+        for place, name in enumerate(fit.names)
+        if name in own
+        or (
+            name in players
+            and players[name].kind is PlayerKind.BOT
+            and players[name].state is not PlayerState.QUARANTINED
+        )
+    ]
+    pairs = [
+        (one, other)
+        for at, (one, name) in enumerate(usable)
+        for other, other_name in usable[at + 1 :]
+        if (name in own or other_name in own) and can_meet(name, other_name)
+    ]
+    numbers = np.array(pairs, np.intp).reshape(-1, 2)
+    return numbers[:, 0], numbers[:, 1]

@@ -1,0 +1,317 @@
+"""Which clean matches are due: what each snapshot plays, and what was asked for.
+
+Nothing is stored for it. What is due follows from the players, from the matches that the
+matchmaker's log counts, and from the queue of requests, so a restarted evaluator continues, and
+several evaluators plan alike. Each entry names a total, up to which the matchmaker leases a pair of
+players to whoever asks first, so they share the work.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from typing import NamedTuple
+
+from evaluator.settings import EvaluatorSettings
+from league.evaluations import Evaluation, targets
+from league.exploiters import EXPLOITING, CandidateGate, GateState, is_mains_snapshot
+from league.ids import SnapshotName
+from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
+from league.stages import CurriculumStatus
+
+PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 4, 2, 3, 4, 2
+"""Pairs of first matches against the snapshot before, the one before that, each of the strongest,
+the bot that a curriculum waits for, and each bot of similar strength; the last until none is left.
+"""
+STRONGEST = 2
+"""The highest rated other snapshots that a new one meets."""
+ANCESTORS = 4
+"""Earlier snapshots of its own lineage that a milestone meets, evenly spaced."""
+EXPLOITERS, EXPLOITER_MATCHES = 12, 20
+"""Accepted exploiters that a main's newest snapshot meets, and how often: with four exploiters the
+early ones of a short run were met too seldom to be patched.
+"""
+BATCH_MATCHES = 128
+"""Most matches of a request that are planned at once; then something else has its turn."""
+Counts = Mapping[tuple[str, str, Book], int]
+"""Matches in the matchmaker's log by row, column and book."""
+
+
+class Entry(NamedTuple):
+    """Two players, who meet until the log has `until` matches of them in the book: `pairs` more
+    pairs by what it has now.
+    """
+
+    player: str
+    opponent: str
+    book: Book
+    until: int
+    pairs: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Matches that are played together, for `subject`; `request` is an evaluation's number."""
+
+    subject: str
+    entries: tuple[Entry, ...]
+    request: int = 0
+    of_exploiters: bool = False
+
+
+def is_imported(player: Player) -> bool:
+    """Whether it is another run's snapshot: others are measured by it."""
+    return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
+
+
+def can_be_evaluated(player: Player) -> bool:
+    """Whether it is a snapshot that may play: an exploiter's has to be accepted first."""
+    return (
+        player.kind is PlayerKind.SNAPSHOT
+        and player.state is not PlayerState.QUARANTINED
+        and (player.role not in EXPLOITING or player.state is PlayerState.ACTIVE)
+    )
+
+
+def exploiters_to_meet(
+    gates: Iterable[CandidateGate], player: Player, most: int = EXPLOITERS
+) -> list[str]:
+    """At most `most` accepted exploiters for a main's snapshot, those it has not patched first.
+
+    Where one kind is more than its room, half of the room is for the newest, and the others are
+    drawn by the snapshot's digest, so that each has its turn and a restart draws the same.
+    """
+    accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
+    accepted.sort(key=lambda gate: -gate.decided_at)
+    chance = random.Random(f"{player.digest} meets exploiters")
+
+    def is_patched(gate: CandidateGate) -> bool:
+        mains = [patch.main for patch in gate.patches]
+        return any(player.name.startswith((f"{main}@", f"{main}.")) for main in mains)
+
+    met: list[str] = []
+    for patched in (False, True):
+        kind = [gate.candidate for gate in accepted if is_patched(gate) is patched]
+        room = most - len(met)
+        if len(kind) > room:
+            newest = (room + 1) // 2
+            kind = kind[:newest] + chance.sample(kind[newest:], room - newest)
+        met += kind
+    return met
+
+
+def _shortened(batch: Batch, pairs: int) -> Batch:
+    """The batch's first entries, with so many pairs of matches in all."""
+    kept = list[Entry]()
+    for entry in batch.entries:
+        fewer = entry.pairs - pairs
+        kept.append(
+            entry if fewer <= 0 else entry._replace(pairs=pairs, until=entry.until - 2 * fewer)
+        )
+        pairs -= kept[-1].pairs
+        if not pairs:
+            break
+    return replace(batch, entries=tuple(kept))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the matchmaker says of the league at one moment.
+
+    Attributes:
+        players: in order of registration.
+        ratings: of the eval book, best first.
+        gates: all, in the order in which they opened.
+        requests: open evaluations, the earliest first.
+        can_meet: whether this evaluator can let two players meet.
+    """
+
+    players: Mapping[str, Player]
+    counts: Counts
+    ratings: Sequence[Rating] = ()
+    gates: Sequence[CandidateGate] = ()
+    requests: Sequence[Evaluation] = ()
+    curricula: Sequence[CurriculumStatus] = ()
+    can_meet: Callable[[str, str], bool] = field(default=lambda player, opponent: True)
+
+
+class Plan:
+    """All batches that are due by `facts`."""
+
+    def __init__(self, facts: Facts, settings: EvaluatorSettings, bots: Sequence[str]) -> None:
+        self.facts, self._settings, self._bots = facts, settings, bots
+        self._mu = {rating.player.name: rating.mu for rating in facts.ratings}
+        self._played: Counter[str] = Counter()
+        for (row, _, book), games in facts.counts.items():
+            if book is Book.EVAL:
+                self._played[row] += games
+        self.snapshots = [
+            player
+            for player in facts.players.values()
+            if can_be_evaluated(player) and not is_imported(player)
+        ]
+
+    @property
+    def evaluated(self) -> list[Player]:
+        """Snapshots that have played their first matches."""
+        wanted = self._settings.first_matches
+        return [player for player in self.snapshots if self._played[player.name] >= wanted]
+
+    @property
+    def budget(self) -> int:
+        """Clean matches that may still be played where they tell most."""
+        spent = sum(self.facts.counts.values()) // 2
+        return max(0, self._settings.matches_per_snapshot * len(self.snapshots) - spent)
+
+    def newest(self) -> list[Player]:
+        """The last snapshot of each lineage of a main."""
+        mains = filter(is_mains_snapshot, self.snapshots)
+        return list({SnapshotName.parse(one.name).lineage: one for one in mains}.values())
+
+    def batches(self) -> list[list[Batch]]:
+        """Requests, what snapshots play, and milestones: those of one kind in their order."""
+        return [
+            list(filter(None, map(self._requested, self.facts.requests))),
+            [
+                *filter(None, map(self._first, reversed(self.snapshots))),
+                *filter(None, map(self._against_exploiters, self.newest())),
+            ],
+            [
+                batch
+                for player in reversed(self.snapshots)
+                if player.milestone and (batch := self._milestone(player))
+            ],
+        ]
+
+    def games(self, entry: Entry) -> int:
+        """Matches of the entry in the log."""
+        return self.facts.counts.get((entry.player, entry.opponent, entry.book), 0)
+
+    def most_telling(self, chosen: Mapping[tuple[str, str], int]) -> Batch | None:
+        """A batch of pairs that were chosen, with so many more matches each."""
+        asked = (Entry(*names, Book.EVAL, count) for names, count in chosen.items())
+        return self._batch("", (one._replace(until=one.until + self.games(one)) for one in asked))
+
+    # --- the batches
+
+    def _batch(self, subject: str, wanted: Iterable[Entry], **more: int | bool) -> Batch | None:
+        """The entries that lack matches and can be played; None where there are none."""
+        due = (
+            entry._replace(pairs=(entry.until - self.games(entry)) // 2)
+            for entry in wanted
+            if self.facts.can_meet(entry.player, entry.opponent)
+        )
+        entries = tuple(entry for entry in due if entry.pairs > 0)
+        return Batch(subject, entries, **more) if entries else None  # type: ignore[arg-type]
+
+    def _requested(self, evaluation: Evaluation) -> Batch | None:
+        """The next matches of a request."""
+        entries, room = list[Entry](), BATCH_MATCHES
+        for entry in (Entry(*target) for target in targets(evaluation)):
+            games = self.games(entry)
+            count = min(room, max(0, entry.until - games))
+            entries.append(entry._replace(until=games + count))
+            room -= count
+        return self._batch(evaluation.player, entries, request=evaluation.number)
+
+    def _first(self, player: Player) -> Batch | None:
+        """The first matches of a snapshot: so many in all, whoever they are against."""
+        missing = self._settings.first_matches - self._played[player.name]
+        if missing <= 0:
+            return None
+        pairs, room = Counter[str](), self._settings.first_matches // 2
+        for name, count in self._opponents(player):
+            pairs[name] += min(count, room)
+            room -= min(count, room)
+            if not room:
+                break
+        met = self._batch(
+            player.name,
+            [Entry(player.name, name, Book.EVAL, 2 * count) for name, count in pairs.items()],
+        )
+        return met and _shortened(met, -(-missing // 2))
+
+    def _opponents(self, player: Player) -> Iterator[tuple[str, int]]:
+        """Opponents with a number of pairs of matches, the most telling first, without end."""
+        neighbours, parent = list[str](), player.parent
+        while len(neighbours) < 2 and parent in self.facts.players:
+            neighbours.append(parent)
+            parent = self.facts.players[parent].parent
+        strongest = [
+            rating.player.name
+            for rating in self.facts.ratings
+            if can_be_evaluated(rating.player)
+            and rating.player.state is PlayerState.ACTIVE
+            and rating.player.name not in (*neighbours, player.name)
+            and not is_imported(rating.player)
+        ][:STRONGEST]
+        chosen = dict(zip(neighbours, (PARENT, GRANDPARENT), strict=False))
+        chosen |= dict.fromkeys(strongest, STRONG) | dict.fromkeys(self._awaited(player), AWAITED)
+        first = [(name, n) for name, n in chosen.items() if self._is_usable(player, name)]
+        close = [
+            (name, CLOSE)
+            for name in self._by_closeness(player)
+            if name not in chosen and self._is_usable(player, name)
+        ]
+        yield from first
+        yield from cycle(close or first)
+
+    def _is_usable(self, player: Player, name: str) -> bool:
+        other = self.facts.players.get(name)
+        return (
+            other is not None
+            and other.state is not PlayerState.QUARANTINED
+            and self.facts.can_meet(player.name, name)
+        )
+
+    def _awaited(self, player: Player) -> list[str]:
+        """The bot whose defeat would end the present stage of the snapshot's learner."""
+        lineage = SnapshotName.parse(player.name).lineage
+        return [
+            status.stage.until_opponent
+            for status in self.facts.curricula
+            if status.player == lineage and status.stage.until_opponent
+        ]
+
+    def _by_closeness(self, player: Player) -> list[str]:
+        """Bots and imported snapshots, first those whose outcome is the least certain."""
+        imported = [one.name for one in self.facts.players.values() if is_imported(one)]
+        own = self._mu.get(player.name, self._mu.get(player.parent))
+        if own is None:
+            return [*self._bots, *imported]
+
+        def distance(name: str) -> float:
+            return abs(self._mu[name] - own) if name in self._mu else 0.0
+
+        return sorted([*self._bots, *imported], key=distance)
+
+    def _against_exploiters(self, player: Player) -> Batch | None:
+        if player.role is not Role.MAIN:
+            return None
+        met = (name for name in exploiters_to_meet(self.facts.gates, player))
+        entries = [
+            Entry(player.name, name, Book.EVAL, EXPLOITER_MATCHES)
+            for name in met
+            if self._is_usable(player, name)
+        ]
+        return self._batch(player.name, entries, of_exploiters=True)
+
+    def _milestone(self, player: Player) -> Batch | None:
+        """All bots, sampled and greedy, and ancestors."""
+        matches, greedy = self._settings.milestone_matches, self._settings.greedy_matches
+        lineage = SnapshotName.parse(player.name).lineage
+        before = [
+            one.name
+            for one in self.snapshots
+            if one.step < player.step and SnapshotName.parse(one.name).lineage == lineage
+        ]
+        spaced = {before[place * len(before) // ANCESTORS] for place in range(ANCESTORS) if before}
+        names = [name for name in self._bots if self._is_usable(player, name)]
+        entries = [Entry(player.name, name, Book.EVAL, matches) for name in names]
+        entries += [Entry(player.name, name, Book.GREEDY, greedy) for name in names]
+        ancestors = [name for name in before if name in spaced and self._is_usable(player, name)]
+        entries += [Entry(player.name, name, Book.EVAL, greedy) for name in ancestors]
+        return self._batch(player.name, entries)
