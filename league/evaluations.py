@@ -95,6 +95,10 @@ class Report:
     matches_done: int
     matches_total: int
 
+    @property
+    def is_open(self) -> bool:
+        return self.evaluation.state is EvaluationState.OPEN
+
 
 def mixture_of(who: Who) -> Mapping[str, float]:
     """The weights of members: of a mapping, of "based=3,random=1", or of one name alone.

@@ -154,19 +154,18 @@ def report(league: League, number: int) -> Report:
     return replace(_summary(league, asked), scores=scores)
 
 
-def summaries(league: League, *, open_only: bool) -> list[Report]:
-    """All reports, or those of open evaluations, without scores."""
+def summaries(league: League, number: int = 0) -> list[Report]:
+    """The reports of all evaluations without scores, or that of one; raises `NotFound`."""
     known = league.view.evaluations.asked.values()
-    return [_summary(league, asked) for asked in (_open(league) if open_only else known)]
+    return [_summary(league, asked) for asked in ([_asked(league, number)] if number else known)]
 
 
 def _summary(league: League, asked: Asked) -> Report:
     payoff = league.view.tables[asked.evaluation.book].payoff
+    counts = [payoff.counts(one.player, one.opponent).games for one in asked.targets]
     return Report(
         evaluation=standing(league, asked),
         scores=(),
-        matches_done=sum(
-            min(payoff.counts(one.player, one.opponent).games, one.until) for one in asked.targets
-        ),
+        matches_done=sum(min(n, one.until) for n, one in zip(counts, asked.targets, strict=True)),
         matches_total=sum(one.until for one in asked.targets),
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
 from league.errors import InvalidInput, Refused, Unavailable, plain
-from league.evaluations import EvaluationState
+from league.evaluations import Report
 from league.ids import checked_learner_name
 from league.players import (
     Book,
@@ -213,8 +214,9 @@ class MatchmakerService(
 
     def ListReports(self, request: e.ListReportsRequest, context: Any) -> e.ListReportsResponse:
         with self.league.view.checked().lock:
-            found = evaluate.summaries(self.league, open_only=request.open_only)
-        return e.ListReportsResponse(reports=map(to_message, found))
+            found = evaluate.summaries(self.league)
+        wanted = (one for one in found if one.is_open or not request.open_only)
+        return e.ListReportsResponse(reports=map(to_message, wanted))
 
     async def WatchReports(
         self, request: e.WatchReportsRequest, context: Any
@@ -222,31 +224,29 @@ class MatchmakerService(
         """Streams the reports that change; only that of one evaluation, or of a read-only league,
         ends.
         """
-        sent: dict[int, e.Report] = {}
+        number, sent = request.number, dict[int, Report]()
         with self._commits() as is_new:
             while not self.stopping.is_set():
                 is_new.clear()
-                for found in await asyncio.to_thread(self._reports, request.number, set(sent)):
-                    number, is_open = found.evaluation.number, found.evaluation.state == OPEN
-                    if found != sent.get(number):
-                        yield found
-                    if is_open:
-                        sent[number] = found
-                    else:
-                        sent.pop(number, None)
-                if self.read_only or (request.number and not sent):
+                for found in await asyncio.to_thread(self._changed, number, sent):
+                    sent[found.evaluation.number] = replace(found, scores=())
+                    yield to_message(found)
+                if self.read_only or (number and not sent[number].is_open):
                     return
                 await asyncio.sleep(REPORT_SECONDS)
                 await is_new.wait()
 
-    def _reports(self, number: int, before: set[int]) -> list[e.Report]:
-        """The report of an evaluation, or for 0 of those that are open or were `before`."""
+    def _changed(self, number: int, sent: Mapping[int, Report]) -> list[Report]:
+        """The report of an evaluation if it is not as `sent`; for 0 those of all that are open or
+        were sent.
+        """
         with self.league.view.checked().lock:
-            numbers = {number}
-            if not number:
-                listed = evaluate.summaries(self.league, open_only=True)
-                numbers = before.union(one.evaluation.number for one in listed)
-            return [to_message(evaluate.report(self.league, one)) for one in sorted(numbers)]
+            return [
+                evaluate.report(self.league, one.evaluation.number)
+                for one in evaluate.summaries(self.league, number)
+                if one != sent.get(one.evaluation.number)
+                and (number or one.is_open or one.evaluation.number in sent)
+            ]
 
     def GetEvaluatorStatus(
         self, request: e.GetEvaluatorStatusRequest, context: Any
@@ -274,7 +274,6 @@ _ENUMS: dict[str, Callable[[Any], Any]] = {
     "Role": partial(from_enum, Role),
     "Book": partial(from_enum, Book, unspecified=Book.EVAL),
 }
-OPEN = EvaluationState.OPEN.value
 MUTATIONS: dict[str, Callable[..., Any]] = {
     "RegisterPlayers": players.register_players,
     "OpenIncarnation": incarnate.open_incarnation,

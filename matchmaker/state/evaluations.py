@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 from league.evaluations import Evaluation, EvaluationState, Target, targets
 from league.players import Book, Event
 
-EVENTS = ("evaluation_requested", "evaluation_cancelled")
+EVENTS = ("evaluation_requested", "evaluation_cancelled", "rules_changed")
 """Kinds of events that `Evaluations` is made of."""
 
 
@@ -23,22 +24,22 @@ class Asked(NamedTuple):
 class Evaluations:
     """All evaluations by number, in the order of the requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         self.asked: dict[int, Asked] = {}
+        for event in events:
+            self.take(event)
 
     def take(self, event: Event) -> None:
-        """Folds one more event, one of `EVENTS`."""
-        data = json.loads(event.data_json)
-        if event.kind == "evaluation_requested":
+        """Folds one more event, one of `EVENTS`. New rules end all: earlier results don't count."""
+        if event.kind == "rules_changed":
+            for number in self.asked:
+                self._end(number, "the rules of the game have changed since")
+        elif event.kind == "evaluation_requested":
             evaluation = evaluation_of(event)
             self.asked[event.position] = Asked(evaluation, targets(evaluation))
         else:
+            data = json.loads(event.data_json)
             self._end(data["number"], data["reason"])
-
-    def forget_results(self) -> None:
-        """Ends all of them: the rules of the game have changed, and earlier results don't count."""
-        for number in self.asked:
-            self._end(number, "the rules of the game have changed since")
 
     def _end(self, number: int, reason: str) -> None:
         evaluation, wanted = self.asked[number]

@@ -26,7 +26,7 @@ from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
 
 EVENTS = (
-    *("stage", "stage_asked", "rules_changed", analysis.EVENT),
+    *("stage", "stage_asked", analysis.EVENT),
     *(*EXPLOITER_EVENTS, *QUARANTINES, *EVALUATIONS),
 )
 """Kinds of events that memory keeps, apart from those that ratings depend on."""
@@ -155,17 +155,16 @@ class LeagueView:
             self.event_position = self.other_position = max(self.event_position, event.position)
 
     def _take(self, event: Event) -> None:
+        if event.kind in EVALUATIONS:
+            self.evaluations.take(event)
         if event.kind in EXPLOITER_EVENTS:
             self.exploiters.take(event)
         elif event.kind in QUARANTINES:
             self.quarantines.take(event)
-        elif event.kind in EVALUATIONS:
-            self.evaluations.take(event)
         elif event.kind == analysis.EVENT:
             self.analysis = analysis.analysis_of(event)
         elif event.kind == "rules_changed":
             self.analysis, self.rules_position = analysis.NO_ANALYSIS, event.position
-            self.evaluations.forget_results()
         elif event.kind == "stage_asked":
             data = json.loads(event.data_json)
             self.requests[data["player"]] = StageRequest(

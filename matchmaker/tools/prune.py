@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from league.errors import LeagueError
+from league.evaluations import EvaluationState
 from league.exploiters import is_mains_snapshot
 from league.players import Player, PlayerKind, PlayerState
 from league.replay.file import SUFFIX, load_replay
@@ -19,6 +20,8 @@ from league.runs.blobs import BlobFolder
 from league.runs.records import read_rows
 from matchmaker.state.analysis import EVENT as ANALYSIS
 from matchmaker.state.analysis import analysis_of
+from matchmaker.state.evaluations import EVENTS as EVALUATIONS
+from matchmaker.state.evaluations import Evaluations
 from matchmaker.state.exploiters import EVENTS, ExploiterState
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
@@ -63,7 +66,9 @@ def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
 
 
 def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[str]:
-    """Players that are no retired snapshots, and those that they or exploiters refer to."""
+    """Players that are no retired snapshots, and those that they, exploiters or evaluations refer
+    to.
+    """
     for player in players.values():
         if (
             player.kind is not PlayerKind.SNAPSHOT
@@ -77,6 +82,9 @@ def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[st
     for generations in exploiters.generations.values():
         yield from (name for one in generations for name in one.victims)
         yield generations[-1].parent  # whose weights it begins with
+    for evaluation, targets in Evaluations(reader.events_of(*EVALUATIONS)).asked.values():
+        if evaluation.state is EvaluationState.OPEN:  # or done, and open again without its results
+            yield from (name for one in targets for name in (one.player, one.opponent))
 
 
 def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) -> Iterator[str]:

@@ -119,6 +119,9 @@ def test_weights_that_nothing_needs_are_listed_and_go_when_asked(
         closed = Pairing(player="main@5000", opponent="based", pairs=1, book=Book.EVAL, seed=1)
         ids = [one.match_id for one in client.acquire_pairings(evaluator, [closed])]
         client.release_matches(evaluator, ids)
+        client.request_evaluation("based", ["other@200=1,random=1"], 4, "bob")
+        unwanted = client.request_evaluation("main@13000", ["based"], 4, "bob")
+        client.cancel_evaluation(unwanted.number, "the test", "bob")
         recipe = Recipe(name="brawl", version=game_spec("brawl").version)
         shown = (Contender(name="main@6000", digest=frozen[6000].digest), Contender(name="based"))
         actions = np.zeros((3, 2, 10), np.uint8)
@@ -151,6 +154,7 @@ def test_weights_that_nothing_needs_are_listed_and_go_when_asked(
             then: "what the generation began with",
             "main@14000": "the parent of one that plays",
             "other@100": "the oldest of another learner",
+            "other@200": "in an evaluation",
             "other@300": "its newest",
         }
         free, before = retired - needed.keys(), client.players()
