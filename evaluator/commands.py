@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from league.cli.connection import League, with_league
 from league.cli.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
-from league.cli.output import print_table, say
+from league.cli.output import print_table, progress, say
 from league.errors import InvalidInput
 from league.evaluations import mixture_of
 from league.metrics import Measured
+from league.players import Book
 from league.views.report import finite, make_folder, write
 
 if TYPE_CHECKING:  # these load numpy and torch
@@ -66,9 +64,24 @@ def evaluate(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write report.html, .json and .png there.")
     ] = None,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Ask the run's evaluators for the matches.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="With --queue: wait until they are played.")
+    ] = False,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Plays clean matches of PLAYER against others and shows what it does in them."""
+    if queue:
+        if report is not None:
+            raise InvalidInput("--report is of matches that are played here: leave out --queue")
+        from league.cli.evaluations import ask
+
+        book = Book.GREEDY if greedy else Book.EVAL
+        return ask(league, player, against or (), matches, book, game, wait=wait, as_json=as_json)
+    if wait:
+        raise InvalidInput("--wait is for --queue: matches that are played here are waited for")
     from evaluator.benchmark import Benchmark
     from league.cli.members import Finder, say_it_compiles
 
@@ -80,7 +93,7 @@ def evaluate(
         make_folder(report)  # before anything is played
     say_it_compiles(settings)
     benchmark = Benchmark(player, opponents, matches, greedy=greedy, seed=seed, finder=finder)
-    with _progress() as show:
+    with progress() as show:
         found = benchmark.run(lambda name, done: show(f"{player} against {name}: {done} matches"))
     scores = list(found.values())
     for score in scores:
@@ -94,8 +107,9 @@ def evaluate(
             say(f"written: {path}")
     if as_json:
         print(json.dumps(finite(facts | {"scores": [asdict(score) for score in scores]})))
-        return
+        return 0
     _print_scores(scores, greedy)
+    return 0
 
 
 def _print_scores(scores: Sequence[Score], greedy: bool) -> None:
@@ -156,7 +170,7 @@ def ready(
         )
     say_it_compiles(settings)
     benchmark = Benchmark(player, [against], matches, greedy=greedy, seed=seed, finder=finder)
-    with _progress() as show:
+    with progress() as show:
         found = benchmark.run(lambda name, done: show(f"{player} against {name}: {done} matches"))
     (score,) = found.values()
     checks = {name: score.win_rate if name == "win_rate" else score.means[name] for name in CHECKS}
@@ -221,7 +235,7 @@ def compare(
     finder = Finder(league, game, blobs, assignments or ())
     gate = Gate(test=MultinomialTest(elo0=elo0, elo1=elo1), risks=Risks(alpha=alpha, beta=beta))
     say_it_compiles(finder.settings((first, second)))
-    with _progress() as show:
+    with progress() as show:
         found = played(
             finder,
             (first, second),
@@ -254,21 +268,6 @@ def _standing(seen: Comparison) -> str:
         f"{seen.first} {points / up.results:.1%} of {max(up.matches, down.matches)} matches; "
         f"stronger at {upper:.1f}: {seen.first} {up.llr:+.1f}, {seen.second} {down.llr:+.1f}"
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """What shows a line of progress on a terminal, in place of the one before."""
-
-    def show(text: str) -> None:
-        if sys.stderr.isatty():
-            text = text[: get_terminal_size().columns - 1]
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        show("")
 
 
 def _digits(value: float) -> int:

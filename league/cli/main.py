@@ -37,6 +37,7 @@ COMMANDS = {
         "structure": "structure:structure",
         "exploiters": "gates:exploiters",
         "gates": "gates:gates",
+        "evaluations": "evaluations:evaluations",
         "watch": "status:watch",
         "match": "status:match",
     },

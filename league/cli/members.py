@@ -81,7 +81,7 @@ class Finder:
             if name in bots:
                 members[name] = Member(name=name, bot=bots[name])
             elif name.endswith(SUFFIX):
-                members[name] = _from_file(Path(name))
+                members[name] = from_file(Path(name))
         rest = [name for name in names if name not in members]
         if rest:
             blobs = self._blob_folder()
@@ -232,7 +232,8 @@ def _no_bot(name: str, spec: GameSpec) -> NotFound:
     return NotFound(f"{spec.name} has no bot {name!r}: it has {bots}")
 
 
-def _from_file(path: Path) -> Member:
+def from_file(path: Path) -> Member:
+    """The member that a weights file is; raises `NotFound`, or `InvalidName` for a renamed one."""
     if not path.is_file():
         raise NotFound(f"there is no weights file {path}: check the path")
     try:

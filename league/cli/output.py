@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from shutil import get_terminal_size
 
 from league.views.text import Words, plain, share, when
@@ -30,6 +31,21 @@ def operator() -> str:
     except (KeyError, OSError):  # a container's user without a name
         user = "somebody"
     return f"{user}@{socket.gethostname()}"[:80]
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """What shows a line of progress on a terminal, in place of the one before."""
+
+    def draw(text: str) -> None:
+        if sys.stderr.isatty():
+            text = plain(text)[: get_terminal_size().columns - 1]
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield draw
+    finally:
+        draw("")
 
 
 def print_table(

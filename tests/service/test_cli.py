@@ -83,6 +83,8 @@ payoff --column nothing
 structure --versus nothing based
 exploiters nothing@1
 gates nothing@1
+evaluations 7
+evaluations --cancel 7
 watch --kind nothing
 match 00000000000000000000000000000000
 stage nothing
@@ -100,6 +102,7 @@ replay nothing
 replay nothing.replay
 record nothing based
 eval nothing
+eval nothing --queue
 compare nothing based
 ready nothing
 analyze nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -131,9 +132,11 @@ def test_a_clean_book_and_training_are_apart(league: SmallLeague) -> None:
 def test_a_live_player_stands_for_its_newest_snapshot_at_the_time(league: SmallLeague) -> None:
     both = league.client.request_evaluation("main=3,main@2000=1", ["based"], 8, "bob")
     one = league.client.request_evaluation("main@1000", ["main", "based=1,main=3"], 8, "bob")
+    mixed = league.client.request_evaluation("main=2,main@2000=1,main@1000=1", ["based"], 8, "b")
     league.client.register_players([snapshot(3000)])
-    assert league.client.evaluations() == [both, one]
+    assert league.client.evaluations() == [both, one, mixed]
     assert both.player == "main@2000"
+    assert mixed.player == "main@2000=0.75,main@1000=0.25"
     assert one.opponents == ("main@2000", "based=0.25,main@2000=0.75")
 
 
@@ -472,3 +475,19 @@ def test_a_caller_has_the_rights_of_its_token_at_either_service(
             assert (ended.state, ended.reason) == (CANCELLED, "evaluator-0: damaged")
         audit = [event.text for event in events(league, "operator_action")]
         assert "operator-1 (operator) calls RequestEvaluation" in audit[-1]
+
+
+def test_the_example_of_the_page_runs(
+    league: SmallLeague, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "evaluator.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    play(
+        league, league.client.request_evaluation("main", ["based", "random=3,constant=1"], 200, "a")
+    )
+    exec(compile(example.replace("127.0.0.1:50051", league.server.address), "docs", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == [
+        "400 of 400 matches",
+        "based: 100% won (98% to 100%)",
+        "random=0.75,constant=0.25: 100% won (98% to 100%)",
+    ]

@@ -1,0 +1,254 @@
+"""``league eval --queue`` asks the run's evaluators, and ``league evaluations`` shows what for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli_league import rows, served
+from evaluator_league import register_bots_and_live, register_snapshot
+from small_league import played
+
+from league.cli.main import main
+from league.evaluations import Evaluation, EvaluationState, targets
+from league.games.registry import game_spec
+from league.players import Book, Pairing, Player, PlayerKind
+from league.rpc.client import MatchmakerClient
+from matchmaker.api.server import MatchmakerServer
+
+Said = tuple[int, str, str]
+Call = Callable[..., Said]
+
+
+@pytest.fixture
+def run(tmp_path: Path, finished: Path) -> Iterator[Path]:
+    """A run that continues."""
+    shutil.copytree(finished, tmp_path / "laptop-1")
+    with served(tmp_path / "laptop-1", read_only=False) as path:
+        yield path
+
+
+@pytest.fixture
+def client(run: Path) -> Iterator[MatchmakerClient]:
+    address = json.loads((run / "matchmaker.json").read_text())["address"]
+    with MatchmakerClient(address, wait_seconds=5) as client:
+        yield client
+
+
+@pytest.fixture
+def call(run: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Runs a command for the run: its exit status and what it printed and said."""
+
+    def called(*words: str) -> Said:
+        capsys.readouterr()
+        return main([*words, "--run-dir", str(run)]), *capsys.readouterr()
+
+    return called
+
+
+def newest(client: MatchmakerClient) -> Evaluation:
+    return client.evaluations()[-1]
+
+
+def play(client: MatchmakerClient, asked: Evaluation) -> None:
+    number = client.open_incarnation("evaluator-9").number
+    wanted = [
+        Pairing(
+            player=one.player,
+            opponent=one.opponent,
+            pairs=one.until // 2,
+            book=one.book,
+            seed=0,
+            until=one.until,
+        )
+        for one in targets(asked)
+    ]
+    client.report_results(number, map(played, client.acquire_pairings(number, wanted)))
+
+
+def test_it_prints_the_number_of_the_evaluation(call: Call, client: MatchmakerClient) -> None:
+    words = ("main", "--against", "main@1000", "based=3,random=1", "--matches", "39")
+    status, out, err = call("eval", *words, "--queue", "--greedy")
+    asked = newest(client)
+    assert (status, out) == (0, f"{asked.number}\n")
+    assert err.startswith(f"evaluation {asked.number} of main@2000 is in the queue")
+    assert (asked.player, asked.opponents) == ("main@2000", ("main@1000", "based=0.75,random=0.25"))
+    assert (asked.matches, asked.book) == (40, Book.GREEDY), "whole pairs"
+    assert "@" in asked.by
+
+
+def test_every_other_bot_is_met_when_none_is_named(call: Call, client: MatchmakerClient) -> None:
+    assert call("eval", "based", "--queue")[0] == 0
+    bots = {bot.name for bot in game_spec("brawl").bots}
+    assert {*newest(client).opponents} == bots - {"based"}
+
+
+def test_they_are_listed_and_shown(call: Call, client: MatchmakerClient) -> None:
+    asked = client.request_evaluation("main", ["based", "constant=1,random=3"], 8, "anna@lab")
+    played_before = client.report(asked.number).matches_done
+    _, out, _ = call("evaluations", "--open")
+    (row,) = [row for row in rows(out) if row["number"] == str(asked.number)]
+    assert (row["state"], row["player"], row["by"]) == ("open", "main@2000", "anna@lab")
+    assert row["against"] == "based, constant=0.25,random=0.75"
+    assert (row["matches"], row["wanted"]) == (str(played_before), "16")
+    play(client, asked)
+    assert str(asked.number) not in [
+        row["number"] for row in rows(call("evaluations", "--open")[1])
+    ]
+    assert str(asked.number) in [row["number"] for row in rows(call("evaluations")[1])]
+    status, out, _ = call("evaluations", str(asked.number))
+    assert status == 0
+    assert "state\tdone\n" in out
+    assert "played\t16 of 16\n" in out
+    scores = rows(out[out.index("opponent\t") :])
+    assert [row["opponent"] for row in scores] == ["based", "constant=0.25,random=0.75"]
+    (cell,) = client.payoff(rows=["main@2000"], columns=["based"])
+    assert [int(scores[0][name]) for name in ("wins", "draws", "losses")] == [
+        cell.wins,
+        cell.draws,
+        cell.losses,
+    ]
+
+
+def test_one_is_cancelled(call: Call, client: MatchmakerClient) -> None:
+    asked = client.request_evaluation("main", ["based"], 80, "anna@lab")
+    assert call("evaluations", "--cancel", str(asked.number))[0] == 0
+    assert newest(client).state is EvaluationState.CANCELLED
+    status, out, _ = call("evaluations", str(asked.number))
+    assert status == 1
+    assert "cancelled by\t" in out
+    assert call("evaluations", "--cancel", "7")[0] == 2
+    assert call("evaluations", "7")[0] == 2
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_command_that_waits_shows_the_report(
+    call: Call, client: MatchmakerClient, as_json: bool
+) -> None:
+    before = len(client.evaluations())
+
+    def work() -> None:
+        for report in client.watch_reports():
+            if len(client.evaluations()) > before and report.evaluation == newest(client):
+                play(client, report.evaluation)
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    words = ("eval", "main", "--against", "based", "--matches", "40", "--queue", "--wait")
+    status, out, _ = call(*words, *(["--json"] if as_json else []))
+    thread.join()
+    assert status == 0
+    if as_json:
+        found = json.loads(out)
+        assert (found["evaluation"]["state"], found["evaluation"]["book"]) == ("done", "eval")
+        assert found["scores"][0]["matches"] == 40
+    else:
+        assert "played\t40 of 40\n" in out
+    number = str(newest(client).number)
+    assert call("evaluations", number, "--watch")[1] == call("evaluations", number)[1]
+
+
+def test_a_file_of_the_leagues_own_weights_is_its_player(
+    call: Call, client: MatchmakerClient, run: Path
+) -> None:
+    (player,) = [one for one in client.players() if one.name == "main@1000"]
+    file = run / "blobs" / f"{player.digest}.safetensors"
+    assert call("eval", str(file), "--against", "based", "--queue")[0] == 0
+    assert newest(client).player == "main@1000"
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Player:
+    """Weights of another run."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    with (
+        MatchmakerServer(folder / "league.db") as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        register_bots_and_live(client)
+        return register_snapshot(client, folder, 3000)
+
+
+def test_a_file_of_other_weights_becomes_a_player_that_no_learner_meets(
+    call: Call, client: MatchmakerClient, run: Path, other: Player, tmp_path: Path
+) -> None:
+    file = tmp_path / "other" / "blobs" / f"{other.digest}.safetensors"
+    name = f"file:{other.digest[:12]}@3000"
+    for _ in range(2):
+        words = (f"{file}=1,main=1", "--against", "based", "--matches", "4", "--queue")
+        assert call("eval", *words)[0] == 0
+        assert newest(client).player == f"{name}=0.5,main@2000=0.5"
+    (made,) = [one for one in client.players() if one.name == name]
+    assert (made.kind, made.digest) == (PlayerKind.SNAPSHOT, other.digest)
+    assert (made.held_out, made.milestone) == (True, True)
+    assert (run / "blobs" / file.name).read_bytes() == file.read_bytes()
+    play(client, newest(client))
+    assert newest(client).state is EvaluationState.DONE
+
+
+def test_weights_need_the_runs_own_folder_and_their_own_name(
+    call: Call,
+    client: MatchmakerClient,
+    other: Player,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "other" / "blobs" / f"{other.digest}.safetensors"
+    before = client.players()
+    assert main(["eval", str(file), "--queue", "--address", client.address]) == 2
+    assert "--run-dir" in capsys.readouterr().err
+    renamed = tmp_path / "best.safetensors"
+    shutil.copy(file, renamed)
+    for wrong in (renamed, tmp_path / "none.safetensors"):
+        status, _, err = call("eval", str(wrong), "--queue")
+        assert (status, str(wrong) in err) == (2, True)
+    assert client.players() == before
+
+
+def test_weights_of_another_game_are_refused(
+    call: Call, client: MatchmakerClient, tmp_path: Path
+) -> None:
+    import torch
+
+    from league.agent.config import AgentConfig, AgentSettings
+    from league.agent.network import AgentNetwork
+    from league.agent.snapshot import SnapshotCard, save_snapshot
+    from league.runs.blobs import BlobFolder
+
+    spec = game_spec("kuhn")
+    config = AgentConfig.of(AgentSettings(size="tiny"), spec)
+    torch.manual_seed(0)
+    card = SnapshotCard(agent=config, game=spec.name, game_version=spec.version)
+    digest = save_snapshot(BlobFolder(tmp_path), AgentNetwork(config), card)
+    before = client.players()
+    status, _, err = call("eval", str(tmp_path / f"{digest}.safetensors"), "--queue")
+    assert status in (2, 4)
+    assert "kuhn" in err
+    assert client.players() == before
+
+
+def test_wrong_flags_exit_with_2(call: Call) -> None:
+    for words in (
+        ("eval", "main", "--wait"),
+        ("eval", "main", "--queue", "--report", "there"),
+        ("eval", "nobody", "--queue"),
+        ("evaluations", "12", "--cancel", "12"),
+        ("evaluations", "--cancel", "12", "--watch"),
+    ):
+        status, _, err = call(*words)
+        assert (status, err.count("\n")) == (2, 1), (words, err)
+
+
+def test_a_run_that_rests_shows_its_evaluations_and_takes_none(
+    finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluations", "--run-dir", str(finished)]) == 0
+    for words in (("eval", "main", "--queue"), ("evaluations", "--cancel", "1")):
+        assert main([*words, "--run-dir", str(finished)]) == 1
+        assert "is not running" in capsys.readouterr().err
