@@ -139,7 +139,7 @@ def fill(client: MatchmakerClient, run_dir: Path) -> dict[str, str]:
     ]
     gauntlet = client.acquire_pairings(evaluator, pairings)
     client.report_results(evaluator, [_result(match) for match in gauntlet])
-    by = "anna@lab"
+    by = "user@host"
     client.request_evaluation("main", ["based", "random=3,constant=1"], 6, by)
     client.request_evaluation("main@1000", ["clockwork"], 40, by, Book.GREEDY)
     ids = {match.category: match.match_id for match in [*gauntlet, *training]}

@@ -88,11 +88,11 @@ def test_every_other_bot_is_met_when_none_is_named(call: Call, client: Matchmake
 
 
 def test_they_are_listed_and_shown(call: Call, client: MatchmakerClient) -> None:
-    asked = client.request_evaluation("main", ["based", "constant=1,random=3"], 8, "anna@lab")
+    asked = client.request_evaluation("main", ["based", "constant=1,random=3"], 8, "user@host")
     played_before = client.report(asked.number).matches_done
     _, out, _ = call("evaluations", "--open")
     (row,) = [row for row in rows(out) if row["number"] == str(asked.number)]
-    assert (row["state"], row["player"], row["by"]) == ("open", "main@2000", "anna@lab")
+    assert (row["state"], row["player"], row["by"]) == ("open", "main@2000", "user@host")
     assert row["against"] == "based, constant=0.25,random=0.75"
     assert (row["matches"], row["wanted"]) == (str(played_before), "16")
     play(client, asked)
@@ -115,7 +115,7 @@ def test_they_are_listed_and_shown(call: Call, client: MatchmakerClient) -> None
 
 
 def test_one_is_cancelled(call: Call, client: MatchmakerClient) -> None:
-    asked = client.request_evaluation("main", ["based"], 80, "anna@lab")
+    asked = client.request_evaluation("main", ["based"], 80, "user@host")
     assert call("evaluations", "--cancel", str(asked.number))[0] == 0
     assert newest(client).state is EvaluationState.CANCELLED
     status, out, _ = call("evaluations", str(asked.number))
