@@ -63,6 +63,8 @@ FAILURES = 4
 """Matches of two players that break before they are left out, until a restart."""
 ALLOCATED = 32
 """Matches that are allocated at once, by one fit."""
+FITTED = 300
+"""The newest snapshots among whom matches are allocated: the fit takes a second then."""
 TABLE_SECONDS = 30.0
 """Between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
@@ -401,9 +403,12 @@ class Evaluator:
                 return True
         if plan.budget < ALLOCATED:
             return False
-        cells = self._client.payoff(Book.EVAL)
-        climb = self._client.payoff(Book.TRAIN, climb=True)
-        fit = fit_league(cells, list(plan.facts.players.values()), climb)
+        near = {player.name for player in plan.snapshots[-FITTED:]} | set(self._bots)
+        fit = fit_league(
+            [c for c in self._client.payoff(Book.EVAL) if c.row in near and c.column in near],
+            list(plan.facts.players.values()),
+            [c for c in self._client.payoff(Book.TRAIN, climb=True) if c.column in near],
+        )
         batch = plan.most_telling(allocate(plan, fit, ALLOCATED, self._rng))
         self.progress = Progress(is_idle=False)
         return batch is not None and self._play_batch(batch, plan)

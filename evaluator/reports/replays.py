@@ -1,4 +1,4 @@
-"""Replays of a gauntlet: against each opponent the first match, and the first that is lost.
+"""Replays of a batch: against each opponent the first match, and the first that is lost.
 
 Shape suffixes: N rows, 2 seats, A action width, B bytes of a row's packed actions.
 """

@@ -249,7 +249,7 @@ def import_(
         rows = _import(client, chosen, source, into, prefix, sample=sample)
     print_table("Imported", IMPORTED, rows)
     count = "1 snapshot is an anchor" if len(rows) == 1 else f"{len(rows)} snapshots are anchors"
-    meets = "learners and gauntlets" if sample else "gauntlets only"
+    meets = "learners and the evaluator" if sample else "the evaluator only"
     say(f"{count} in {into} now, from {source}, for {meets}")
 
 

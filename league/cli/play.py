@@ -125,7 +125,7 @@ def find_replay(league: League, name: str) -> Replay:
     if not found:
         raise NotFound(
             f"there is no file {name}, and no replay of match {name} in {league.folder()}: the "
-            "evaluator keeps the first match and the first loss of each gauntlet against each "
+            "evaluator keeps the first match and the first loss of each batch against each "
             "opponent; bin/league replay lists them"
         )
     if len(found) > 1:

@@ -12,7 +12,7 @@ import pytest
 from cli_league import served
 from evaluator_league import register_bots_and_live, register_snapshot
 
-from evaluator.queue import Queue
+from evaluator.plan import Facts, Plan
 from evaluator.settings import EvaluatorSettings
 from league.cli.main import main
 from league.errors import InvalidName
@@ -94,20 +94,17 @@ def test_learners_meet_imported_snapshots_where_it_is_asked_for(
     }
 
 
-def test_gauntlets_meet_the_imported_ones_which_have_none_of_their_own(
+def test_snapshots_meet_the_imported_ones_which_play_nothing_of_their_own(
     first: Path, second: Path, capsys: Capture
 ) -> None:
     said(capsys, "import", str(first), "--run-dir", str(second))
-    queue = Queue(EvaluatorSettings(), ["based"])
     with league_of(second) as client:
-        players, ratings = client.players(), client.ratings()
-    assert [player.name for player in queue.waiting(players)] == ["main@3000"]
-    new = next(player for player in players if player.name == "main@3000")
-    met = {
-        entry.opponent for entry in queue.plan(new, players, ratings, {}) if entry.book is Book.EVAL
-    }
+        players = {player.name: player for player in client.players()}
+        plan = Plan(Facts(players=players, counts={}), EvaluatorSettings(), ["based"])
+    ((new,),) = [kind for kind in plan.batches() if kind]
+    assert new.subject == "main@3000"
+    met = {entry.opponent for entry in new.entries}
     assert met == {"based", "first-run:main@1000", "first-run:main@2000"}
-    assert queue.request("first-run:main@1000", players) == 1
 
 
 def test_another_games_snapshots_are_refused(first: Path, tmp_path: Path, capsys: Capture) -> None:
