@@ -17,7 +17,7 @@ from evaluator.settings import EvaluatorSettings
 from league.cli.main import main
 from league.errors import InvalidName
 from league.ids import SnapshotName, checked_player_name
-from league.players import Book, PlayerKind
+from league.players import PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs import finding
 from league.runs.blobs import BlobFolder
