@@ -265,7 +265,7 @@ class MatchmakerClient(Connection):
         Args:
             with_stats: of a clean book, give also frames, seats, and the row's means.
             climb: of the train book, count a learner's matches by the snapshot that it had frozen
-                last when the match began: row "main@50000" is main from there to its next one,
+                last when the match ended: row "main@50000" is main from there to its next one,
                 and "main@0" before its first. Opponents that learn are left out.
         """
         return self.payoffs(book, rows, columns, with_stats=with_stats, climb=climb).cells

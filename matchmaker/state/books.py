@@ -30,8 +30,9 @@ _BATCH = 8192
 class Books:
     """The tables of all books, up to a result and an event of the log, results included.
 
-    `climb` counts learners' matches by the snapshot that each had frozen last when the match began
-    ("main@0" before its first one) and by opponents whose weights don't change.
+    `climb` counts learners' matches by the snapshot that each had frozen last when the match ended
+    ("main@0" before its first one) and by opponents whose weights don't change. Of the matches that
+    began in a stretch the short ones end first, and those are wins more often than not.
 
     A restart that takes results back is not folded: the books are built again then. Clean results
     of the incarnations `without` don't count: their worker is in quarantine.
@@ -120,8 +121,8 @@ class Books:
 
     def _count_climb(self, row: ResultRow) -> None:
         for learner, opponent, step, outcome in (
-            (row.seat0, row.seat1, row.step0, row.outcome),
-            (row.seat1, row.seat0, row.step1, 1.0 - row.outcome),
+            (row.seat0, row.seat1, row.end_step0, row.outcome),
+            (row.seat1, row.seat0, row.end_step1, 1.0 - row.outcome),
         ):
             if learner in self._frozen and opponent not in self._frozen:
                 steps = self._frozen[learner]
