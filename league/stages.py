@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from league.errors import InvalidInput, NotFound, Refused, nearest
-from league.ids import SnapshotName
-from league.players import PayoffCell
 
 NEXT = "next"
 """Asks for the stage after the present one, so no stage may have this name."""
@@ -114,35 +112,13 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
     return next(iter(known.values()))
 
 
-def newest_evaluated(
-    cells: Iterable[PayoffCell], player: str, after: int = -1
-) -> PayoffCell | None:
-    """The counts of `player`'s newest snapshot after step `after`, from those of one opponent."""
-    own = [
-        (SnapshotName.parse(cell.row).step, cell)
-        for cell in cells
-        if cell.row.startswith((f"{player}@", f"{player}.")) and "@" in cell.row
-    ]
-    own = [(step, cell) for step, cell in own if step > after]
-    return max(own, key=lambda found: found[0])[1] if own else None
-
-
 def evidence_after(place: Place) -> int:
-    """Step after which a snapshot must be frozen for its matches to end the present stage.
+    """Step after which a snapshot must be frozen for matches since then to end the present stage.
 
     A stage that began by hand wants new evidence, else one that is gone back to would end at once
     by matches that ended it before.
     """
     return place.since_step if place.by_hand else -1
-
-
-def goal_reached(stage: Stage, cell: PayoffCell | None) -> bool:
-    """Whether the counts end the stage: a share of wins over enough matches, a draw is none."""
-    return (
-        cell is not None
-        and cell.games >= stage.min_matches
-        and cell.wins >= stage.until_win_rate * cell.games
-    )
 
 
 def checked_stages(stages: Sequence[Stage], index: int) -> None:

@@ -241,12 +241,7 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
                 f"{options.name} is an exploiter, which learns on one device: name one"
             )
         settings = settings_of(settings, own, role)
-    clean = sections["evaluator"]
-    check_stages(
-        settings,
-        sections["matchmaker"]["mixes"],
-        lambda opponent: clean["matches_by_opponent"].get(opponent, clean["matches_per_opponent"]),
-    )
+    check_stages(settings, sections["matchmaker"]["mixes"])
     if options.source and not options.if_new and _steps_made(options.run_dir, options.name):
         raise ConfigError(
             f"--from {options.source}: {options.name} in {options.run_dir} has made steps already; "

@@ -156,13 +156,17 @@ class StageSettings(Settings):
     reward: str = ""
     """Reward preset during the stage; empty: the game's."""
     until_opponent: str = ""
-    """Opponent whose clean matches end the stage; empty: it lasts to the end of the run, or
-    until `bin/league stage next`.
+    """Opponent whose matches end the stage; empty: it lasts to the end of the run, or until
+    `bin/league stage next`.
     """
     until_win_rate: float = Field(default=1.0, ge=0, le=1)
-    """Share of wins (a draw is none) of the newest evaluated snapshot that ends the stage."""
+    """Share of matches (a draw is no win) that ends the stage when the learner is estimated to win
+    it now, from its training matches and its snapshots' clean ones.
+    """
     min_matches: int = Field(default=100, ge=1)
-    """Fewest clean matches that count as evidence."""
+    """Training matches against the opponent from which on they count: those that end first are
+    short ones, mostly wins. One and a half times `learner.matches` are enough.
+    """
     max_steps: int | None = Field(default=None, ge=1)
     """Steps after which the stage ends even without success, and says so; none: no limit."""
 
@@ -170,6 +174,8 @@ class StageSettings(Settings):
     def _fits(self) -> Self:
         if self.name == NEXT:
             raise ValueError(f"no stage can be called {NEXT!r}, which means the one after: rename")
+        if self.until_opponent and self.until_win_rate == 1.0:
+            raise ValueError("no estimate reaches until_win_rate = 1: give a lower one")
         return self
 
 

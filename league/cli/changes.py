@@ -12,11 +12,10 @@ from typing import Annotated
 import typer
 
 from league.cli.connection import League, with_league
-from league.cli.output import operator, print_pairs, print_table, say, share, when
+from league.cli.output import operator, print_pairs, print_table, say, when
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
 from league.ids import SnapshotName
-from league.metrics import wilson_interval
-from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating
+from league.players import Book, PlayerKind, PlayerState, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.stages import (
@@ -24,9 +23,7 @@ from league.stages import (
     CurriculumStatus,
     Stage,
     evidence_after,
-    goal_reached,
     named_stage,
-    newest_evaluated,
     one_curriculum,
 )
 
@@ -160,13 +157,13 @@ def stage(
 def _stage_row(stage: Stage, is_on: bool) -> tuple[str, ...]:
     wins = ""
     if stage.until_opponent:
-        wins = f"{stage.until_win_rate:.0%} of {stage.min_matches} against {stage.until_opponent}"
+        wins = f"{stage.until_win_rate:.0%} against {stage.until_opponent}"
     steps = "" if stage.max_steps is None else f"{stage.max_steps:,}"
     return ("*" if is_on else "", stage.name, stage.mix, stage.reward, wins, steps)
 
 
 def _stage_facts(client: MatchmakerClient, status: CurriculumStatus) -> list[tuple[str, str]]:
-    """Lines about the current stage, with the clean matches that its goal counts."""
+    """Lines about the current stage, with the win rate that its goal asks for."""
     stage, place = status.stage, status.place
     how = "by hand" if place.by_hand else "by itself"
     begun = f"{place.since_step:,} ({how})" if place.since_step or place.by_hand else "0"
@@ -175,11 +172,9 @@ def _stage_facts(client: MatchmakerClient, status: CurriculumStatus) -> list[tup
         return [*lines, ("ended by", "nothing more: all steps are done")]
     ends = []
     if stage.until_opponent:
-        cells = client.payoff(Book.EVAL, columns=[stage.until_opponent])
-        lines.append(("measured", _measured(status, cells)))
+        lines.append(("estimate", _estimate(client, status)))
         ends.append(
-            f"{stage.until_win_rate:.0%} wins against {stage.until_opponent} "
-            f"in at least {stage.min_matches} clean matches"
+            f"an estimate of {stage.until_win_rate:.0%} wins against {stage.until_opponent}"
         )
     if stage.max_steps is not None:
         left = max(0, place.since_step + stage.max_steps - status.step)
@@ -194,20 +189,21 @@ def _stage_facts(client: MatchmakerClient, status: CurriculumStatus) -> list[tup
     return lines
 
 
-def _measured(status: CurriculumStatus, cells: list[PayoffCell]) -> str:
-    """The newest evidence: its share of wins with the Wilson interval."""
-    stage = status.stage
-    cell = newest_evaluated(cells, status.player, evidence_after(status.place))
-    if cell is None:
-        since = " frozen since then" if status.place.by_hand else ""
-        return f"nothing yet: no snapshot{since} has been evaluated against {stage.until_opponent}"
-    interval = wilson_interval(cell.wins, cell.games)
-    few = "" if cell.games >= stage.min_matches else f", fewer than {stage.min_matches}"
-    reached = "reached" if goal_reached(stage, cell) else "not reached"
-    return (
-        f"{cell.row} won {cell.wins} of {cell.games}{few}: {share(cell.wins, cell.games)} (95 % "
-        f"Wilson interval {share(interval.low, 1)} to {share(interval.high, 1)}), goal {reached}"
-    )
+def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
+    """The learner's present win rate with its interval, as the learner itself computes it."""
+    from league.stats.climb import FEWEST_MATCHES, goal_reached, win_rate_now
+
+    player, stage, opponent = status.player, status.stage, status.stage.until_opponent
+    clean = client.payoff(Book.EVAL, columns=[opponent])
+    training = client.payoff(Book.TRAIN, columns=[opponent], climb=True)
+    after, least = evidence_after(status.place), stage.min_matches
+    found = win_rate_now(player, clean, training, status.step, after=after, least=least)
+    if found is None:
+        since = " of a snapshot frozen since then" if status.place.by_hand else ""
+        return f"none yet: no match{since} against {opponent} has been reported"
+    few = "" if found.matches >= FEWEST_MATCHES else f", fewer than {FEWEST_MATCHES}"
+    reached = "reached" if goal_reached(stage, found) else "not reached"
+    return f"{found.sentence(player, opponent)}{few}: goal {reached}"
 
 
 @with_league

@@ -117,7 +117,7 @@ def profile(
     sections = resolve(base, config, assignments or [])
     settings, learner = SessionSettings.of(sections), sections["learner"]
     mixes = sections["matchmaker"]["mixes"]
-    check_stages(settings, mixes, lambda opponent: settings.learner.steps)
+    check_stages(settings, mixes)
     device, sentence = choose_device(gpu, cpu)
     say(sentence)
     on_gpu = device.type == "cuda"

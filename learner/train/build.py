@@ -97,16 +97,11 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
     return rewards.annealed_share(step, settings.learner.steps)
 
 
-def check_stages(
-    settings: SessionSettings,
-    mixes: Mapping[str, Collection[str]],
-    clean_matches: Callable[[str], int],
-) -> None:
-    """Refuses at the start what would otherwise stop the run, or a stage's end, in the middle.
+def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
+    """Refuses at the start what would otherwise stop the run in the middle.
 
     Args:
         mixes: categories of each opponent mix of the matchmaker.
-        clean_matches: how many matches against an opponent the evaluator plays of a snapshot.
 
     Raises:
         ConfigError: naming the stage or the mix.
@@ -140,12 +135,6 @@ def check_stages(
             raise ConfigError(
                 f"stage {stage.name} waits for wins against {opponent!r}, which is not a bot to "
                 f"train with: there are {', '.join(bots)}"
-            )
-        if opponent and stage.min_matches > clean_matches(opponent):
-            raise ConfigError(
-                f"stage {stage.name} wants {stage.min_matches} clean matches, and the evaluator "
-                f"plays {clean_matches(opponent)} against {opponent}: lower min_matches or raise "
-                "evaluator.matches_per_opponent"
             )
 
 

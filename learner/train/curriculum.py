@@ -9,32 +9,32 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from league.players import Book, PayoffCell
+from league.players import Book
 from league.rpc.client import MatchmakerClient
-from league.stages import (
-    Place,
-    Stage,
-    StageRequest,
-    evidence_after,
-    goal_reached,
-    newest_evaluated,
-)
+from league.stages import Place, Stage, StageRequest, evidence_after
+from league.stats.climb import WinRate, goal_reached, win_rate_now
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.source import MatchBroker
 from learner.settings import CurriculumSettings, StageSettings
 from learner.train.build import SessionSettings, annealed_share, stage_rewards
 
-CleanMatches = Callable[[str, int], PayoffCell | None]
-"""Clean matches, against an opponent, of the newest snapshot frozen after a step; None for none."""
+WinRates = Callable[[Stage, int, int], WinRate | None]
+"""The win rate against a stage's opponent at the present step, by matches after an earlier step;
+None where there are none, or no new ones worth a look.
+"""
+LOOKS = 5
+"""Looks at the win rate in each snapshot interval: it changes little in between."""
 log = logging.getLogger(__name__)
 
 
 class Curriculum:
     """A state machine over the stages: it moves on in order, an operator to any stage."""
 
-    def __init__(self, settings: CurriculumSettings, place: Place | None = None) -> None:
-        self.stages, place = settings.stages, place or Place()
+    def __init__(
+        self, settings: CurriculumSettings, player: str, place: Place | None = None
+    ) -> None:
+        self.stages, self.player, place = settings.stages, player, place or Place()
         self.place = replace(place, index=min(place.index, len(self.stages) - 1))
 
     @property
@@ -56,11 +56,11 @@ class Curriculum:
         self._enter(names.index(asked.stage), step, by_hand=True)
         return f"asked for by hand by {asked.by}"
 
-    def advance(self, step: int, clean_matches: CleanMatches) -> str:
+    def advance(self, step: int, win_rates: WinRates) -> str:
         """Moves on by at most one stage when its rule or its time-out says so; returns why."""
         if self.place.index + 1 == len(self.stages):
             return ""
-        reason = self._success(clean_matches) or self._timed_out(step)
+        reason = self._success(step, win_rates) or self._timed_out(step)
         if reason:
             self._enter(self.place.index + 1, step)
         return reason
@@ -68,14 +68,14 @@ class Curriculum:
     def _enter(self, index: int, step: int, by_hand: bool = False) -> None:
         self.place = replace(self.place, index=index, since_step=step, by_hand=by_hand)
 
-    def _success(self, clean_matches: CleanMatches) -> str:
-        stage = self.stage
+    def _success(self, step: int, win_rates: WinRates) -> str:
+        stage = _stage(self.stage)
         if not stage.until_opponent:
             return ""
-        cell = clean_matches(stage.until_opponent, evidence_after(self.place))
-        if cell is None or not goal_reached(_stage(stage), cell):
+        found = win_rates(stage, step, evidence_after(self.place))
+        if found is None or not goal_reached(stage, found):
             return ""
-        return f"{cell.row} won {cell.wins} of {cell.games} clean matches against {cell.column}"
+        return found.sentence(self.player, stage.until_opponent)
 
     def _timed_out(self, step: int) -> str:
         limit = self.stage.max_steps
@@ -108,14 +108,13 @@ class StageRunner:
         client: MatchmakerClient,
         group: RankGroup,
         curriculum: Curriculum,
-        player: str,
         incarnation: int,
         step: int,
         reports: bool = True,
     ) -> None:
         self.curriculum = curriculum
         self._settings, self._client, self._group = settings, client, group
-        self._player, self._incarnation = player, incarnation
+        self._incarnation, self._look_at = incarnation, 0
         self._reported: Place | None = None
         self._reports = reports
         self._asked = self._report(step)  # while the learner was away
@@ -131,7 +130,7 @@ class StageRunner:
             broker,
             lambda step: (
                 self.curriculum.obey(broker.asked(), step)
-                or self.curriculum.advance(step, self._clean_matches)
+                or self.curriculum.advance(step, self._win_rate)
             ),
         )
 
@@ -163,6 +162,12 @@ class StageRunner:
         stages = tuple(map(_stage, self.curriculum.stages))
         return self._client.enter_stage(self._incarnation, step, stages, place, reason)
 
-    def _clean_matches(self, opponent: str, after: int) -> PayoffCell | None:
-        cells = self._client.payoff(Book.EVAL, columns=[opponent])
-        return newest_evaluated(cells, self._player, after)
+    def _win_rate(self, stage: Stage, step: int, after: int) -> WinRate | None:
+        if step < self._look_at:
+            return None
+        self._look_at = step + self._settings.learner.snapshot_interval // LOOKS
+        opponent, player = stage.until_opponent, self.curriculum.player
+        clean = self._client.payoff(Book.EVAL, columns=[opponent])
+        training = self._client.payoff(Book.TRAIN, columns=[opponent], climb=True)
+        least = stage.min_matches
+        return win_rate_now(player, clean, training, step, after=after, least=least)

@@ -101,14 +101,13 @@ class Session:
         joined = join_league(self.group, client, self.live, game, saved, parts)
         self.incarnation = joined.incarnation
         self.curriculum = Curriculum(
-            settings.curriculum, Place(**saved["curriculum"]) if saved else None
+            settings.curriculum, name, Place(**saved["curriculum"]) if saved else None
         )
         self.stages = StageRunner(
             settings,
             client,
             self.group,
             self.curriculum,
-            name,
             joined.incarnation,
             saved["algorithm"]["num_timesteps"] if saved else 0,
             reports=generation is None,

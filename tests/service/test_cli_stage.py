@@ -36,7 +36,7 @@ def test_the_stages_are_shown_with_what_would_end_the_present_one(league, at, ca
     assert code == 0
     assert out.splitlines()[:2] == [
         "on\tstage\tmix\treward\tends_by_wins\tends_by_steps",
-        "*\tfirst\tconstant\t\t70% of 4 against based\t900",
+        "*\tfirst\tconstant\t\t70% against based\t900",
     ]
     shown = lines(out)
     assert (shown["stage"], shown["since step"], shown["now at step"]) == (
@@ -44,21 +44,27 @@ def test_the_stages_are_shown_with_what_would_end_the_present_one(league, at, ca
         "300 (by itself)",
         "500",
     )
-    assert shown["measured"] == "nothing yet: no snapshot has been evaluated against based"
+    assert shown["estimate"] == "none yet: no match against based has been reported"
     assert shown["ended by"] == (
-        "70% wins against based in at least 4 clean matches, or its time-out in 700 steps"
+        "an estimate of 70% wins against based, or its time-out in 700 steps"
     )
+    client.heartbeat(learner, 2, 2500, "constant")
     evaluator = client.open_incarnation("evaluator-0").number
-    pairing = Pairing(player="main@2000", opponent="based", pairs=5, book=Book.EVAL, seed=1)
+    pairing = Pairing(player="main@2000", opponent="based", pairs=20, book=Book.EVAL, seed=1)
     found = client.acquire_pairings(evaluator, [pairing])
     outcomes = [float(a.seats[0].name == "main@2000") for a in found]
     outcomes[0] = 1.0 - outcomes[0]
     client.report_results(evaluator, [played(a, o) for a, o in zip(found, outcomes, strict=True)])
     _, out, _ = said(capsys, *at)
-    # 9 of 10: Newcombe (1998) gives 0.5958 to 0.9821
-    assert lines(out)["measured"] == (
-        "main@2000 won 9 of 10: 90.0% (95 % Wilson interval 59.6% to 98.2%), goal reached"
+    assert lines(out)["estimate"] == (
+        "main wins an estimated 96 % (82 to 99 %) of its matches against based, from 40 of its "
+        "own: goal reached"
     )
+    trained, _, _ = league.play(learner, 60)
+    of_based = sum(match.opponent.name == "based" for match in trained)
+    assert of_based >= STAGES[0].min_matches
+    _, out, _ = said(capsys, *at)
+    assert f"from {40 + of_based} of its own" in lines(out)["estimate"]
 
 
 def test_a_stage_is_asked_for_by_name_and_taken_up(league, at, capsys):

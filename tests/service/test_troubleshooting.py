@@ -16,7 +16,6 @@ from test_docs import ROOT
 from test_docs_commands import PARSERS
 
 import league.cluster.main
-from evaluator.settings import EvaluatorSettings
 from league.agent.config import SIZES, AgentConfig
 from league.games.brawl.rewards import PRESETS
 from league.games.registry import game_spec
@@ -50,12 +49,8 @@ PLACES = {"bin/", ".venv", "config.toml", "RUN/learner-main/", "[agent]", "[lear
 def checked(*assignments: str, preset: str = "laptop") -> None:
     """What a learner's start checks of its settings."""
     sections = resolve(preset, assignments=assignments, environment={})
-    settings, clean = SessionSettings.of(sections), sections.of(EvaluatorSettings)
-    check_stages(
-        settings,
-        sections["matchmaker"]["mixes"],
-        lambda opponent: clean.matches_against(opponent, milestone=False),
-    )
+    settings = SessionSettings.of(sections)
+    check_stages(settings, sections["matchmaker"]["mixes"])
     AgentConfig.of(settings.agent, settings.game.spec())
 
 

@@ -1,23 +1,23 @@
-"""The curriculum moves on by success in clean matches, by time-out or by hand, and says which."""
+"""The curriculum moves on by success, by time-out or by hand, and says which."""
 
 import pytest
 from pydantic import ValidationError
+from scipy.special import logit
 
 from league.errors import LeagueError
-from league.players import PayoffCell
 from league.stages import (
     CurriculumStatus,
     Place,
     Stage,
     StageRequest,
     named_stage,
-    newest_evaluated,
     one_curriculum,
 )
+from league.stats.climb import WinRate
 from learner.settings import CurriculumSettings, StageSettings
 from learner.train.curriculum import Curriculum
 
-GOAL = {"mix": "constant", "until_opponent": "constant", "until_win_rate": 0.9, "min_matches": 100}
+GOAL = {"mix": "constant", "until_opponent": "constant", "until_win_rate": 0.9, "min_matches": 50}
 SETTINGS = CurriculumSettings(
     stages=(
         StageSettings(name="first", **GOAL, max_steps=1000),
@@ -27,31 +27,35 @@ SETTINGS = CurriculumSettings(
 )
 
 
-def counts(wins, draws, losses, step=5):
-    """Of a snapshot frozen at `step`, as the learner asks for them."""
-    cell = PayoffCell(row=f"main@{step}", column="constant", wins=wins, draws=draws, losses=losses)
-    return lambda opponent, after: newest_evaluated([cell], "main", after)
+def rate(share, matches=100):
+    """What a learner is found to win against any opponent at any step."""
+    return lambda stage, step, after: WinRate(mean=float(logit(share)), sd=0.2, matches=matches)
 
 
-WON, LOST = counts(90, 0, 10), counts(0, 0, 100)
+def none(stage, step, after):
+    return None
+
+
+WON, LOST = rate(0.91), rate(0.1)
+REASON = "main wins an estimated 91 % (87 to 94 %) of its matches against constant, from 100 of"
 
 
 @pytest.mark.parametrize(
     ("stage", "since", "step", "matches", "expected"),
     [
-        (0, 0, 500, WON, "main@5 won 90 of 100 clean matches against constant"),
-        (0, 0, 500, counts(89, 11, 0), None),  # a draw is no win
-        (0, 0, 500, counts(99, 0, 0), None),  # too few matches
-        (0, 0, 500, counts(0, 0, 0), None),
+        (0, 0, 500, WON, REASON),
+        (0, 0, 500, rate(0.89), None),
+        (0, 0, 500, rate(0.99, matches=10), None),  # too few matches
+        (0, 0, 500, none, None),
         (0, 300, 1299, LOST, None),
         (0, 300, 1300, LOST, "did not reach 90% wins against constant in 1,000 steps"),
-        (0, 0, 1000, WON, "main@5 won 90"),  # success counts, though its time is over as well
-        (1, 0, 10**9, counts(1000, 0, 0), None),  # without goal and time-out only a request ends it
-        (2, 0, 10**9, counts(1000, 0, 0), None),  # the last one lasts
+        (0, 0, 1000, WON, REASON),  # success counts, though its time is over as well
+        (1, 0, 10**9, WON, None),  # without goal and time-out only a request ends it
+        (2, 0, 10**9, WON, None),  # the last one lasts
     ],
 )
 def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
-    curriculum = Curriculum(SETTINGS, Place(index=stage, since_step=since))
+    curriculum = Curriculum(SETTINGS, "main", Place(index=stage, since_step=since))
     reason = curriculum.advance(step, matches)
     if expected is None:
         assert not reason
@@ -74,14 +78,14 @@ def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
     ],
 )
 def test_a_request_is_obeyed_once(begins, asked, obeyed, ends, begun):
-    curriculum = Curriculum(SETTINGS, Place(index=begins, since_step=10, obeyed=obeyed))
+    curriculum = Curriculum(SETTINGS, "main", Place(index=begins, since_step=10, obeyed=obeyed))
     request = StageRequest(number=7, stage=asked, by="anna@desk")
     entered = begun == 70
     assert curriculum.obey(request, 70) == ("asked for by hand by anna@desk" if entered else "")
     assert curriculum.place == Place(
         index=ends, since_step=begun, by_hand=entered, obeyed=max(obeyed, 7)
     )
-    again = Curriculum(SETTINGS, curriculum.place)
+    again = Curriculum(SETTINGS, "main", curriculum.place)
     assert not again.obey(request, 80)
     assert not again.obey(None, 80)
     assert again.place == curriculum.place
@@ -89,10 +93,16 @@ def test_a_request_is_obeyed_once(begins, asked, obeyed, ends, begun):
 
 def test_a_stage_begun_by_hand_wants_new_evidence():
     """Else one that is gone back to would end at once by the matches that had ended it before."""
-    curriculum = Curriculum(SETTINGS, Place(index=1))
+    curriculum = Curriculum(SETTINGS, "main", Place(index=1))
     curriculum.obey(StageRequest(number=3, stage="first", by="anna"), 400)
-    assert curriculum.advance(500, counts(100, 0, 0, step=400)) == ""
-    assert curriculum.advance(500, counts(100, 0, 0, step=401))
+    asked = []
+
+    def found(stage, step, after):
+        asked.append((stage.name, stage.min_matches, step, after))
+
+    assert curriculum.advance(500, found) == ""
+    assert asked == [("first", 50, 500, 400)]
+    assert curriculum.advance(500, WON)
     assert not curriculum.place.by_hand, "the next one has begun by itself"
 
 
@@ -102,6 +112,7 @@ def test_a_stage_begun_by_hand_wants_new_evidence():
         ([{"name": "a", "mix": "m"}, {"name": "a", "mix": "n"}], "two stages are called 'a'"),
         ([{"name": "next", "mix": "m"}], "no stage can be called 'next'"),
         ([], "at least one stage"),
+        ([{"name": "a", "mix": "m", "until_opponent": "based"}], "until_win_rate = 1"),
     ],
 )
 def test_stages_that_can_not_be(stages, sentence):
@@ -168,12 +179,3 @@ def test_whose_curriculum_is_meant(players, named, expected):
     except LeagueError as error:
         found = str(error)
     assert expected in found
-
-
-def test_the_newest_snapshot_of_any_branch_is_the_evidence():
-    def cell(row):
-        return PayoffCell(row=row, column="based", wins=1, draws=0, losses=0)
-
-    rows = ["main@900", "main.2@1000", "main.reference-5000", "mainly@7000", "based", "other@8000"]
-    assert newest_evaluated(map(cell, rows), "main").row == "main.2@1000"
-    assert newest_evaluated(map(cell, rows), "main", after=1000) is None

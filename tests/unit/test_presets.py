@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaluator.settings import EvaluatorSettings
 from league.agent.config import AgentConfig
 from league.errors import ConfigError
 from league.games.base import CHOICE
@@ -76,12 +75,7 @@ def test_stages_go_from_constant_to_based_to_the_mix(preset):
 def checked(sections):
     """The settings of a learner, after the checks that its start makes."""
     settings = SessionSettings.of(sections)
-    clean = sections.of(EvaluatorSettings)
-    check_stages(
-        settings,
-        sections["matchmaker"]["mixes"],
-        lambda opponent: clean.matches_against(opponent, milestone=False),
-    )
+    check_stages(settings, sections["matchmaker"]["mixes"])
     return settings
 
 
@@ -150,7 +144,7 @@ def test_no_mix_can_name_a_held_out_bot(held_out):
     settings = SessionSettings.of(sections)
     mixes = {**sections["matchmaker"]["mixes"], "spare": {"snapshots": 1.0, held_out: 0.1}}
     with pytest.raises(ConfigError, match=f"'spare' .*{held_out}"):
-        check_stages(settings, mixes, lambda opponent: 1000)
+        check_stages(settings, mixes)
 
 
 def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
@@ -162,7 +156,7 @@ def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
     model = SimpleNamespace(env=env, logger=SimpleNamespace(record=logged.__setitem__))
     nobody = SimpleNamespace(enter_stage=lambda *_: None)
     staging = StageRunner(
-        settings, nobody, RankGroup(), Curriculum(settings.curriculum), "main", 1, 0
+        settings, nobody, RankGroup(), Curriculum(settings.curriculum, "main"), 1, 0
     )
     for step, preset, share in ((0, "dense", 0.0), (1000, "sparse", 1.0)):
         model.num_timesteps = step
