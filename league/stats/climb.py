@@ -1,0 +1,189 @@
+"""How often a learner wins against one opponent now, from all its matches against it so far.
+
+The logit of the win rate is a Gaussian process along the training steps: a random walk whose slope
+is a random walk too. Wins are binomial; a draw is none. The posterior is Laplace's approximation
+(C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, algorithms
+3.1 and 3.2; the slope's kernel is that of their equation 6.28). How far the walks move is not
+known: the posteriors of a small grid are mixed by their evidence, so the estimate follows a fast
+learner and averages over a slow one.
+
+Shapes: N points along the steps, G sizes of the two walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit, logit
+
+from league.errors import InvalidInput
+from league.ids import SnapshotName
+from league.metrics import Interval
+from league.players import PayoffCell
+from league.stages import Stage
+
+Array = NDArray[np.float64]
+
+FEWEST_MATCHES = 30
+"""An estimate from fewer ends no stage."""
+MOST_POINTS = 64
+"""Points that count, the newest: with two for each snapshot, those of the last 32."""
+FIRST_SD, FIRST_SLOPE_SD = 2.0, 0.3
+"""Of the logit at the first point, around even matches, and of its slope, around none. A slope is
+in logits over the mean distance of two points.
+"""
+LEVEL_SD_G, SLOPE_SD_G = (
+    size.ravel()[:, None, None] for size in np.meshgrid((0.03, 0.1, 0.3), (0.0, 0.03, 0.1))
+)
+"""How far the level and the slope walk over that distance, (G, 1, 1)."""
+_ITERATIONS, _CLOSE = 50, 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinRate:
+    """A posterior: the logit of the win rate is normal. `matches` is how many it rests on."""
+
+    mean: float
+    sd: float
+    matches: int
+
+    @property
+    def estimate(self) -> float:
+        """The median: the win rate is as likely above it as below."""
+        return float(expit(self.mean))
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """The bounds between which the win rate is with probability `confidence`."""
+        half = self.sd * NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+        return Interval(float(expit(self.mean - half)), float(expit(self.mean + half)))
+
+    def sentence(self, player: str, opponent: str) -> str:
+        """The estimate and its 95 % interval in words."""
+        found = self.interval()
+        return (
+            f"{player} wins an estimated {100 * self.estimate:.0f} % ({100 * found.low:.0f} to "
+            f"{100 * found.high:.0f} %) of its matches against {opponent}, from "
+            f"{self.matches:,} of its own"
+        )
+
+
+def goal_reached(stage: Stage, found: WinRate | None) -> bool:
+    """Whether the learner more likely wins the stage's share of matches than not."""
+    return (
+        found is not None
+        and found.matches >= FEWEST_MATCHES
+        and found.estimate >= stage.until_win_rate
+    )
+
+
+def win_rate_now(
+    player: str,
+    clean: Iterable[PayoffCell],
+    training: Iterable[PayoffCell],
+    now: int,
+    *,
+    after: int = -1,
+    least: int = 0,
+) -> WinRate | None:
+    """The posterior of a learner's win rate against one opponent at its present step.
+
+    Args:
+        player: the learner.
+        clean: counts against the opponent in clean matches; those of the learner's snapshots
+            count, each at its step.
+        training: the learner's own, by the snapshot that it had frozen last
+            (`MatchmakerClient.payoff` with `climb`); each counts in the middle between that
+            snapshot and the next, or the present step.
+        now: the learner's step; snapshots of later ones are from a run that was taken back.
+        after: of a snapshot up to this step nothing counts.
+        least: training matches from which on they count. When a learner begins to meet an
+            opponent, the short matches end first, and those are wins more often than not.
+
+    Returns:
+        None without a match.
+    """
+    snapshots = _counted(player, clean, after, now)
+    stretches = _counted(player, training, after, now)
+    if sum(cell.games for _, cell in stretches) < least:
+        stretches = []
+    ends = sorted({step for step, _ in [*snapshots, *stretches]} | {now})
+    points = [(float(step), cell) for step, cell in snapshots]
+    for step, cell in stretches:
+        end = next((one for one in ends if one > step), now)
+        points.append(((step + end) / 2, cell))
+    if not points:
+        return None
+    points.sort(key=lambda point: point[0])
+    steps, cells = zip(*points[-MOST_POINTS:], strict=True)
+    wins, games = [cell.wins for cell in cells], [cell.games for cell in cells]
+    return win_rate_at(now, steps, wins, games)
+
+
+def _counted(
+    player: str, cells: Iterable[PayoffCell], after: int, now: int
+) -> list[tuple[int, PayoffCell]]:
+    """The cells of a learner's snapshots of any incarnation, with their steps."""
+    own = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
+    found = [(SnapshotName.parse(cell.row).step, cell) for cell in own if "@" in cell.row]
+    return [(step, cell) for step, cell in found if after < step <= now]
+
+
+def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: ArrayLike) -> WinRate:
+    """The posterior of a win rate at step `now` from counts at steps up to it.
+
+    Args:
+        step_N: steps in order.
+        wins_N: matches won there.
+        games_N: matches played there.
+
+    Raises:
+        InvalidInput: the counts or their order can't be.
+    """
+    x_N, won_N, played_N = (np.asarray(one, np.float64) for one in (step_N, wins_N, games_N))
+    if not x_N.ndim == won_N.ndim == played_N.ndim == 1 <= len(x_N):
+        raise InvalidInput(f"points of shape {x_N.shape}: give one step, wins and games for each")
+    if not len(x_N) == len(won_N) == len(played_N):
+        raise InvalidInput(f"{len(x_N)} steps, {len(won_N)} wins and {len(played_N)} games differ")
+    if (np.diff(np.append(x_N, now)) < 0).any() or ((won_N < 0) | (won_N > played_N)).any():
+        raise InvalidInput("give steps in order up to the present one, and 0 <= wins <= games")
+    unit = (now - x_N[0]) / len(x_N) or 1.0
+    t_M = (np.append(x_N, now) - x_N[0]) / unit  # the points and the present
+    low_MM, high_MM = np.minimum(t_M[:, None], t_M), np.maximum(t_M[:, None], t_M)
+    line_MM = FIRST_SD**2 + FIRST_SLOPE_SD**2 * low_MM * high_MM
+    walk_MM, spline_MM = low_MM, low_MM**2 * (3.0 * high_MM - low_MM) / 6.0
+    kernel_GMM = line_MM + LEVEL_SD_G**2 * walk_MM + SLOPE_SD_G**2 * spline_MM
+    mean_G, variance_G, evidence_G = _laplace(kernel_GMM, won_N, played_N)
+    weight_G = np.exp(evidence_G - evidence_G.max())
+    weight_G /= weight_G.sum()
+    mean = weight_G @ mean_G
+    variance = weight_G @ (variance_G + (mean_G - mean) ** 2)
+    return WinRate(mean=float(mean), sd=float(np.sqrt(variance)), matches=int(played_N.sum()))
+
+
+def _laplace(kernel_GMM: Array, won_N: Array, played_N: Array) -> tuple[Array, Array, Array]:
+    """The mean and variance of the last logit, which has no counts, and the log evidence."""
+    prior_GNN, cross_GN = kernel_GMM[:, :-1, :-1], kernel_GMM[:, :-1, -1]
+    logit_GN = np.tile(logit((won_N + 0.5) / (played_N + 1.0)), (len(kernel_GMM), 1))
+    identity_NN = np.eye(len(won_N))
+    for _ in range(_ITERATIONS):  # Newton's method
+        rate_GN = expit(logit_GN)
+        weight_GN = played_N * rate_GN * (1.0 - rate_GN)
+        root_GN = np.sqrt(weight_GN)
+        matrix_GNN = identity_NN + root_GN[:, :, None] * prior_GNN * root_GN[:, None, :]
+        target_GN = weight_GN * logit_GN + won_N - played_N * rate_GN
+        pull_GN = root_GN * np.einsum("gij,gj->gi", prior_GNN, target_GN)
+        dual_GN = target_GN - root_GN * np.linalg.solve(matrix_GNN, pull_GN[..., None])[..., 0]
+        before_GN, logit_GN = logit_GN, np.einsum("gij,gj->gi", prior_GNN, dual_GN)
+        if np.abs(logit_GN - before_GN).max() < _CLOSE:
+            break
+    half_GN = np.linalg.solve(matrix_GNN, (root_GN * cross_GN)[..., None])[..., 0]
+    mean_G = (cross_GN * dual_GN).sum(axis=1)
+    variance_G = kernel_GMM[:, -1, -1] - (root_GN * cross_GN * half_GN).sum(axis=1)
+    likelihood_GN = won_N * log_expit(logit_GN) + (played_N - won_N) * log_expit(-logit_GN)
+    _, size_G = np.linalg.slogdet(matrix_GNN)
+    evidence_G = likelihood_GN.sum(axis=1) - 0.5 * (dual_GN * logit_GN).sum(axis=1) - 0.5 * size_G
+    return mean_G, variance_G, evidence_G
