@@ -15,6 +15,7 @@ from evaluator_league import matchmaker_of, register_snapshot, write_config
 from waiting import wait_for
 
 from league.evaluations import EvaluationState
+from league.games.registry import game_spec
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from matchmaker.tools.fsck import fsck
@@ -100,6 +101,6 @@ def whole(client: MatchmakerClient) -> bool:
     greedy = client.payoff(Book.GREEDY, rows=["main@40"])
     return (
         min(played[f"main@{step}"] for step in (10, 20, 30, 40)) >= 40
-        and len(greedy) == 16
+        and len(greedy) == len(game_spec("brawl").bots)
         and not client.status().open_leases
     )
