@@ -84,7 +84,7 @@ def of_run(client: MatchmakerClient, run: str) -> Report:
     played = [one for one in rated if one.games]
     if not played:
         raise NotFound(f"{run} has no clean matches yet: wait for its evaluator")
-    ratings = _fitted(client, played)
+    ratings = _fitted(client, played, known)
     mains = [one.player for one in played if is_mains_snapshot(one.player)]
     sections = [_over_steps(ratings, known), _best(ratings)]
     training, counts = _training(client, known)
@@ -160,13 +160,16 @@ def _player_numbers(met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, An
     }
 
 
-def _fitted(client: MatchmakerClient, rated: Sequence[Rating]) -> dict[str, Measured]:
+def _fitted(
+    client: MatchmakerClient, rated: Sequence[Rating], known: Mapping[str, Player]
+) -> dict[str, Measured]:
     """Each player's rating by the fit of all games, best first; beyond what can be fitted quickly
     TrueSkill's without interval.
     """
     if len(rated) > MOST_FITTED:
         return {one.player.name: Measured(one.mu) for one in rated}
-    found = cross_check(rated, client.payoff(Book.EVAL)).intervals
+    cells, climb = client.payoff(Book.EVAL), client.payoff(Book.TRAIN, climb=True)
+    found = cross_check(rated, cells, list(known.values()), climb).intervals
     ordered = sorted(found.items(), key=lambda item: -item[1].estimate)
     return {name: Measured(one.estimate, one.low, one.high) for name, one in ordered}
 
@@ -183,7 +186,7 @@ def _over_steps(ratings: Mapping[str, Measured], known: Mapping[str, Player]) ->
         return None
     return Section(
         title="Rating over steps",
-        words="The fit of all clean matches, in points of TrueSkill's scale (4.17 points apart, "
+        words="The fit of all matches, in points of TrueSkill's scale (4.17 points apart, "
         "the better one wins 76 %), with the 95 % interval of each snapshot as a band.",
         chart=Trend(x_label="steps", lines=lines),
         is_main=True,

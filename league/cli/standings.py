@@ -44,19 +44,21 @@ def ratings(
             "--fit needs players that stay the same, and learners change between their matches: "
             "use --book eval or --book greedy"
         )
+    check = None
     with league.connect() as client:
         rated = client.ratings(book)
-        cells = client.payoff(book) if fit else []
+        if fit and rated:
+            from league.stats.ratings.cross_check import cross_check
+
+            climb = client.payoff(Book.TRAIN, climb=True) if book is Book.EVAL else []
+            check = cross_check(rated, client.payoff(book), client.players(), climb)
     if not rated:
         say(f"(the book {book.value} has no rating yet)")
     heads, rows = RATINGS, [_rating_row(rating) for rating in rated]
     caption = "score = mu - 3 sigma; win_rate counts wins only, a draw is none"
     if fit:
         heads += " fit# low# high# disagrees"
-    if fit and rated:
-        from league.stats.ratings.cross_check import cross_check
-
-        check = cross_check(rated, cells)
+    if check:
         for place, rating in enumerate(rated):
             name = rating.player.name
             found = check.intervals[name]

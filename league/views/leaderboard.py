@@ -66,7 +66,8 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
     if len(ratings) <= MOST_FITTED:
         from league.stats.ratings.cross_check import cross_check
 
-        fit = cross_check(ratings, cells)
+        climb = client.payoff(Book.TRAIN, climb=True)
+        fit = cross_check(ratings, cells, client.players(), climb)
         agreement = fit.words()
     if not any(rating.games for rating in ratings):
         agreement = "There are no clean matches yet."

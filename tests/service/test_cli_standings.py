@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 from cli_league import Live, asking, rows
-from ratings_league import pair
+from ratings_league import BOTS, pair, train
 from small_league import small_league
 
 from league.cli.main import main
+from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
 from league.stats.ratings import fit
+from league.stats.ratings.lineage import fit_league
 from league.views.leaderboard import gather
 
 Capture = pytest.CaptureFixture[str]
@@ -63,6 +65,41 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
     assert said in table
     assert said in page
     assert page.count("≠</span>") == len(apart) == len(re.findall(r"\| mu [+-]", table))
+
+
+def test_the_fit_counts_training_matches_wherever_it_is_shown(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    with small_league(tmp_path, snapshots=(1000, 2000), mixes=BOTS) as small:
+        ask = asking(Live(small.server.address, {}), capsys)
+        for name in ("main@1000", "main@2000"):
+            pair(small, name, "based", 5, outcome=0.5)
+            pair(small, name, "random", 5, outcome=0.5)
+        before = {row["player"]: row for row in rows(ask("ratings", "--fit"))}
+        train(small, small.open(), 60, step=1500)
+        fit = fit_league(
+            small.client.payoff(),
+            small.client.players(),
+            small.client.payoff(Book.TRAIN, climb=True),
+        )
+        listed = {row["player"]: row for row in rows(ask("ratings", "--fit"))}
+        whole = json.loads(ask("leaderboard", "export", "--format", "json"))
+        ask("report", "--out", str(tmp_path / "report"))
+        report = json.loads((tmp_path / "report" / "report.json").read_text())["ratings"]
+    exported = {row["player"]: row for row in whole["standings"]}
+    assert listed.keys() == set(fit.names) == report.keys() == exported.keys()
+    for name in fit.names:
+        found = fit.interval(fit.number(name))
+        width = found.high - found.low
+        assert float(listed[name]["high"]) - float(listed[name]["low"]) == pytest.approx(
+            width, abs=0.011
+        )
+        assert exported[name]["fit_high"] - exported[name]["fit_low"] == pytest.approx(
+            width, abs=0.001
+        )
+        assert report[name]["high"] - report[name]["low"] == pytest.approx(width, abs=1e-9)
+    newest, earlier = listed["main@2000"], before["main@2000"]
+    assert float(newest["fit"]) > float(earlier["fit"]) + 0.3, "the learner won all its matches"
 
 
 def test_draws_that_the_fit_does_not_explain_are_told(

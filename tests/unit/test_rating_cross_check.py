@@ -46,7 +46,7 @@ def ratings(cells, offsets, pinned=()):
 
 def test_agreement_does_not_depend_on_the_zero_point(cells):
     shifted = ratings(cells, dict.fromkeys(STRENGTHS, 7.0))
-    check, fit = cross_check(shifted, cells), fit_cells(cells)
+    check, fit = cross_check(shifted, cells, []), fit_cells(cells)
     assert check.gaps == {}
     assert set(check.intervals) == set(STRENGTHS), "one that has not played has no interval"
     for rating in shifted[:-1]:
@@ -57,7 +57,7 @@ def test_agreement_does_not_depend_on_the_zero_point(cells):
 
 
 def test_disagreement_needs_a_missed_interval_and_a_gap_that_matters(cells):
-    check = cross_check(ratings(cells, {"a": 5.0, "d": -6.0, "b": LEAST_GAP * 0.9}), cells)
+    check = cross_check(ratings(cells, {"a": 5.0, "d": -6.0, "b": LEAST_GAP * 0.9}), cells, [])
     zero = LEAST_GAP * 0.45  # the median offset
     assert list(check.gaps.items()) == [
         ("d", pytest.approx(-6.0 - zero)),
@@ -65,7 +65,7 @@ def test_disagreement_needs_a_missed_interval_and_a_gap_that_matters(cells):
     ]
     assert check.words().endswith("2 players: d, a.")
     few = [cell for cell in cells if cell.wins <= 40]
-    assert cross_check([], few).gaps == {}
+    assert cross_check([], few, []).gaps == {}
     assert round(LEAST_GAP, 2) == 0.74
 
 
@@ -79,7 +79,7 @@ def test_draws_of_another_kind_are_warned_of():
             for outcome, games in ((1.0, wins), (0.5, draws), (0.0, 2_000 - draws - wins)):
                 for _ in range(games):
                     table.add(one, other, outcome)
-    warned, fine = (cross_check([], table.cells()) for table in (even, davidson))
+    warned, fine = (cross_check([], table.cells(), []) for table in (even, davidson))
     assert warned.warning
     assert warned.words().endswith(warned.warning)
     assert fine.warning == ""
@@ -91,6 +91,6 @@ def test_anchors_fix_the_zero_point(cells):
     anchored = ratings(cells, {}, pinned=("a",))
     shift = anchored[0].mu
     moved = ratings(cells, {"b": 5.0, "c": 5.0, "d": 5.0}, pinned=("a",))
-    check = cross_check(moved, cells)
+    check = cross_check(moved, cells, [])
     assert check.gaps == pytest.approx({"b": 5.0, "c": 5.0, "d": 5.0}, abs=0.1)
     assert check.intervals["a"].low == check.intervals["a"].high == shift

@@ -17,9 +17,10 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from league.players import PayoffCell, Rating
+from league.players import PayoffCell, Player, Rating
 from league.stats.ratings.belief import BETA
-from league.stats.ratings.fit import Interval, fit_cells
+from league.stats.ratings.fit import Interval
+from league.stats.ratings.lineage import fit_league
 
 WORTH = 0.05
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
@@ -57,12 +58,26 @@ class CrossCheck:
         return f"TrueSkill and the fit of all games disagree on {players}: {named}."
 
 
-def cross_check(ratings: Sequence[Rating], cells: Iterable[PayoffCell]) -> CrossCheck:
-    """Fits a book's games, with the pinned players of `ratings` as anchors; that takes seconds for
-    thousands of players. Raises `InvalidInput` for too many of them.
+def cross_check(
+    ratings: Sequence[Rating],
+    cells: Iterable[PayoffCell],
+    players: Sequence[Player],
+    climb: Iterable[PayoffCell] = (),
+) -> CrossCheck:
+    """Fits a book's games, which takes seconds for thousands of players.
+
+    Args:
+        ratings: of the book; pinned players are anchors.
+        cells: the book's payoffs.
+        players: all of the league, with those that retired.
+        climb: the learners' training matches (`fit_league`), for the eval book alone.
+
+    Raises:
+        InvalidInput: there are too many players.
     """
     mus = {rating.player.name: rating.mu for rating in ratings}
-    fit = fit_cells(cells, {one.player.name: one.mu for one in ratings if one.pinned})
+    anchors = {one.player.name: one.mu for one in ratings if one.pinned}
+    fit = fit_league(cells, players, climb, anchors)
     rated = [(n, name) for n, name in enumerate(fit.names) if name in mus]
     offsets = [mus[name] - float(fit.rating_N[n]) for n, name in rated]
     zero = statistics.median(offsets) if offsets and not fit.is_anchored else 0.0

@@ -71,6 +71,8 @@ _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
 """Most sweeps over all pairs, how far a factor moves in each, and the change, in standard errors,
 after which they end: some twenty suffice.
 """
+_ROUGHLY = 0.1
+"""What steps of ln κ and ln τ count for, as both stay uncertain by much more."""
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
 """Of a node, against that of the centre: float64 ends at e^709."""
@@ -380,7 +382,7 @@ class _Posterior:
                 tau = self.tau * math.exp(min(max(turn, -1.0), 1.0))
                 self.kappa = min(max(kappa, _LEAST_KAPPA), _MOST_KAPPA)
                 self.tau = min(max(tau, _LEAST_TAU), _MOST_TAU)
-                change = max(change, abs(move), abs(turn))
+                change = max(change, abs(move) * _ROUGHLY, abs(turn) * _ROUGHLY)
             self.spread = min(max(spread, LEAST_SPREAD), MOST_SPREAD)
             self._rescale()
             change = max(change, self._solve())
@@ -462,19 +464,17 @@ class _Posterior:
     def _kappa_slope(self) -> tuple[float, float]:
         """Returns the slope of the evidence over ln κ, and roughly its bend.
 
-        With Q the precision of a block and W its walk, ½κ(θᵀQWQθ + tr(QWQ Var θ) − tr(QW)).
+        With Q the precision of a block and W its walk, ½κ(θᵀQWQθ − tr(QW − QWQ Var θ)).
         """
-        square = moves = known = 0.0
+        slope = -math.log(self.kappa / _KAPPA) / _KAPPA_SIGMA**2
+        bend = _KAPPA_SIGMA**-2.0
         for block, (nodes_K, q_KK) in zip(self.blocks, self.joint, strict=True):
+            theta_K, own_KK = self.theta_N[nodes_K], self.covariance_NN[np.ix_(nodes_K, nodes_K)]
             qw_KK = q_KK @ block.walk_KK * (self.kappa / self.scale**2)
-            qwq_KK, theta_K = qw_KK @ q_KK, self.theta_N[nodes_K]
-            every = float(np.trace(qw_KK))
-            known += every - float(np.sum(qwq_KK * self.covariance_NN[np.ix_(nodes_K, nodes_K)]))
-            moves += every
-            square += float(theta_K @ qwq_KK @ theta_K)
-        off = math.log(self.kappa / _KAPPA) / _KAPPA_SIGMA**2
-        bend = known**2 / max(moves, 1.0) / 2.0 + _KAPPA_SIGMA**-2.0
-        return (square - known) / 2.0 - off, bend
+            known_KK = qw_KK - qw_KK @ q_KK @ own_KK
+            slope += float(theta_K @ qw_KK @ q_KK @ theta_K - np.trace(known_KK)) / 2.0
+            bend += float(np.sum(known_KK * known_KK.T)) / 2.0
+        return slope, bend
 
     def _shares(self) -> tuple[float, Array]:
         """Returns τ² in logits², and what part of each factor is of the ratings' gap."""
@@ -496,9 +496,9 @@ class _Posterior:
         variance_P = _variances_of_gaps(self.covariance_NN, first_P, second_P)
         known_P = 1.0 - share_P - tau2 * (share_P * self.precision_P) ** 2 * variance_P
         square_P = tau2 * (share_P * (self.pull_P - self.precision_P * self._gaps())) ** 2
-        off = math.log(self.tau / _TAU) / _TAU_SIGMA**2
+        slope, off = float(np.sum(square_P - known_P)), math.log(self.tau / _TAU) / _TAU_SIGMA**2
         bend = 2.0 * float(known_P @ known_P) + _TAU_SIGMA**-2.0
-        return float(np.sum(square_P - known_P)) - off, bend
+        return slope - off, bend + 2.0 * max(-slope, 0.0)  # which is nearly all where τ is small
 
     def whole_covariance_NN(self) -> Array:
         """Returns the covariance of θ with what comes from not knowing s (Kass and Steffey 1989).

@@ -1,0 +1,286 @@
+"""How well do few clean matches rate a learner's snapshots, if the fit knows its training matches?
+
+    OMP_NUM_THREADS=1 python tests/bench/evaluation_budget.py
+
+Simulated leagues like the preset `laptop`: one learner of 5 million steps that climbs and wanders,
+100 snapshots, 16 bots, 38,000 training matches and 6,000 clean ones. Bars: 95 % intervals of the
+snapshots hold the truth in 95 ± 2 % of cases, each is at most 60 Elo to either side, and the rank
+correlation of fit and truth is at least .97 on average. Exits with 1 where one is missed.
+
+Each snapshot plays 40 clean matches: against the two before it, the two strongest so far, and the
+nearest bot. The rest is played by those with the widest intervals. All of that is chosen by the fit
+of the games before, as the truth would give away who is near to whom.
+
+Deviations are what a pair's gap has besides that of the ratings: of every pair alone, or lasting
+ones, where the learner's against a bot change as slowly as its strength does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
+sys.path.append(str(Path(__file__).parent))
+from simulated_players import played
+
+from league.ids import SnapshotName
+from league.players import PayoffCell, Player, PlayerKind
+from league.stats.ratings import MU, SIGMA, Drift
+from league.stats.ratings.fit import Fit, fit_cells, points_per_logit
+from league.stats.ratings.lineage import fit_league
+
+Array = NDArray[np.float64]
+Fitted = Callable[[Sequence[PayoffCell], Sequence[Player], Sequence[PayoffCell]], Fit]
+ELO = 420.0 / SIGMA
+"""Of a point."""
+NU = 0.1
+POINTS_A_LOGIT = points_per_logit(NU)
+STEPS, INTERVAL, MATCHES = 5_000_000, 50_000, 38_000
+CLEAN, MOST_CLEAN, BATCH = 8, 6_000, 10
+"""Clean matches of a snapshot against one opponent, in all, and snapshots evaluated together."""
+NEAREST = 6
+"""Players of which a snapshot with a wide interval meets one."""
+START, CLIMBS, WANDERING = 12.0, (4.0, 5.0), 5.0
+"""Points of a new learner, points that it gains in an e-fold of steps, and points² it wanders."""
+BOTS = 16
+TRAINED_WITH = 7
+"""Bots in the learner's mixes; the first one alone is the first tenth of the matches, the first two
+the second tenth, and then snapshots are 60 % of them."""
+WIDTH_BAR, HELD, HELD_BAR, RANKS_BAR = 60.0, 0.95, 0.02, 0.97
+LASTING = 0.5
+"""E-folds of steps in which a lasting deviation is forgotten to 1/e."""
+
+
+class League:
+    """One league whose every strength is known; `strengths` are of snapshots and bots, in points.
+
+    Args:
+        fitted: the fit by which opponents are chosen.
+        deviation: standard deviation in points.
+        lasting: whether the learner's deviation against a bot changes only slowly.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, fitted: Fitted, deviation: float, *, lasting: bool
+    ) -> None:
+        self.rng, self.fitted, self.deviation = rng, fitted, deviation
+        x_G = np.log1p(np.arange(MATCHES) * (STEPS / MATCHES) / Drift().settling_steps)
+        noise_G = rng.normal(size=MATCHES) * np.sqrt(np.diff(x_G, prepend=0.0))
+        walk_G = np.cumsum(noise_G) * math.sqrt(WANDERING)
+        self.live_G = START + rng.uniform(*CLIMBS) * x_G + walk_G
+        self.bots = [f"bot{n}" for n in range(BOTS)]
+        ends = self.live_G.min(), self.live_G.max() + 2.0
+        strengths = np.linspace(*ends, BOTS) + rng.normal(0.0, 0.5, BOTS)
+        rng.shuffle(strengths)  # whom it trains with does not depend on their strength
+        self.strengths = dict(zip(self.bots, strengths.tolist(), strict=True))
+        self.met: set[tuple[str, str]] = set()
+        self.of_pair: dict[tuple[str, str], float] = {}
+        self.of_bot: dict[str, Array] = {}
+        if lasting:
+            keep_G = np.exp(-np.diff(x_G, prepend=0.0) / LASTING)
+            for bot in self.bots:
+                self.of_bot[bot] = _forgetful(rng, keep_G) * deviation
+        self.snapshots: list[str] = []
+        self.frozen_at: dict[str, int] = {}
+        self.climb: Counter[tuple[str, str, float]] = Counter()
+        self.clean: Counter[tuple[str, str, float]] = Counter()
+        for step in range(0, STEPS, INTERVAL):
+            self._train(step)
+            match = (step + INTERVAL) * MATCHES // STEPS - 1
+            name = str(SnapshotName("main", step + INTERVAL))
+            self.frozen_at[name], self.strengths[name] = match, float(self.live_G[match])
+            self.snapshots.append(name)
+            if len(self.snapshots) % BATCH == 0:
+                self._evaluate(self.snapshots[-BATCH:])
+        self._narrow()
+
+    def fit(self) -> Fit:
+        return self.fitted(cells_of(self.clean), self.players(), cells_of(self.climb))
+
+    def players(self) -> list[Player]:
+        kinds = dict.fromkeys(self.bots, PlayerKind.BOT) | {"main": PlayerKind.LIVE}
+        kinds |= dict.fromkeys(self.snapshots, PlayerKind.SNAPSHOT)
+        return [Player(name=name, game="brawl", kind=kind) for name, kind in kinds.items()]
+
+    def _train(self, step: int) -> None:
+        row, met, gaps = str(SnapshotName("main", step)), [], []
+        for match in range(step * MATCHES // STEPS, (step + INTERVAL) * MATCHES // STEPS):
+            done, dice = match / MATCHES, self.rng.random(2)
+            bots = 1 if done < 0.1 else 2 if done < 0.2 else TRAINED_WITH
+            among = self.snapshots if done >= 0.2 and dice[0] < 0.6 else self.bots[:bots]
+            other = among[int(dice[1] * len(among))]
+            gap = self.live_G[match] - self.strengths[other]
+            met.append(other)
+            gaps.append(gap + self._deviation(row, other, match))
+        for other, outcome in zip(met, self._outcomes(gaps), strict=True):
+            self.climb[row, other, outcome] += 1
+
+    def _evaluate(self, newest: Sequence[str]) -> None:
+        """Plays neighbours, then by the fit of these the two strongest and the nearest bot."""
+        for name in newest:
+            place = self.snapshots.index(name)
+            for other in self.snapshots[max(0, place - 2) : place] or self.bots[:2]:
+                self._play(name, other)
+        fit = self.fit()
+        ratings = dict(zip(fit.names, fit.rating_N.tolist(), strict=True))
+        strongest = sorted(set(ratings) - set(self.bots), key=lambda one: -ratings[one])
+        for name in newest:
+            for others, most in (strongest, 2), (self._nearest(name, self.bots, ratings), 1):
+                for other in [one for one in others if (name, one) not in self.met][:most]:
+                    self._play(name, other)
+                    ratings.setdefault(other, ratings[name])  # until the next fit
+
+    def _narrow(self) -> None:
+        """Plays what matches are left by the snapshots with the widest intervals."""
+        while sum(self.clean.values()) // 2 + BATCH * 2 * CLEAN <= MOST_CLEAN:
+            fit = self.fit()
+            ratings = dict(zip(fit.names, fit.rating_N.tolist(), strict=True))
+            variances = dict(zip(fit.names, np.diagonal(fit.covariance_NN), strict=True))
+            for name in sorted(self.snapshots, key=lambda one: -variances[one])[:BATCH]:
+                others = self._nearest(name, [*self.bots, *self.snapshots], ratings)
+                other = others[self.rng.integers(1, 1 + NEAREST)]  # the first is itself
+                self._play(name, other, 2 * CLEAN)
+
+    def _nearest(self, name: str, among: Sequence[str], ratings: Mapping[str, float]) -> list[str]:
+        """Sorts players by how near they are to `name`; those without a rating come first."""
+        own = ratings[name]
+        return sorted(among, key=lambda one: abs(ratings.get(one, own) - own))
+
+    def _play(self, name: str, other: str, matches: int = CLEAN) -> None:
+        gap = self.strengths[name] - self.strengths[other]
+        gap += self._deviation(name, other, self.frozen_at[name])
+        self.met |= {(name, other), (other, name), (name, name)}
+        for outcome in self._outcomes([gap] * matches):
+            self.clean[name, other, outcome] += 1
+            self.clean[other, name, 1.0 - outcome] += 1
+
+    def _outcomes(self, gaps: Sequence[float]) -> list[float]:
+        return played(self.rng, np.array(gaps) / POINTS_A_LOGIT, NU).tolist()
+
+    def _deviation(self, row: str, column: str, match: int) -> float:
+        if column in self.of_bot:
+            return float(self.of_bot[column][match])
+        if (row, column) not in self.of_pair:
+            self.of_pair[row, column] = float(self.rng.normal(0.0, self.deviation))
+        return self.of_pair[row, column]
+
+
+def _forgetful(rng: np.random.Generator, keep_G: Array) -> Array:
+    """Draws a process of variance 1 that keeps so much of itself from match to match."""
+    found_G, now = np.empty(len(keep_G)), rng.normal()
+    noise_G = rng.normal(size=len(keep_G)) * np.sqrt(1.0 - keep_G**2)
+    for match, (keep, noise) in enumerate(zip(keep_G, noise_G, strict=True)):
+        found_G[match] = now = keep * now + noise
+    return found_G
+
+
+def cells_of(counts: Counter[tuple[str, str, float]]) -> list[PayoffCell]:
+    pairs = sorted({(row, column) for row, column, _ in counts})
+    return [
+        PayoffCell(
+            row=row,
+            column=column,
+            wins=counts[row, column, 1.0],
+            draws=counts[row, column, 0.5],
+            losses=counts[row, column, 0.0],
+        )
+        for row, column in pairs
+    ]
+
+
+@dataclass
+class Study:
+    """What one kind of fit showed of all leagues of a kind; lists have an entry per league."""
+
+    name: str
+    half_widths: list[Array] = field(default_factory=list)
+    held: list[Array] = field(default_factory=list)
+    ranks: list[float] = field(default_factory=list)
+    kappas: list[float] = field(default_factory=list)
+    taus: list[float] = field(default_factory=list)
+    widenings: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, league: League) -> None:
+        started = time.process_time()
+        found = league.fit()
+        self.seconds.append(time.process_time() - started)
+        truth_N = np.array([league.strengths[name] for name in found.names])
+        truth_N += MU - truth_N.mean()
+        numbers = [found.number(name) for name in league.snapshots]
+        intervals = [found.interval(n) for n in numbers]
+        self.half_widths.append(np.array([ELO * (x.high - x.estimate) for x in intervals]))
+        both = zip(numbers, intervals, strict=True)
+        self.held.append(np.array([x.low <= truth_N[n] <= x.high for n, x in both]))
+        ranks = spearmanr([x.estimate for x in intervals], truth_N[numbers])
+        self.ranks.append(float(ranks.statistic))
+        self.kappas.append(found.kappa)
+        self.taus.append(found.tau)
+        self.widenings.append(found.widening)
+
+    def misses(self) -> list[str]:
+        found = ["widths"] if np.max(self.half_widths) > WIDTH_BAR else []
+        found += ["held"] if abs(np.mean(self.held) - HELD) > HELD_BAR else []
+        return found + (["ranks"] if np.mean(self.ranks) < RANKS_BAR else [])
+
+
+COLUMNS: tuple[tuple[str, Callable[[Study], str]], ...] = (
+    ("held", lambda s: f"{np.mean(s.held):.1%}"),
+    ("median +-", lambda s: f"{np.median(s.half_widths):.0f} Elo"),
+    ("widest +-", lambda s: f"{np.max(s.half_widths):.0f} Elo"),
+    ("over bar", lambda s: f"{np.mean(np.array(s.half_widths) > WIDTH_BAR):.1%}"),
+    ("ranks", lambda s: f"{np.mean(s.ranks):.3f}"),
+    ("worst ranks", lambda s: f"{min(s.ranks):.3f}"),
+    ("kappa", lambda s: f"{np.median(s.kappas):.1f}"),
+    ("tau", lambda s: f"{np.median(s.taus):.2f}"),
+    ("widening", lambda s: f"{np.mean(s.widenings):.2f}"),
+    ("CPU s", lambda s: f"{np.mean(s.seconds):.2f}"),
+    ("missed", lambda s: " ".join(s.misses()) or "-"),
+)
+
+
+WAYS: tuple[tuple[str, Fitted], ...] = (
+    ("with training", fit_league),
+    ("with lineage", lambda cells, players, climb: fit_league(cells, players)),
+    ("clean alone", lambda cells, players, climb: fit_cells(cells)),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--leagues", type=int, default=40, help="of each kind; a quarter of them without training"
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    print(" " * 40 + "".join(f"{name:>12}" for name, _ in COLUMNS))
+    missed = False
+    for name, deviation, lasting in (
+        ("no deviations", 0.0, False),
+        ("1.5 points a pair", 1.5, False),
+        ("1.5 points, lasting", 1.5, True),
+    ):
+        for way, fitted in WAYS:
+            study = Study(f"{name}, {way}")
+            for number in range(args.leagues if way == WAYS[0][0] else args.leagues // 4):
+                rng = np.random.default_rng([args.seed, number])
+                study.add(League(rng, fitted, deviation, lasting=lasting))
+            print(f"{study.name:40}" + "".join(f"{show(study):>12}" for _, show in COLUMNS))
+            sys.stdout.flush()
+            missed |= way == WAYS[0][0] and bool(study.misses())
+    return int(missed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
