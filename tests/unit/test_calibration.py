@@ -45,6 +45,18 @@ def test_few_players_have_intervals_that_hold_and_no_warnings():
     assert not any(sure.warned)
 
 
+def test_few_clean_matches_rate_the_snapshots_of_a_learner():
+    """Each pair deviates. Errors of neighbours go together, so one league shows little."""
+    budget = bench_program("evaluation_budget")
+    study = budget.Study("")
+    rng = np.random.default_rng([2, 1])
+    study.add(budget.League(rng, budget.fit_league, 1.5, lasting=False))
+    assert np.mean(study.held) > 0.85
+    assert np.median(study.half_widths) < 40.0
+    assert study.ranks[0] > 0.95
+    assert study.taus[0] == pytest.approx(1.5, abs=0.3)
+
+
 def test_the_fit_warns_of_draws_that_do_not_depend_on_the_players():
     calibration = bench_program("calibration")
     study = calibration.width_study("", 3, 8, 60, 30, 420.0, equal=True)
