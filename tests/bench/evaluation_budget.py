@@ -49,8 +49,8 @@ POINTS_A_LOGIT = points_per_logit(NU)
 STEPS, INTERVAL, MATCHES = 5_000_000, 50_000, 38_000
 CLEAN, MOST_CLEAN, BATCH = 8, 6_000, 10
 """Clean matches of a snapshot against one opponent, in all, and snapshots evaluated together."""
-NEAREST = 6
-"""Players of which a snapshot with a wide interval meets one."""
+WIDEST, NEAREST = 5, 6
+"""Snapshots that meet one of so many players next, for their intervals are the widest."""
 START, CLIMBS, WANDERING = 12.0, (4.0, 5.0), 5.0
 """Points of a new learner, points that it gains in an e-fold of steps, and points² it wanders."""
 BOTS = 16
@@ -143,14 +143,14 @@ class League:
 
     def _narrow(self) -> None:
         """Plays what matches are left by the snapshots with the widest intervals."""
-        while sum(self.clean.values()) // 2 + BATCH * 2 * CLEAN <= MOST_CLEAN:
+        while sum(self.clean.values()) // 2 + WIDEST * 4 * CLEAN <= MOST_CLEAN:
             fit = self.fit()
             ratings = dict(zip(fit.names, fit.rating_N.tolist(), strict=True))
             variances = dict(zip(fit.names, np.diagonal(fit.covariance_NN), strict=True))
-            for name in sorted(self.snapshots, key=lambda one: -variances[one])[:BATCH]:
+            for name in sorted(self.snapshots, key=lambda one: -variances[one])[:WIDEST]:
                 others = self._nearest(name, [*self.bots, *self.snapshots], ratings)
                 other = others[self.rng.integers(1, 1 + NEAREST)]  # the first is itself
-                self._play(name, other, 2 * CLEAN)
+                self._play(name, other, 4 * CLEAN)
 
     def _nearest(self, name: str, among: Sequence[str], ratings: Mapping[str, float]) -> list[str]:
         """Sorts players by how near they are to `name`; those without a rating come first."""

@@ -186,9 +186,24 @@ def test_a_reference_is_its_learner_at_that_step():
         *BOTS_MET, *snapshots_met(snapshot, games=240), cell("based", reference.name, 5, 0)
     )
     found = fit_league(cells, [*BOT_PLAYERS, snapshot, reference])
+    other = player("frozen-main", PlayerKind.REFERENCE)  # of no lineage
+    book_of_both = [*cells, *book(cell("based", other.name, 5, 0))]
+    assert other.name in fit_league(book_of_both, [*BOT_PLAYERS, snapshot, other]).names
     gap = found.difference(found.number(snapshot.name), found.number(reference.name))
     assert gap.low == pytest.approx(gap.high, abs=0.1)
     assert gap.estimate == pytest.approx(0.0, abs=0.1)
+
+
+def test_a_stretch_may_hold_a_reference():
+    snapshots = lineage(50_000, 1_000_000)
+    references = [
+        player(f"main.reference-{step}", PlayerKind.REFERENCE) for step in (60_000, 900_000)
+    ]
+    cells = book(*BOTS_MET, *snapshots_met(*snapshots, *references))
+    climb = [cell("main@50000", bot, 500, 500) for bot in BOTS]
+    found = fit_league(cells, [*BOT_PLAYERS, *snapshots, *references], climb)
+    assert np.linalg.eigvalsh(found.covariance_NN).min() > -1e-9
+    assert all(half_width(found, name) > 0.0 for name in found.names)
 
 
 def test_how_far_a_lineage_wanders_and_pairs_deviate_is_measured():

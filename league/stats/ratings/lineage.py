@@ -19,6 +19,7 @@ from __future__ import annotations
 import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,8 +87,9 @@ def _frozen(players: Iterable[Player]) -> dict[str, tuple[str, int]]:
     for player in players:
         if player.kind in (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE):
             kind = SnapshotName if player.kind is PlayerKind.SNAPSHOT else ReferenceName
-            parts = kind.parse(player.name)
-            found[player.name] = parts.lineage, parts.step
+            with suppress(InvalidName):  # the name of a reference may be any
+                parts = kind.parse(player.name)
+                found[player.name] = parts.lineage, parts.step
     return found
 
 
@@ -134,8 +136,9 @@ def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
 
 
 def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
-    """Returns where the stretch after a step ends; the newest is taken to be as long as the one
-    before.
+    """Returns a step and where the stretch after it ends, at the latest at the next frozen copy.
+
+    The newest stretch is taken to be as long as the one before.
     """
     place = bisect.bisect_right(steps, step)
     if place < len(steps):
