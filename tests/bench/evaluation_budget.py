@@ -9,10 +9,10 @@ correlation of fit and truth is at least .97 on average. Exits with 1 where one 
 
 Each snapshot plays 40 clean matches: against the two before it, the two strongest so far, and the
 nearest bot. The rest is played by those with the widest intervals. All of that is chosen by the fit
-of the games before, as the truth would give away who is near to whom.
+of the games before, as the truth would give away which players are near each other.
 
-Deviations are what a pair's gap has besides that of the ratings: of every pair alone, or lasting
-ones, where the learner's against a bot change as slowly as its strength does.
+The gap by which a pair plays is that of the ratings plus a deviation. Deviations are independent,
+or those of the learner and its snapshots against a bot change as slowly as its strength does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ STEPS, INTERVAL, MATCHES = 5_000_000, 50_000, 38_000
 CLEAN, MOST_CLEAN, BATCH = 8, 6_000, 10
 """Clean matches of a snapshot against one opponent, in all, and snapshots evaluated together."""
 WIDEST, NEAREST = 5, 6
-"""Snapshots that meet one of so many players next, for their intervals are the widest."""
+"""The snapshots with the widest intervals each meet one of their nearest players next."""
 START, CLIMBS, WANDERING = 12.0, (4.0, 5.0), 5.0
 """Points of a new learner, points that it gains in an e-fold of steps, and points² it wanders."""
 BOTS = 16
@@ -82,7 +82,7 @@ class League:
         self.bots = [f"bot{n}" for n in range(BOTS)]
         ends = self.live_G.min(), self.live_G.max() + 2.0
         strengths = np.linspace(*ends, BOTS) + rng.normal(0.0, 0.5, BOTS)
-        rng.shuffle(strengths)  # whom it trains with does not depend on their strength
+        rng.shuffle(strengths)  # those it trains with have any strength
         self.strengths = dict(zip(self.bots, strengths.tolist(), strict=True))
         self.met: set[tuple[str, str]] = set()
         self.of_pair: dict[tuple[str, str], float] = {}
@@ -177,7 +177,7 @@ class League:
 
 
 def _forgetful(rng: np.random.Generator, keep_G: Array) -> Array:
-    """Draws a process of variance 1 that keeps so much of itself from match to match."""
+    """Draws a process of variance 1 that keeps the share `keep_G` from match to match."""
     found_G, now = np.empty(len(keep_G)), rng.normal()
     noise_G = rng.normal(size=len(keep_G)) * np.sqrt(1.0 - keep_G**2)
     for match, (keep, noise) in enumerate(zip(keep_G, noise_G, strict=True)):

@@ -22,10 +22,10 @@ and the curvature at the mode is no measure of it. ν and s are where the eviden
 Games show only differences. With anchors, ratings are relative to them. Without, the mean of all
 players is 25 and the interval of a rating is that of its difference to this mean.
 
-Players of a `Block` have a joint prior in place of their own, and take no part in s. How much they
-vary, κ, is measured in the same way. With blocks, each pair also has a deviation of its own from
-the gap of its ratings, N(0, τ²), and τ is measured too: thousands of games of one pair say no more
-about the ratings than 1/τ², while its games alone would make them as good as certain.
+Players of a `Block` have a joint prior instead and take no part in s. How much they vary, κ, is
+measured in the same way. With blocks, each pair also deviates from the gap of its ratings, by
+N(0, τ²) points, and τ is measured too. So thousands of games of one pair say no more about the
+ratings than one exact observation of their gap plus that deviation.
 
 Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """
@@ -72,7 +72,7 @@ _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
 after which they end: some twenty suffice.
 """
 _ROUGHLY = 0.1
-"""What steps of ln κ and ln τ count for, as both stay uncertain by much more."""
+"""The weight of a step of ln κ or ln τ in the change: both stay uncertain by much more."""
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
 """Of a node, against that of the centre: float64 ends at e^709."""
@@ -371,22 +371,18 @@ class _Posterior:
         self.pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
         self.pull_P += self.precision_P * self._gaps()
         self._solve()
-        spreads, kappas, taus = _Steps(), _Steps(), _Steps()
+        spreads = _Search(LEAST_SPREAD, MOST_SPREAD)
+        kappas, taus = _Search(_LEAST_KAPPA, _MOST_KAPPA), _Search(_LEAST_TAU, _MOST_TAU)
         for _ in range(_SWEEPS):
             change = self._sweep()
-            step = spreads.next(*self._spread_slope())
-            spread = self.spread * math.exp(min(max(step, -1.0), 1.0))
+            self.spread = spreads.moved(self.spread, *self._spread_slope())
             if self.blocks:
-                move, turn = kappas.next(*self._kappa_slope()), taus.next(*self._tau_slope())
-                kappa = self.kappa * math.exp(min(max(move, -1.0), 1.0))
-                tau = self.tau * math.exp(min(max(turn, -1.0), 1.0))
-                self.kappa = min(max(kappa, _LEAST_KAPPA), _MOST_KAPPA)
-                self.tau = min(max(tau, _LEAST_TAU), _MOST_TAU)
-                change = max(change, abs(move) * _ROUGHLY, abs(turn) * _ROUGHLY)
-            self.spread = min(max(spread, LEAST_SPREAD), MOST_SPREAD)
+                self.kappa = kappas.moved(self.kappa, *self._kappa_slope())
+                self.tau = taus.moved(self.tau, *self._tau_slope())
+                change = max(change, _ROUGHLY * abs(kappas.step), _ROUGHLY * abs(taus.step))
             self._rescale()
             change = max(change, self._solve())
-            if change < _ENOUGH and abs(step) < _ENOUGH:
+            if change < _ENOUGH and abs(spreads.step) < _ENOUGH:
                 break
 
     def _climb(self) -> None:
@@ -615,19 +611,22 @@ class _Posterior:
 
 
 @dataclass
-class _Steps:
-    """Steps of a logarithm to where a slope is 0, which shrink by a nearly constant factor."""
+class _Search:
+    """The search for the number, from `least` to `most`, where a slope over its logarithm is 0."""
 
+    least: float
+    most: float
+    step: float = math.inf
     taken: list[float] = field(default_factory=list)
 
-    def next(self, slope: float, bend: float) -> float:
-        """Returns the next one; each third goes on to the limit (Aitken)."""
+    def moved(self, value: float, slope: float, bend: float) -> float:
+        """Returns the next value; `step` is how far its logarithm was to move."""
         self.taken.append(slope / bend)
-        step = self.taken[-1]
-        if len(self.taken) == 3:
-            step /= 1.0 - min(max(self.taken[2] / (self.taken[1] or 1.0), 0.0), 0.95)
+        self.step = self.taken[-1]
+        if len(self.taken) == 3:  # Aitken: the steps shrink by a nearly constant factor
+            self.step /= 1.0 - min(max(self.taken[2] / (self.taken[1] or 1.0), 0.0), 0.95)
             self.taken = []
-        return step
+        return min(max(value * math.exp(min(max(self.step, -1.0), 1.0)), self.least), self.most)
 
 
 def _inverse(positive: Array) -> Array:
@@ -648,10 +647,10 @@ def _misfit(
 ) -> tuple[float, float]:
     """Returns Pearson's χ² of the pairs' scores over its degrees of freedom, and these.
 
-    With deviations of `tau` logits, chance is that of games and of the pair's deviation. A pair's
-    leverage, the share that its own games have in its expectation, is taken from the degrees of
-    freedom. Pairs of little variance are left out: one upset there makes a χ² of
-    hundreds. Without degrees of freedom the result is (1, 0).
+    Chance includes the pairs' deviations of `tau` logits. A pair's leverage, the share that its own
+    games have in its expectation, is taken from the degrees of freedom. Pairs of little variance
+    are left out: one upset there makes a χ² of hundreds. Without degrees of freedom the result is
+    (1, 0).
     """
     first_P, second_P = counts.first_P, counts.second_P
     d_P = theta_N[first_P] - theta_N[second_P]

@@ -8,8 +8,8 @@ its strength is a random walk with a slope (Whole-History Rating, Coulom 2008, h
 A learner climbs by some 5 points in each e-fold of steps; a walk without a slope would make every
 climb too short. It begins far below the others, so the start is wide. κ is measured by the fit.
 
-Between two snapshots the live learner is a node of its own, which plays its training matches: the
-mean strength over that stretch of steps. It ties its neighbours together and is not in the result.
+Between two snapshots the live learner is a node that plays its training matches, with the mean
+strength over that stretch of steps. It ties its neighbours together and is not in the result.
 
 Shapes: N players, K nodes of a lineage.
 """
