@@ -42,7 +42,8 @@ from league.cli.connection import League
 from league.errors import LeagueError
 from league.games.registry import game_spec, reward_weights
 from league.metrics import wilson_interval
-from league.players import Player, PlayerKind
+from league.players import Book, PlayerKind
+from league.stats.climb import win_rate_now
 
 GOALS = (("constant", 0.9), ("based", 0.7))
 MATCHES, FRAME_SKIP, PAIRS, WINDOW = 128, 4, 200, 200
@@ -58,7 +59,6 @@ PPO: dict[str, Any] = {
     "vf_coef": 0.5,
     "max_grad_norm": 0.5,
 }
-NEWEST, GAUNTLET = 5, 60
 
 
 def wins_of(scores: np.ndarray) -> list[int]:
@@ -101,34 +101,31 @@ def watched(
         and time.monotonic() - started < most_seconds
     ):
         time.sleep(1.0)
-        newest = gauntlets(run)
-        shares = {
-            bot: statistics.fmean(wins[bot] for _, wins in newest) if newest else 0.0
-            for bot, _ in GOALS
-        }
-        met = [bot for bot, goal in GOALS if len(newest) == NEWEST and shares[bot] >= goal]
+        step, rates = win_rates(run)
+        met = [bot for bot, goal in GOALS if rates.get(bot, 0.0) >= goal]
         for goal in [*met, *(["both"] if len(met) == len(GOALS) else [])]:
-            last = newest[-1][0]
-            found = {"seconds": last.created_at - started_at, "step": last.step, "shares": shares}
+            found = {"seconds": time.time() - started_at, "step": step, "shares": rates}
             reached.setdefault(goal, found)
     return reached
 
 
-def gauntlets(run: Path) -> list[tuple[Player, dict[str, float]]]:
-    """The newest snapshots that have met both bots, the newest last, with their clean win rates."""
+def win_rates(run: Path) -> tuple[int, dict[str, float]]:
+    """The learner's step, and its estimated win rate against both bots at this step."""
     try:
         with League(run_dir=run).connect() as client:
-            snapshots = client.players(kinds=[PlayerKind.SNAPSHOT])
-            cells = client.payoff(columns=[bot for bot, _ in GOALS])
-    except LeagueError:
-        return []  # it has only just been started
-    rates: dict[str, dict[str, float]] = {}
-    for cell in cells:
-        if cell.games >= GAUNTLET:
-            rates.setdefault(cell.row, {})[cell.column] = cell.wins / cell.games
-    judged_ones = [(player, rates.get(player.name, {})) for player in snapshots]
-    whole = [(player, wins) for player, wins in judged_ones if len(wins) == len(GOALS)]
-    return sorted(whole, key=lambda one: one[0].step)[-NEWEST:]
+            (step,) = (one.step for one in client.status().workers if one.player == "main")
+            bots = [bot for bot, _ in GOALS]
+            clean = client.payoff(columns=bots)
+            training = client.payoff(Book.TRAIN, columns=bots, climb=True)
+    except (LeagueError, ValueError):
+        return 0, {}  # it has only just been started
+    rates = {}
+    for bot in bots:
+        of_bot = ([cell for cell in cells if cell.column == bot] for cells in (clean, training))
+        found = win_rate_now("main", *of_bot, step, least=WINDOW)
+        if found is not None and found.matches >= WINDOW:
+            rates[bot] = found.estimate
+    return step, rates
 
 
 def judged(run: Path) -> dict[str, list[int]]:
