@@ -37,7 +37,6 @@ STAGES = (
         mix="based",
         until_opponent="based",
         until_win_rate=0.9,
-        min_matches=6,
         max_steps=2000,
     ),
     Stage(name="league", mix="league"),
