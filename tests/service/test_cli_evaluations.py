@@ -27,8 +27,9 @@ Call = Callable[..., Said]
 @pytest.fixture
 def run(tmp_path: Path, finished: Path) -> Iterator[Path]:
     """A run that continues."""
-    shutil.copytree(finished, tmp_path / "laptop-1")
-    with served(tmp_path / "laptop-1", read_only=False) as path:
+    path = tmp_path / "runs" / "laptop-1"
+    shutil.copytree(finished, path)
+    with served(path, read_only=False):
         yield path
 
 
@@ -198,9 +199,11 @@ def test_weights_need_the_runs_own_folder_and_their_own_name(
     other: Player,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "other" / "blobs" / f"{other.digest}.safetensors"
     before = client.players()
+    monkeypatch.chdir(tmp_path)  # where the newest run could be taken for the league's
     assert main(["eval", str(file), "--queue", "--address", client.address]) == 2
     assert "--run-dir" in capsys.readouterr().err
     renamed = tmp_path / "best.safetensors"
@@ -233,16 +236,19 @@ def test_weights_of_another_game_are_refused(
     assert client.players() == before
 
 
-def test_wrong_flags_exit_with_2(call: Call) -> None:
+def test_wrong_flags_exit_with_2(call: Call, client: MatchmakerClient) -> None:
+    before = client.reports()
+    number = str(newest(client).number)
     for words in (
         ("eval", "main", "--wait"),
         ("eval", "main", "--queue", "--report", "there"),
         ("eval", "nobody", "--queue"),
-        ("evaluations", "12", "--cancel", "12"),
-        ("evaluations", "--cancel", "12", "--watch"),
+        ("evaluations", number, "--cancel", number),
+        ("evaluations", "--cancel", number, "--watch"),
     ):
         status, _, err = call(*words)
         assert (status, err.count("\n")) == (2, 1), (words, err)
+    assert client.reports() == before
 
 
 def test_a_run_that_rests_shows_its_evaluations_and_takes_none(
