@@ -59,7 +59,11 @@ def goals(plan: Plan, fit: Fit) -> Array:
     for one in best:
         against(one, best[:TOP], 1.0 / len(best))
     players = plan.facts.players
-    held_out = [number[name] for name in number if name in players and players[name].held_out]
+    held_out = [
+        place
+        for name, place in number.items()
+        if name in players and players[name].held_out and players[name].kind is PlayerKind.BOT
+    ]
     awaited = {
         status.player: status.stage.until_opponent
         for status in plan.facts.curricula

@@ -16,7 +16,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from evaluator.settings import EvaluatorSettings
-from league.evaluations import Evaluation, targets
+from league.evaluations import FILES, Evaluation, targets
 from league.exploiters import EXPLOITING, CandidateGate, GateState, is_mains_snapshot
 from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
@@ -277,8 +277,12 @@ class Plan:
         ]
 
     def _by_closeness(self, player: Player) -> list[str]:
-        """Bots and imported snapshots, first those whose outcome is the least certain."""
-        imported = [one.name for one in self.facts.players.values() if is_imported(one)]
+        """Bots and other runs' snapshots, first those whose outcome is the least certain."""
+        imported = [
+            one.name
+            for one in self.facts.players.values()
+            if is_imported(one) and SnapshotName.parse(one.name).run != FILES
+        ]
         own = self._mu.get(player.name, self._mu.get(player.parent))
         if own is None:
             return [*self._bots, *imported]

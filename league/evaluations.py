@@ -21,6 +21,8 @@ Who = str | Mapping[str, float]
 """A player's name, or a mixture of players with its weights."""
 LEAST_SHARE = 1e-9
 """Of a mixture's member: a smaller one is a mistake, and products of two would vanish."""
+FILES = "file"
+"""The run that weights files come from, in their names: ``file:0a1b2c3d4e5f@2000``."""
 LONGEST = 160
 """Characters of a wrong mixture that a message repeats."""
 

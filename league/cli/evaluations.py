@@ -16,7 +16,7 @@ from league.cli.connection import League, with_league
 from league.cli.members import Finder, check_plays, from_file
 from league.cli.output import operator, print_pairs, print_table, progress, say, when
 from league.errors import InvalidInput
-from league.evaluations import EvaluationState, Report, mixture_of, text_of
+from league.evaluations import FILES, EvaluationState, Report, mixture_of, text_of
 from league.ids import SnapshotName
 from league.metrics import Measured
 from league.players import Book, Player, PlayerKind
@@ -26,8 +26,6 @@ from league.runs.blobs import SUFFIX, BlobFolder
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "pickups", "payoff")
 """Means that the table shows, where the game has them."""
 LISTED = "number# state player against book matches# wanted# by at"
-FILES = "file"
-"""Where an import came from, in the names of weights files: ``file:0a1b2c3d4e5f@2000``."""
 
 
 @with_league

@@ -70,7 +70,7 @@ def matches(batch: Batch, book: Book = Book.EVAL) -> dict[str, int]:
 
 def test_a_new_snapshot_meets_neighbours_the_strongest_and_bots_of_its_strength() -> None:
     five = [snapshot(step) for step in (10, 20, 30, 40, 50)]
-    board = ratings(bot("based"), *five[1::-1], five[3], bot("constant"), five[2], bot("random"))
+    board = ratings(bot("based"), *five[1::-1], five[3], bot("random"), five[2], bot("constant"))
     plan = plan_of(*five, ratings=board)
     newest = firsts(plan)[0]
     assert newest.subject == "main@50"
@@ -79,9 +79,9 @@ def test_a_new_snapshot_meets_neighbours_the_strongest_and_bots_of_its_strength(
         "main@30": 4,
         "main@20": 6,
         "main@10": 6,
-        "constant": 8,  # one place after the parent, where the others are two and three away
-        "random": 4,
+        "random": 8,  # one place after the parent, where the others are three away
         "based": 4,
+        "constant": 4,
     }
     assert sum(matches(newest).values()) == SETTINGS.first_matches == 40
 
@@ -132,9 +132,10 @@ def test_the_bot_that_a_curriculum_waits_for_is_always_among_the_first() -> None
 
 def test_imported_snapshots_are_met_like_bots_and_play_nothing_of_their_own() -> None:
     guest = snapshot(90, name="other:main@90", parent="")
-    plan = plan_of(guest, snapshot(10))
+    file = snapshot(70, name="file:0a1b2c3d4e5f@70", parent="")
+    plan = plan_of(guest, file, snapshot(10))
     assert [batch.subject for batch in firsts(plan)] == ["main@10"]
-    assert "other:main@90" in matches(firsts(plan)[0])
+    assert matches(firsts(plan)[0]).keys() == {*BOTS, guest.name}, "a file is met on request alone"
 
 
 def test_a_milestone_meets_every_bot_also_greedily_and_its_ancestors() -> None:
