@@ -50,7 +50,7 @@ def test_few_clean_matches_rate_the_snapshots_of_a_learner():
     budget = bench_program("evaluation_budget")
     study = budget.Study("")
     rng = np.random.default_rng([2, 1])
-    study.add(budget.League(rng, budget.fit_league, 1.5, lasting=False))
+    study.add(budget.League(rng, budget.fit_league, 1.5, 0.0))
     assert np.mean(study.held) > 0.85
     assert np.median(study.half_widths) < 40.0
     assert study.ranks[0] > 0.95
