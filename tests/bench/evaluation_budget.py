@@ -3,13 +3,14 @@
     OMP_NUM_THREADS=1 python tests/bench/evaluation_budget.py
 
 Simulated leagues like the preset `laptop`: one learner of 5 million steps that climbs and wanders,
-100 snapshots, 16 bots, 38,000 training matches and 6,000 clean ones. Bars: 95 % intervals of the
-snapshots hold the truth in 95 ± 2 % of cases, 99 % of them reach at most 60 Elo to either side, and
-the rank correlation of fit and truth is at least .97 on average. Exits with 1 where one is missed.
+100 snapshots, 16 bots, 38,000 training matches and at most 6,000 clean ones. Bars: 95 % intervals
+of the snapshots hold the truth in 95 ± 2 % of cases, 99 % of them reach at most 60 Elo to either
+side, and the rank correlation of fit and truth is at least .97 on average. Exits with 1 where one
+is missed.
 
-Each snapshot plays 40 clean matches: against the two before it, the two strongest so far, and the
-nearest bot. The rest is played by those with the widest intervals. All of that is chosen by the fit
-of the games before, as the truth would give away which players are near each other.
+The evaluator's own plan chooses the clean matches, with the settings of `laptop`: first ones, the
+last snapshot's as a milestone, and those that the allocation finds to tell most by the fit of the
+games before. The ratings by which it finds the strongest are the truth with an error of a point.
 
 The gap by which a pair plays is that of the ratings plus a deviation. Deviations are independent,
 or half or all of their variance against a bot changes as slowly as the learner does; the last has
@@ -23,7 +24,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,8 +36,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder 
 sys.path.append(str(Path(__file__).parent))
 from simulated_players import played
 
+from evaluator.allocation import allocate
+from evaluator.plan import Batch, Facts, Plan
+from evaluator.runner import ALLOCATED
+from evaluator.settings import EvaluatorSettings
 from league.ids import SnapshotName
-from league.players import PayoffCell, Player, PlayerKind
+from league.players import Book, PayoffCell, Player, PlayerKind, Rating, Role
+from league.settings.base import resolve
 from league.stats.ratings import MU, SIGMA, Drift
 from league.stats.ratings.fit import Fit, fit_cells, points_per_logit
 from league.stats.ratings.lineage import fit_league
@@ -48,13 +54,10 @@ ELO = 420.0 / SIGMA
 NU = 0.1
 POINTS_A_LOGIT = points_per_logit(NU)
 STEPS, INTERVAL, MATCHES = 5_000_000, 50_000, 38_000
-CLEAN, MOST_CLEAN, BATCH = 8, 6_000, 10
-"""Clean matches of a snapshot against one opponent, in all, and snapshots evaluated together."""
-WIDEST, NEAREST = 5, 8
-"""The snapshots with the widest intervals each meet two of their nearest players next."""
 START, CLIMBS, WANDERING = 12.0, (4.0, 5.0), 5.0
 """Points of a new learner, points that it gains in an e-fold of steps, and points² it wanders."""
 BOTS = 16
+HELD_OUT = 3
 TRAINED_WITH = 7
 """Bots in the learner's mixes; the first one alone is the first tenth of the matches, the first two
 the second tenth, and then snapshots are 60 % of them."""
@@ -86,34 +89,46 @@ class League:
         strengths = np.linspace(*ends, BOTS) + rng.normal(0.0, 0.5, BOTS)
         rng.shuffle(strengths)  # those it trains with have any strength
         self.strengths = dict(zip(self.bots, strengths.tolist(), strict=True))
-        self.met: set[tuple[str, str]] = set()
         self.of_pair: dict[tuple[str, str], float] = {}
-        self.of_bot: dict[str, Array] = {}
-        if lasting:
-            keep_G = np.exp(-np.diff(x_G, prepend=0.0) / LASTING)
-            for bot in self.bots:
-                self.of_bot[bot] = _forgetful(rng, keep_G) * deviation * math.sqrt(lasting)
+        keep_G = np.exp(-np.diff(x_G, prepend=0.0) / LASTING)
+        of_bot, size = _forgetful, deviation * math.sqrt(lasting)
+        self.of_bot = {bot: of_bot(rng, keep_G) * size for bot in self.bots}
         self.snapshots: list[str] = []
         self.frozen_at: dict[str, int] = {}
         self.climb: Counter[tuple[str, str, float]] = Counter()
         self.clean: Counter[tuple[str, str, float]] = Counter()
+        self.greedy: Counter[tuple[str, str]] = Counter()
+        self.settings = resolve("laptop", environment={}).of(EvaluatorSettings)
         for step in range(0, STEPS, INTERVAL):
             self._train(step)
             match = (step + INTERVAL) * MATCHES // STEPS - 1
             name = str(SnapshotName("main", step + INTERVAL))
             self.frozen_at[name], self.strengths[name] = match, float(self.live_G[match])
             self.snapshots.append(name)
-            if len(self.snapshots) % BATCH == 0:
-                self._evaluate(self.snapshots[-BATCH:])
-        self._narrow()
+            self._evaluate()
 
     def fit(self) -> Fit:
         return self.fitted(cells_of(self.clean), self.players(), cells_of(self.climb))
 
     def players(self) -> list[Player]:
-        kinds = dict.fromkeys(self.bots, PlayerKind.BOT) | {"main": PlayerKind.LIVE}
-        kinds |= dict.fromkeys(self.snapshots, PlayerKind.SNAPSHOT)
-        return [Player(name=name, game="brawl", kind=kind) for name, kind in kinds.items()]
+        bots = [
+            Player(name=bot, game="brawl", kind=PlayerKind.BOT, held_out=n >= BOTS - HELD_OUT)
+            for n, bot in enumerate(self.bots)
+        ]
+        snapshots = [
+            Player(
+                name=name,
+                game="brawl",
+                kind=PlayerKind.SNAPSHOT,
+                role=Role.MAIN,
+                parent=parent,
+                digest=name,
+                step=SnapshotName.parse(name).step,
+                milestone=SnapshotName.parse(name).step == STEPS,
+            )
+            for name, parent in zip(self.snapshots, ["", *self.snapshots], strict=False)
+        ]
+        return [*bots, *snapshots, Player(name="main", game="brawl", kind=PlayerKind.LIVE)]
 
     def _train(self, step: int) -> None:
         row, met, gaps = str(SnapshotName("main", step)), [], []
@@ -128,49 +143,58 @@ class League:
         for other, outcome in zip(met, self._outcomes(gaps), strict=True):
             self.climb[row, other, outcome] += 1
 
-    def _evaluate(self, newest: Sequence[str]) -> None:
-        """Plays neighbours, then by the fit of these the two strongest and the nearest bot."""
-        for name in newest:
-            place = self.snapshots.index(name)
-            for other in self.snapshots[max(0, place - 2) : place] or self.bots[:2]:
-                self._play(name, other)
-        fit = self.fit()
-        ratings = dict(zip(fit.names, fit.rating_N.tolist(), strict=True))
-        strongest = sorted(set(ratings) - set(self.bots), key=lambda one: -ratings[one])
-        for name in newest:
-            for others, most in (strongest, 2), (self._nearest(name, self.bots, ratings), 1):
-                for other in [one for one in others if (name, one) not in self.met][:most]:
-                    self._play(name, other)
-                    ratings.setdefault(other, ratings[name])  # until the next fit
+    def _evaluate(self) -> None:
+        """Plays what the evaluator would until the next snapshot."""
+        while any(due := self._plan().batches()):
+            self._play(next(batch for kind in due for batch in kind))
+        while (plan := self._plan()).budget >= ALLOCATED:
+            batch = plan.most_telling(allocate(plan, self.fit(), ALLOCATED, self.rng))
+            assert batch is not None
+            self._play(batch)
 
-    def _narrow(self) -> None:
-        """Plays what matches are left by the snapshots with the widest intervals."""
-        while sum(self.clean.values()) // 2 + WIDEST * 4 * CLEAN <= MOST_CLEAN:
-            fit = self.fit()
-            ratings = dict(zip(fit.names, fit.rating_N.tolist(), strict=True))
-            variances = dict(zip(fit.names, np.diagonal(fit.covariance_NN), strict=True))
-            for name in sorted(self.snapshots, key=lambda one: -variances[one])[:WIDEST]:
-                others = self._nearest(name, [*self.bots, *self.snapshots], ratings)
-                for other in self.rng.choice(others[1 : 1 + NEAREST], 2, replace=False):
-                    self._play(name, str(other), 2 * CLEAN)
+    def _plan(self) -> Plan:
+        players = {player.name: player for player in self.players()}
+        counts: Counter[tuple[str, str, Book]] = Counter()
+        for (row, column, _), games in self.clean.items():
+            counts[row, column, Book.EVAL] += games
+        counts.update({(*pair, Book.GREEDY): games for pair, games in self.greedy.items()})
+        met = sorted({row for row, _, _ in self.clean})
+        seen = {name: self.strengths[name] + self.rng.normal() for name in met}
+        ratings = [
+            Rating(
+                player=players[name],
+                mu=mu,
+                sigma=1.0,
+                score=mu - 3.0,
+                wins=0,
+                draws=0,
+                losses=0,
+                rank=0,
+            )
+            for name, mu in sorted(seen.items(), key=lambda one: -one[1])
+        ]
+        return Plan(
+            Facts(players=players, counts=counts, ratings=ratings), self.settings, self.bots
+        )
 
-    def _nearest(self, name: str, among: Sequence[str], ratings: Mapping[str, float]) -> list[str]:
-        """Sorts players by how near they are to `name`; those without a rating come first."""
-        own = ratings[name]
-        return sorted(among, key=lambda one: abs(ratings.get(one, own) - own))
-
-    def _play(self, name: str, other: str, matches: int = CLEAN) -> None:
-        gap = self.strengths[name] - self.strengths[other]
-        gap += self._deviation(name, other, self.frozen_at[name])
-        self.met |= {(name, other), (other, name), (name, name)}
-        for outcome in self._outcomes([gap] * matches):
-            self.clean[name, other, outcome] += 1
-            self.clean[other, name, 1.0 - outcome] += 1
+    def _play(self, batch: Batch) -> None:
+        for name, other, book, _, pairs in batch.entries:
+            if book is Book.GREEDY:
+                self.greedy += Counter({(name, other): 2 * pairs, (other, name): 2 * pairs})
+                continue
+            gap = self.strengths[name] - self.strengths[other]
+            frozen_at = max(self.frozen_at.get(one, 0) for one in (name, other))
+            gap += self._deviation(name, other, frozen_at)
+            for outcome in self._outcomes([gap] * (2 * pairs)):
+                self.clean[name, other, outcome] += 1
+                self.clean[other, name, 1.0 - outcome] += 1
 
     def _outcomes(self, gaps: Sequence[float]) -> list[float]:
         return played(self.rng, np.array(gaps) / POINTS_A_LOGIT, NU).tolist()
 
     def _deviation(self, row: str, column: str, match: int) -> float:
+        if row in self.of_bot or (column not in self.of_bot and row > column):
+            return -self._deviation(column, row, match)
         share = 1.0 - self.lasting if column in self.of_bot else 1.0
         if (row, column) not in self.of_pair:
             own = self.rng.normal(0.0, self.deviation * math.sqrt(share))
@@ -207,6 +231,7 @@ class Study:
     """What one kind of fit showed of all leagues of a kind; lists have an entry per league."""
 
     name: str
+    matches: list[int] = field(default_factory=list)
     half_widths: list[Array] = field(default_factory=list)
     held: list[Array] = field(default_factory=list)
     ranks: list[float] = field(default_factory=list)
@@ -219,6 +244,7 @@ class Study:
         started = time.process_time()
         found = league.fit()
         self.seconds.append(time.process_time() - started)
+        self.matches.append((league.clean.total() + league.greedy.total()) // 2)
         truth_N = np.array([league.strengths[name] for name in found.names])
         truth_N += MU - truth_N.mean()
         numbers = [found.number(name) for name in league.snapshots]
@@ -239,6 +265,7 @@ class Study:
 
 
 COLUMNS: tuple[tuple[str, Callable[[Study], str]], ...] = (
+    ("matches", lambda s: f"{np.mean(s.matches):,.0f}"),
     ("held", lambda s: f"{np.mean(s.held):.1%}"),
     ("median +-", lambda s: f"{np.median(s.half_widths):.0f} Elo"),
     ("widest +-", lambda s: f"{np.max(s.half_widths):.0f} Elo"),
@@ -278,7 +305,7 @@ def main() -> int:
     for way, fitted in WAYS:
         for name, deviation, lasting in KINDS:
             study = Study(f"{name}, {way}")
-            for number in range(args.leagues if way == WAYS[0][0] else args.leagues // 4):
+            for number in range(args.leagues if way == WAYS[0][0] else max(1, args.leagues // 4)):
                 rng = np.random.default_rng([args.seed, number])
                 study.add(League(rng, fitted, deviation, lasting))
             print(f"{study.name:40}" + "".join(f"{show(study):>12}" for _, show in COLUMNS))
