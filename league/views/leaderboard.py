@@ -22,8 +22,8 @@ from league.views.text import percent, when
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.cross_check import CrossCheck
 
-MOST_FITTED = 2000
-"""Players up to which the fit takes only seconds."""
+MOST_FITTED = 1000
+"""Players up to which the fit, with the stretches between snapshots, takes less than a minute."""
 COLUMNS = (
     *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),
     *("pinned", "games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),

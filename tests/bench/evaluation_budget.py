@@ -13,8 +13,8 @@ last snapshot's as a milestone, and those that the allocation finds to tell most
 games before. The ratings by which it finds the strongest are the truth with an error of a point.
 
 The gap by which a pair plays is that of the ratings plus a deviation. Deviations are independent,
-or half or all of their variance against a bot changes as slowly as the learner does; the last has
-no bar. Where there are deviations, training is played half a point better than rated.
+or half or all of their variance against a bot changes as slowly as the learner does; the latter
+have no bar. Where there are deviations, training is played half a point better than rated.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def main() -> int:
                 study.add(League(rng, fitted, deviation, lasting))
             print(f"{study.name:40}" + "".join(f"{show(study):>12}" for _, show in COLUMNS))
             sys.stdout.flush()
-            missed |= way == WAYS[0][0] and lasting < 1.0 and bool(study.misses())
+            missed |= way == WAYS[0][0] and lasting == 0.0 and bool(study.misses())
     return int(missed)
 
 
