@@ -112,7 +112,7 @@ def make_run(run_dir: Path) -> dict[str, str]:
         for step in (1000, 2000):
             writer.add_scalar("policy/entropy", 5000 / step, step)
     with (
-        MatchmakerServer(db=run_dir / "league.db", port=0) as server,
+        MatchmakerServer(db=run_dir / "league.db", port=0, seed=3) as server,
         MatchmakerClient(server.address) as client,
     ):
         return fill(client, run_dir)
