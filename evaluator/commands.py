@@ -43,7 +43,8 @@ Player = Annotated[
     ),
 ]
 Matches = Annotated[
-    int, typer.Option(min=4, max=100_000, help="Against each opponent, seats swapped.")
+    int,
+    typer.Option(min=4, max=100_000, help="Against each opponent, made even: seats are swapped."),
 ]
 
 
@@ -76,6 +77,8 @@ def evaluate(
     if queue:
         if report is not None:
             raise InvalidInput("--report is of matches that are played here: leave out --queue")
+        if seed:
+            raise InvalidInput("--seed is of matches that are played here: leave out --queue")
         from league.cli.evaluations import ask
 
         book = Book.GREEDY if greedy else Book.EVAL

@@ -61,6 +61,10 @@ class Batch:
     request: int = 0
     of_exploiters: bool = False
 
+    @property
+    def matches(self) -> int:
+        return sum(2 * entry.pairs for entry in self.entries)
+
 
 def is_imported(player: Player) -> bool:
     """Whether it is another run's snapshot: others are measured by it."""

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,6 +61,8 @@ REFUSALS_IN_A_ROW = 3
 """Reports of which every result was refused, one after the other, before the evaluator gives up."""
 FAILURES = 4
 """Matches of two players that break before they are left out, until a restart."""
+TOGETHER = 128
+"""Matches that batches together have at most, but for a first one that has more."""
 ALLOCATED = 32
 """Matches that are allocated at once, by one fit."""
 FITTED = 300
@@ -156,7 +158,7 @@ class Work:
 
 
 class BatchWork(Work):
-    """The matches of a batch, as far as no other evaluator has leased them.
+    """The matches of batches, as far as no other evaluator has leased them.
 
     `failures` counts matches that broke by pair of players, and `reports_refused` reports in a row
     of which the matchmaker took no result.
@@ -167,11 +169,12 @@ class BatchWork(Work):
         client: MatchmakerClient,
         incarnation: int,
         arena: Arena,
-        batch: Batch,
+        subject: str,
+        entries: Iterable[Entry],
         refused_before: int = 0,
     ) -> None:
-        super().__init__(client, incarnation, arena, batch.subject, arena.rows)
-        self._open = deque(batch.entries)
+        super().__init__(client, incarnation, arena, subject, arena.rows)
+        self._open = deque(entries)
         self.reports_refused, self.leased = refused_before, 0
         self.failures: Counter[frozenset[str]] = Counter()
 
@@ -377,10 +380,11 @@ class Evaluator:
     # --- what is played next
 
     def _work(self) -> bool:
-        """Plays a gate or a batch; returns whether there was one that this evaluator could lease.
+        """Plays a gate or batches; returns whether there was one that this evaluator could lease.
 
         Gates of exploiters come first. Mains' gates, requests, snapshots and milestones take turns.
-        Only when none of them is due, pairs of players are chosen that tell most.
+        Next to a batch others are played, as a step takes hardly longer with more matches: those
+        that wait, then pairs that are allocated.
         """
         plan = self.plan()
         self.snapshots_done = len(plan.evaluated)
@@ -390,28 +394,32 @@ class Evaluator:
         order = [(self._turn + place) % len(kinds) for place in range(1, len(kinds) + 1)]
         due = [(kind, one) for kind in order for one in kinds[kind]]
         due.sort(key=lambda found: not _is_exploiters_gate(found[1]))
-        names = tuple(dict.fromkeys(_subject(one) for _, one in due))
-        for kind, one in due:
-            waiting = tuple(name for name in names if name != _subject(one))
-            self.progress = Progress(current=_subject(one), waiting=waiting, is_idle=False)
-            if isinstance(one, CandidateGate):
-                played = self._play_gate(one, plan.facts.players)
-            else:
-                played = self._play_batch(one, plan)
-            if played:
-                self._turn = kind
-                return True
-        if plan.budget < ALLOCATED:
-            return False
+        if due:
+            self._turn, first = due[0]
+            names = dict.fromkeys(_subject(one) for _, one in due)
+            waiting = tuple(name for name in names if name != _subject(first))
+            self.progress = Progress(current=_subject(first), waiting=waiting, is_idle=False)
+            if isinstance(first, CandidateGate):
+                return self._play_gate(first, plan.facts.players)
+        batches, matches = list[Batch](), 0
+        for _, one in due:
+            if isinstance(one, Batch) and (not batches or matches + one.matches <= TOGETHER):
+                batches.append(one)
+                matches += one.matches
+        if matches + ALLOCATED <= TOGETHER and plan.budget >= matches + ALLOCATED:
+            self.progress = self.progress if due else Progress(is_idle=False)
+            batches += filter(None, [self._allocated(plan)])
+        return bool(batches) and self._play_batches(batches, plan)
+
+    def _allocated(self, plan: Plan) -> Batch | None:
+        """Matches of the pairs that tell most, by what is known now."""
         near = {player.name for player in plan.snapshots[-FITTED:]} | set(self._bots)
         fit = fit_league(
             [c for c in self._client.payoff(Book.EVAL) if c.row in near and c.column in near],
             list(plan.facts.players.values()),
             [c for c in self._client.payoff(Book.TRAIN, climb=True) if c.column in near],
         )
-        batch = plan.most_telling(allocate(plan, fit, ALLOCATED, self._rng))
-        self.progress = Progress(is_idle=False)
-        return batch is not None and self._play_batch(batch, plan)
+        return plan.most_telling(allocate(plan, fit, ALLOCATED, self._rng))
 
     def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> bool:
         """Plays a candidate's gate until it is decided; gives it up if somebody can't play."""
@@ -432,33 +440,36 @@ class Evaluator:
             self._client.give_up_gate(self._incarnation, gate.candidate, str(error)[:400])
         return True
 
-    def _play_batch(self, batch: Batch, plan: Plan) -> bool:
-        """Plays what no other evaluator has leased of a batch; returns whether that was of use."""
-        players, subject = plan.facts.players, plan.facts.players.get(batch.subject)
+    def _play_batches(self, batches: Sequence[Batch], plan: Plan) -> bool:
+        """Plays what no other evaluator has leased; returns whether that was of use."""
+        players = plan.facts.players
         try:
-            batch, pace = self._playable(batch, players)
+            entries, pace = self._playable(batches, players)
         except UNPLAYABLE:
             return True  # the next plan is without it
-        recorder = None
-        if self._recipe is not None and subject is not None and subject.digest:
-            recorder = Recorder(self._replays, self._recipe, subject.name, pace, REPLAYS_KEPT)
-        arena = self._arena(pace, recorder)
-        work = BatchWork(self._client, self._incarnation, arena, batch, self._reports_refused)
+        recorder, subject = None, ", ".join(one.subject for one in batches if one.subject)
+        own = {one.subject for one in batches if one.subject in players}
+        if self._recipe is not None:
+            own = {name for name in own if players[name].digest}
+            recorder = Recorder(self._replays, self._recipe, frozenset(own), pace, REPLAYS_KEPT)
+        arena, refused = self._arena(pace, recorder), self._reports_refused
+        work = BatchWork(self._client, self._incarnation, arena, subject, entries, refused)
         try:
             whole = self._play(work, arena)
         except (Refused, NotFound, InvalidInput) as error:
             now = {player.name: player.state for player in self._client.players()}
-            met = {name for entry in batch.entries for name in entry[:2]}
+            met = {name for entry in entries for name in entry[:2]}
             left = any(name in players and now.get(name) is not players[name].state for name in met)
             if isinstance(error, Fenced) or not left:
                 raise
-            _log.warning("matches of %s are planned again: %s", batch.subject, error)
+            _log.warning("matches of %s are planned again: %s", subject, error)
             self._client.release_matches(self._incarnation, reason="they are planned again")
             return True
         self._failures += work.failures
         self._reports_refused = work.reports_refused
-        if whole and batch.of_exploiters:
-            self._client.review_exploiters(self._incarnation, batch.subject)
+        for batch in batches:
+            if whole and batch.of_exploiters:
+                self._client.review_exploiters(self._incarnation, batch.subject)
         self._unwritten = self._unwritten or work.leased > 0
         if time.monotonic() - self._table_written_at >= TABLE_SECONDS:
             self._write_table()
@@ -495,13 +506,15 @@ class Evaluator:
         broken = self._failures[frozenset(names)]
         return f"{broken} matches of {' and '.join(names)} broke" if broken >= FAILURES else ""
 
-    def _playable(self, batch: Batch, players: Mapping[str, Player]) -> tuple[Batch, int]:
-        """The batch without entries of another pace than the first, and its pace.
+    def _playable(
+        self, batches: Sequence[Batch], players: Mapping[str, Player]
+    ) -> tuple[list[Entry], int]:
+        """The entries of the first one's pace, and this pace.
 
         Raises what loading raises, and then leaves the player out from now on.
         """
         entries, pace = list[Entry](), 0
-        for entry in batch.entries:
+        for entry in (entry for batch in batches for entry in batch.entries):
             both = [players[name] for name in (entry.player, entry.opponent)]
             own = max(int(self._pace(player)) for player in both)
             pace = pace or own
@@ -509,7 +522,7 @@ class Evaluator:
                 entries.append(entry)
                 for player in both:
                     self._load(player)
-        return replace(batch, entries=tuple(entries)), pace or 1
+        return entries, pace or 1
 
     def _load(self, player: Player) -> None:
         """Loads a snapshot's weights, before matches of it are leased."""

@@ -108,13 +108,13 @@ def mixture_of(who: Who) -> Mapping[str, float]:
     Raises:
         InvalidInput: a weight is no positive number.
     """
-    try:
-        if isinstance(who, str) and "=" in who:
-            parts = (part.rpartition("=") for part in who.split(","))
-            who = {name.strip(): float(weight) for name, _, weight in parts}
-    except ValueError:
-        who = {}
     mixture = {who: 1.0} if isinstance(who, str) else dict(who)
+    if isinstance(who, str) and "=" in who:
+        parts = (part.rpartition("=") for part in who.split(","))
+        try:
+            mixture = {name.strip(): float(weight) for name, _, weight in parts}
+        except ValueError:
+            mixture = {}
     total = sum(mixture.values())
     if not mixture or not all(
         name and 0.0 < weight < math.inf and weight / total >= LEAST_SHARE
@@ -122,7 +122,7 @@ def mixture_of(who: Who) -> Mapping[str, float]:
     ):
         raise InvalidInput(
             "a mixture needs members with positive weights, as based=3,random=1, not "
-            f"{str(mixture or who)[:LONGEST]}"
+            f"{str(who)[:LONGEST]!r}"
         )
     return {name: weight / total for name, weight in mixture.items()}
 

@@ -55,7 +55,7 @@ def analyze(
     ] = 20,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write analysis.html, .json and .png there."),
+        typer.Option(metavar="DIR", help="Write analysis.json and .png there."),
     ] = None,
     seed: Seed = 0,
     blobs: Blobs = None,

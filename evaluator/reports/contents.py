@@ -56,7 +56,9 @@ def of_league_player(client: MatchmakerClient, name: str, run: str) -> Report:
         raise NotFound(f"there is no player {name!r} in {run}: {hint}")
     player = known[name]
     if player.kind is PlayerKind.LIVE:
-        player = newest_snapshot(name, known.values())
+        rated = {one.player.name for one in client.ratings()}
+        own = [one for one in known.values() if one.name in rated] or known.values()
+        player = newest_snapshot(name, own)
     met, bounds = _seen(client, player.name, known)
     if not met and not bounds:
         raise NotFound(

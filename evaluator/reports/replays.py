@@ -1,4 +1,4 @@
-"""Replays of a batch: against each opponent the first match, and the first that is lost.
+"""Replays of a batch: of each pair of players the first match, and the first that is lost.
 
 Shape suffixes: N rows, 2 seats, A action width, B bytes of a row's packed actions.
 """
@@ -25,29 +25,36 @@ class _Match:
     """A match in progress and its decisions so far, packed."""
 
     assignment: Assignment
-    opponent: str
+    seat: int
+    pair: tuple[str, str]
     is_first: bool
     decisions_B: list[NDArray[np.uint8]] = field(default_factory=list)
 
 
 @dataclass
 class Recorder:
-    """Writes replays of `player` in an arena's rows into `folder`, where the newest `most` stay."""
+    """Writes replays of `players` in an arena's rows into `folder`, where the newest `most` stay.
+
+    Where both seats are theirs, the match is the one's in seat 0.
+    """
 
     folder: Path
     recipe: Recipe
-    player: str
+    players: frozenset[str]
     frame_skip: int
     most: int
-    _met: set[str] = field(default_factory=set)
-    _lost_to: set[str] = field(default_factory=set)
+    _met: set[tuple[str, str]] = field(default_factory=set)
+    _lost: set[tuple[str, str]] = field(default_factory=set)
     _rows: dict[int, _Match] = field(default_factory=dict)
 
     def begin(self, row: int, assignment: Assignment) -> None:
         """`assignment` begins in `row` with the next decision."""
-        opponent = next(seat.name for seat in assignment.seats if seat.name != self.player)
-        self._rows[row] = _Match(assignment, opponent, opponent not in self._met)
-        self._met.add(opponent)
+        names = [seat.name for seat in assignment.seats]
+        seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
+        if seat is not None:
+            pair = names[seat], names[1 - seat]
+            self._rows[row] = _Match(assignment, seat, pair, pair not in self._met)
+            self._met.add(pair)
 
     def note(self, actions_N2A: NDArray[np.uint8]) -> None:
         """The next decision of all rows."""
@@ -57,13 +64,15 @@ class Recorder:
 
     def end(self, row: int, game: BatchedGame) -> None:
         """The match in `row` ended in the last step; a replay that can't be kept is logged."""
-        match = self._rows.pop(row)
-        lost = float(game.outcomes_N[row]) == float(match.assignment.seats[0].name != self.player)
-        is_first_loss = lost and match.opponent not in self._lost_to
+        match = self._rows.pop(row, None)
+        if match is None:
+            return
+        lost = float(game.outcomes_N[row]) == float(match.seat)
+        is_first_loss = lost and match.pair not in self._lost
         if row in game.failures or not (match.is_first or is_first_loss):
             return
         if lost:
-            self._lost_to.add(match.opponent)
+            self._lost.add(match.pair)
         try:
             self._keep(row, match, game)
         except (LeagueError, OSError) as error:

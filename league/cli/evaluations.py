@@ -14,7 +14,7 @@ import typer
 
 from league.cli.connection import League, with_league
 from league.cli.members import Finder, check_plays, from_file
-from league.cli.output import operator, print_pairs, print_table, progress, say, when
+from league.cli.output import is_terminal, operator, print_pairs, print_table, progress, say, when
 from league.errors import InvalidInput
 from league.evaluations import FILES, EvaluationState, Report, mixture_of, text_of
 from league.ids import SnapshotName
@@ -25,6 +25,8 @@ from league.runs.blobs import SUFFIX, BlobFolder
 
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "pickups", "payoff")
 """Means that the table shows, where the game has them."""
+LONGEST = 30
+"""Characters of opponents that a terminal shows in the list: one evaluation shows them all."""
 LISTED = "number# state player against book matches# wanted# by at"
 
 
@@ -51,8 +53,10 @@ def evaluations(
         league.require_running("cancel")
     with league.connect() as client:
         if cancel is not None:
+            was_open = client.report(cancel).is_open
             ended = client.cancel_evaluation(cancel, "it is not wanted any more", operator())
-            say(f"evaluation {cancel} is {ended.state.value}")
+            what = "now" if was_open else "since before, so there is nothing to cancel"
+            say(f"evaluation {cancel} is {ended.state.value} {what}")
         elif number is not None:
             return show(follow(client, number) if watch else client.report(number))
         elif watch:
@@ -152,9 +156,11 @@ def line_of(report: Report) -> str:
 
 
 def _row(report: Report) -> tuple[str, ...]:
-    one = report.evaluation
+    one, against = report.evaluation, ", ".join(report.evaluation.opponents)
+    if is_terminal() and len(against) > LONGEST:
+        against = f"{len(one.opponents)} opponents"
     return (
-        *(str(one.number), one.state.value, one.player, ", ".join(one.opponents), one.book.value),
+        *(str(one.number), one.state.value, one.player, against, one.book.value),
         *(str(report.matches_done), str(report.matches_total), one.by, when(one.at)),
     )
 

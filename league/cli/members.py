@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from league.cli.connection import League
 from league.cli.output import say
-from league.errors import InvalidInput, InvalidName, NotFound, nearest
+from league.errors import DataCorrupt, InvalidInput, InvalidName, NotFound, nearest
 from league.games.base import EXTERNAL, GameSpec
 from league.games.settings import GameSettings
 from league.ids import checked_digest
@@ -233,13 +233,23 @@ def _no_bot(name: str, spec: GameSpec) -> NotFound:
 
 
 def from_file(path: Path) -> Member:
-    """The member that a weights file is; raises `NotFound`, or `InvalidName` for a renamed one."""
+    """The member that a weights file is.
+
+    Raises:
+        NotFound: there is no such file.
+        DataCorrupt: it is no weights file.
+        InvalidName: it was renamed.
+    """
     if not path.is_file():
         raise NotFound(f"there is no weights file {path}: check the path")
     try:
         digest = checked_digest(path.stem)
     except InvalidName:
-        right = hashlib.sha256(path.read_bytes()).hexdigest()
+        content = path.read_bytes()
+        length = int.from_bytes(content[:8], "little")
+        if not content[8 : 8 + length].rstrip().endswith(b"}"):  # the file's header, in JSON
+            raise DataCorrupt(f"{path} is damaged, or no weights file: copy it again") from None
+        right = hashlib.sha256(content).hexdigest()
         raise InvalidName(
             f"{path} was renamed, and weights are named by their sha256: rename it to "
             f"{right}{SUFFIX}"

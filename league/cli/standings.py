@@ -17,7 +17,7 @@ from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating
 from league.runs.files import write_whole
 
 RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate# anchor"
-SPARED = "anchor losses draws wins win_rate kind score sigma games rank"
+SPARED = "anchor losses draws wins win_rate kind sigma games score rank"
 PLAYERS = "player kind role state step# parent marks created_at digest"
 PAYOFF = "row column games# wins# draws# losses# win_rate#"
 leaderboard = typer.Typer(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from league.errors import InvalidInput, NotFound, Refused
+from league.errors import InvalidInput, NotFound, Refused, nearest
 from league.evaluations import (
     Evaluation,
     EvaluationState,
@@ -62,7 +62,7 @@ def request(
     wanted = targets(evaluation)
     for target in wanted:
         if target.player == target.opponent:
-            raise InvalidInput(f"{target.player} can't meet itself: it would never be rated")
+            raise InvalidInput(f"{target.player} can't meet itself: name another opponent")
     checks.number(len(wanted), "pairs of players", 1, MAX_PAIRS)
     if sum(1 for _ in _open(league)) >= MAX_OPEN:
         raise Refused(f"{MAX_OPEN} evaluations are open, the most: wait, or cancel some")
@@ -90,7 +90,10 @@ def _frozen(league: League, who: str, what: str) -> str:
     """A name or a mixture, with a live player's newest snapshot in its place."""
     shares: dict[str, float] = {}
     for name, share in mixture_of(checks.text(who, what)).items():
-        player = league.player(name)
+        player = league.view.players.get(name)
+        if player is None:
+            near = nearest(name, league.view.players) or "bin/league players lists them"
+            raise NotFound(f"there is no player {name[:80]!r}: {near}")
         if player.kind is PlayerKind.LIVE:
             player = newest_snapshot(name, league.view.players.values())
         check_frozen(league, player.name)

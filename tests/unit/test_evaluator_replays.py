@@ -1,4 +1,4 @@
-"""Replays of a gauntlet: which matches are kept, and that they verify."""
+"""Replays of the evaluator: which matches are kept, and that they verify."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FRAMES = 60  # no one can fall off within two seconds
 
 def recorder(folder: Path, *, most: int = 100) -> Recorder:
     recipe = Recipe(name="brawl", version=make_batched("brawl", 1).spec.version, max_frames=FRAMES)
-    return Recorder(folder / "replays", recipe, ME.name, 4, most)
+    return Recorder(folder / "replays", recipe, frozenset({ME.name}), 4, most)
 
 
 def play(
