@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from evaluator.runner import Evaluator
+from evaluator.runner import ALLOCATED, Evaluator
 from league.exploiters import GateState
 from league.rpc.channel import CALL_SECONDS
 from league.rpc.client import MatchmakerClient
@@ -46,14 +46,14 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     def GetEvaluatorStatus(
         self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: Any
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
-        progress, drained = self._evaluator.progress, False
+        progress, drained, unspent = self._evaluator.progress, False, 0
         waiting: Sequence[str] = progress.waiting
         if not progress.current:  # then only a new look tells
             plan = self._evaluator.plan(self._client)
             gates = [g.candidate for g in plan.facts.gates if g.state is GateState.OPEN]
             due = [batch.subject for kind in plan.batches() for batch in kind]
             waiting = list(dict.fromkeys([*gates, *due]))
-            drained = not waiting
+            drained, unspent = not waiting, plan.budget
         return evaluator_pb2.GetEvaluatorStatusResponse(
             queue=waiting,
             current=progress.current,
@@ -61,6 +61,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
             matches_total=progress.matches_total,
             snapshots_done=self._evaluator.snapshots_done,
             drained=drained,
+            unspent=unspent if unspent >= ALLOCATED else 0,
         )
 
     @asynccontextmanager

@@ -34,6 +34,8 @@ STOP_WORKER_SECONDS = 7.0
 """For learner and evaluator to stop; a learner takes up to 6 to save."""
 DRAIN_SECONDS = 1800.0
 """For the evaluator to finish its queue after the last step."""
+SPEND_SECONDS = 90.0
+"""For the evaluator to play what is left of its budget, when its queue is empty."""
 HANG_SECONDS = 300.0
 """Without a heartbeat for so long a worker hangs, and its leases have expired: it is replaced. A
 thread sends its heartbeats, also during a long update.
@@ -195,11 +197,13 @@ class Supervisor:
             "ends the run now: what they have played counts, and the same --run-dir plays the rest."
         )
         certain = self._reader.looks + 2
-        deadline = time.monotonic() + seconds
+        deadline, spent_by = time.monotonic() + seconds, 0.0
         while not self._stop_requests:
             evaluator = self._reader.facts.evaluator
             if evaluator is not None and evaluator.drained and self._reader.looks >= certain:
-                return
+                spent_by = spent_by or time.monotonic() + SPEND_SECONDS
+                if not evaluator.unspent or time.monotonic() >= spent_by:
+                    return
             if time.monotonic() >= deadline:
                 rest = evaluation_line(self.screen)
                 self.say(

@@ -151,17 +151,19 @@ class GetEvaluatorStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetEvaluatorStatusResponse(_message.Message):
-    __slots__ = ("queue", "current", "matches_done", "matches_total", "snapshots_done", "drained")
+    __slots__ = ("queue", "current", "matches_done", "matches_total", "snapshots_done", "drained", "unspent")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     MATCHES_DONE_FIELD_NUMBER: _ClassVar[int]
     MATCHES_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_DONE_FIELD_NUMBER: _ClassVar[int]
     DRAINED_FIELD_NUMBER: _ClassVar[int]
+    UNSPENT_FIELD_NUMBER: _ClassVar[int]
     queue: _containers.RepeatedScalarFieldContainer[str]
     current: str
     matches_done: int
     matches_total: int
     snapshots_done: int
     drained: bool
-    def __init__(self, queue: _Optional[_Iterable[str]] = ..., current: _Optional[str] = ..., matches_done: _Optional[int] = ..., matches_total: _Optional[int] = ..., snapshots_done: _Optional[int] = ..., drained: _Optional[bool] = ...) -> None: ...
+    unspent: int
+    def __init__(self, queue: _Optional[_Iterable[str]] = ..., current: _Optional[str] = ..., matches_done: _Optional[int] = ..., matches_total: _Optional[int] = ..., snapshots_done: _Optional[int] = ..., drained: _Optional[bool] = ..., unspent: _Optional[int] = ...) -> None: ...
