@@ -10,6 +10,10 @@ with C the covariance (the Bayesian linear model; Chaloner and Verdinelli 1995, 
 that takes most from all goals together is chosen, C is updated as if it had been played, and so on:
 the posterior variance does not depend on the outcomes.
 
+Each pair plays by its gap plus a deviation of variance τ² (`Fit.tau`), so n matches of information
+i say n·i / (1 + n·i·τ²) of the gap, and I is what two more add to that: a pair that has met often
+tells little, and new opponents tell more.
+
 Shapes: N players of the fit, P pairs of them, G goals.
 """
 
@@ -24,7 +28,7 @@ from numpy.typing import NDArray
 
 from evaluator.plan import Plan
 from league.exploiters import EXPLOITING
-from league.players import PlayerKind, PlayerState
+from league.players import Book, PlayerKind, PlayerState
 from league.stats.ratings.fit import Fit, log_probabilities
 
 Array = NDArray[np.float64]
@@ -97,20 +101,32 @@ def allocate(
     if not len(first_P):
         return {}
     goal_GN, covariance_NN = goals(plan, fit), fit.covariance_NN
+    counts = plan.facts.counts
+    met_P = np.array(
+        [
+            counts.get((fit.names[one], fit.names[other], Book.EVAL), 0)
+            for one, other in zip(first_P, second_P, strict=True)
+        ],
+        np.float64,
+    )
     gap_P = (fit.rating_N[first_P] - fit.rating_N[second_P]) / fit.points_per_logit
     win_P, draw_P, _ = (np.exp(x) for x in log_probabilities(gap_P, math.log(fit.nu)))
     mean_P = win_P + draw_P / 2.0
-    information_P = 2.0 * (win_P + draw_P / 4.0 - mean_P**2) / fit.points_per_logit**2
+    of_one_P = (win_P + draw_P / 4.0 - mean_P**2) / fit.points_per_logit**2
     tells_P = rng.uniform(0.9, 1.0, len(first_P))
     chosen: Counter[tuple[str, str]] = Counter()
     for _ in range(matches // 2):
         known_GN = goal_GN @ covariance_NN
         gain_P = _of_gaps(known_GN.T @ known_GN, first_P, second_P)
         variance_P = _of_gaps(covariance_NN, first_P, second_P)
-        noise_P = 1.0 / np.maximum(information_P, 1e-12) + np.maximum(variance_P, 0.0)
+        more_P, so_far_P = (
+            n_P * of_one_P / (1.0 + n_P * of_one_P * fit.tau**2) for n_P in (met_P + 2.0, met_P)
+        )
+        noise_P = 1.0 / np.maximum(more_P - so_far_P, 1e-12) + np.maximum(variance_P, 0.0)
         best = int(np.argmax(tells_P * gain_P / noise_P))
         one, other = first_P[best], second_P[best]
         chosen[fit.names[one], fit.names[other]] += 2
+        met_P[best] += 2.0
         moved_N = covariance_NN[:, one] - covariance_NN[:, other]
         covariance_NN = covariance_NN - np.outer(moved_N, moved_N) / noise_P[best]
     return chosen

@@ -61,7 +61,7 @@ REFUSALS_IN_A_ROW = 3
 """Reports of which every result was refused, one after the other, before the evaluator gives up."""
 FAILURES = 4
 """Matches of two players that break before they are left out, until a restart."""
-TOGETHER = 128
+TOGETHER = 64
 """Matches that batches together have at most, but for a first one that has more."""
 ALLOCATED = 32
 """Matches that are allocated at once, by one fit."""
@@ -383,8 +383,8 @@ class Evaluator:
         """Plays a gate or batches; returns whether there was one that this evaluator could lease.
 
         Gates of exploiters come first. Mains' gates, requests, snapshots and milestones take turns.
-        Next to a batch others are played, as a step takes hardly longer with more matches: those
-        that wait, then pairs that are allocated.
+        The newest snapshot plays alone, as its result is awaited. Next to other batches some more
+        are played, those that wait and then pairs that are allocated: a step takes hardly longer.
         """
         plan = self.plan()
         self.snapshots_done = len(plan.evaluated)
@@ -401,9 +401,14 @@ class Evaluator:
             self.progress = Progress(current=_subject(first), waiting=waiting, is_idle=False)
             if isinstance(first, CandidateGate):
                 return self._play_gate(first, plan.facts.players)
+        newest = plan.snapshots[-1].name if plan.snapshots else ""
+        ready = [one for _, one in due if isinstance(one, Batch)]
+        awaited = next((one for one in ready if one.subject == newest), None)
+        if awaited is not None and self._play_batches([awaited], plan):
+            return True
         batches, matches = list[Batch](), 0
-        for _, one in due:
-            if isinstance(one, Batch) and (not batches or matches + one.matches <= TOGETHER):
+        for one in ready:
+            if one is not awaited and (not batches or matches + one.matches <= TOGETHER):
                 batches.append(one)
                 matches += one.matches
         if matches + ALLOCATED <= TOGETHER and plan.budget >= matches + ALLOCATED:

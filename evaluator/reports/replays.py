@@ -1,4 +1,4 @@
-"""Replays of a batch: of each pair of players the first match, and the first that is lost.
+"""Replays of batches: a player's first match, and the first that it loses to each opponent.
 
 Shape suffixes: N rows, 2 seats, A action width, B bytes of a row's packed actions.
 """
@@ -43,7 +43,7 @@ class Recorder:
     players: frozenset[str]
     frame_skip: int
     most: int
-    _met: set[tuple[str, str]] = field(default_factory=set)
+    _seen: set[str] = field(default_factory=set)
     _lost: set[tuple[str, str]] = field(default_factory=set)
     _rows: dict[int, _Match] = field(default_factory=dict)
 
@@ -53,8 +53,8 @@ class Recorder:
         seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
         if seat is not None:
             pair = names[seat], names[1 - seat]
-            self._rows[row] = _Match(assignment, seat, pair, pair not in self._met)
-            self._met.add(pair)
+            self._rows[row] = _Match(assignment, seat, pair, names[seat] not in self._seen)
+            self._seen.add(names[seat])
 
     def note(self, actions_N2A: NDArray[np.uint8]) -> None:
         """The next decision of all rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from evaluator.allocation import allocate, goals
 from evaluator.plan import Facts, Plan
 from evaluator.settings import EvaluatorSettings
-from league.players import PayoffCell, Player, PlayerKind, Role
+from league.players import Book, PayoffCell, Player, PlayerKind, Role
 from league.stages import CurriculumStatus, Place, Stage
 from league.stats.ratings.fit import Fit, fit_cells
 
@@ -113,6 +114,21 @@ def test_pairs_that_may_not_meet_are_never_chosen() -> None:
     assert chosen(plan, fit_cells(met)) == {frozenset(("main@10", "b")): 8}
     nobody = plan_of(bot("a"), bot("b"))
     assert allocate(nobody, fit_cells(cells(("a", "b", 3, 2))), 8, RNG) == {}
+
+
+def test_where_pairs_deviate_new_opponents_tell_more_than_more_matches() -> None:
+    players = [snapshot(10), snapshot(20), bot("often"), bot("new")]
+    met = cells(
+        ("main@10", "often", 40, 40), ("main@20", "often", 40, 40), ("main@20", "new", 40, 40)
+    )
+    counts = {(cell.row, cell.column, Book.EVAL): cell.games for cell in met}
+    plan = Plan(
+        Facts(players={one.name: one for one in players}, counts=counts), EvaluatorSettings(), ()
+    )
+    alike = replace(fit_cells(met), tau=2.0)
+    found = chosen(plan, alike)
+    assert found.get(frozenset(("main@10", "new")), 0) >= 4
+    assert frozenset(("main@10", "often")) not in found
 
 
 @pytest.mark.parametrize("count", [2, 32])

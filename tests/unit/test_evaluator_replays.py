@@ -19,9 +19,9 @@ from league.replay import Recipe, load_replay, verify
 FRAMES = 60  # no one can fall off within two seconds
 
 
-def recorder(folder: Path, *, most: int = 100) -> Recorder:
+def recorder(folder: Path, *players: str, most: int = 100) -> Recorder:
     recipe = Recipe(name="brawl", version=make_batched("brawl", 1).spec.version, max_frames=FRAMES)
-    return Recorder(folder / "replays", recipe, frozenset({ME.name}), 4, most)
+    return Recorder(folder / "replays", recipe, frozenset(players or [ME.name]), 4, most)
 
 
 def play(
@@ -45,12 +45,12 @@ def game() -> BatchedGame:
     return make_batched("brawl", 2, max_frames=FRAMES)
 
 
-def test_the_first_match_against_each_opponent_is_kept(game: BatchedGame, tmp_path: Path) -> None:
+def test_a_player_s_first_match_is_kept(game: BatchedGame, tmp_path: Path) -> None:
     seats = [(ME, CONSTANT), (CONSTANT, ME), (ME, OTHER), (ME, CONSTANT), (OTHER, ME)]
     matches = [assignment(n, *pair, seed=n) for n, pair in enumerate(seats)]
     results = play(game, matches, recorder(tmp_path))
     assert {result.outcome for result in results.values()} == {0.5}
-    assert kept(tmp_path) == {"0", "2"}
+    assert kept(tmp_path) == {"0"}
     for name in kept(tmp_path):
         replay = load_replay(tmp_path / "replays" / f"{name}.replay")
         verify(replay)
@@ -62,11 +62,12 @@ def test_the_first_match_against_each_opponent_is_kept(game: BatchedGame, tmp_pa
 
 def test_a_match_within_a_longer_one_is_its_own(game: BatchedGame, tmp_path: Path) -> None:
     """Row 1 begins after row 0 and ends before it."""
-    recording, generator = recorder(tmp_path), np.random.default_rng(0)
+    recording = recorder(tmp_path, ME.name, OTHER.name)
+    generator = np.random.default_rng(0)
     recording.begin(0, assignment(0, ME, CONSTANT))
     for _ in range(3):
         recording.note(generator.integers(0, 2, (2, 2, 10), np.uint8))
-    recording.begin(1, assignment(1, ME, OTHER, seed=1))
+    recording.begin(1, assignment(1, OTHER, CONSTANT, seed=1))
     game.reset(np.array([0, 1], np.uint64))
     while not game.ended_N[1]:
         keys_N2A = generator.integers(0, 2, (2, 2, 10), np.uint8)
@@ -97,11 +98,10 @@ def test_the_first_loss_is_kept_and_no_win(
 
 
 def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
-    matches = [
-        assignment(n, ME, opponent, seed=n) for n, opponent in enumerate((CONSTANT, BASED, OTHER))
-    ]
     one_row = make_batched("brawl", 1, max_frames=FRAMES)
-    play(one_row, matches, recorder(tmp_path, most=2))
+    for number in range(3):
+        recording = recorder(tmp_path, most=2)
+        play(one_row, [assignment(number, ME, CONSTANT, seed=number)], recording)
     assert kept(tmp_path) == {"1", "2"}
 
 
