@@ -20,7 +20,7 @@ from league.settings.base import Sections
 from learner.exploiter.generations import settings_of
 from learner.exploiter.settings import ExploiterSettings
 from learner.ppo.league_ppo import LeaguePPO
-from learner.profile.opponents import MixSource
+from learner.rollout.mix_source import MixSource
 from learner.settings import RegularisationSettings
 from learner.train.build import SessionSettings, make_env, make_model, stage_rewards
 from learner.train.join import live_player

@@ -31,8 +31,8 @@ from learner.doctor.game import random_play
 from learner.doctor.setup import SetUp, build_model, smaller
 from learner.ppo.league_ppo import LeaguePPO
 from learner.ppo.loss import weighted_mean
-from learner.profile.opponents import MixSource
 from learner.rollout.buffer import Minibatch
+from learner.rollout.mix_source import MixSource
 from learner.settings import LearnerSettings
 from learner.train.build import SessionSettings
 

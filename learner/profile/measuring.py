@@ -30,7 +30,7 @@ from league.agent.device import keep_memory
 from league.players import Player
 from league.runs.blobs import BlobFolder
 from league.settings.base import Sections
-from learner.profile.opponents import MixSource
+from learner.rollout.mix_source import MixSource
 from learner.train.build import SessionSettings, make_env, make_game, make_model
 from learner.train.join import live_player
 from learner.train.memory import is_out_of_memory

@@ -20,7 +20,8 @@ from league.runs.blobs import BlobFolder
 from league.settings.base import resolve
 from learner.profile import measuring, opponents, sweep
 from learner.profile.measuring import Burst, Measured, Order, Pipeline, Spread
-from learner.profile.opponents import MixSource, make_snapshots
+from learner.profile.opponents import make_snapshots
+from learner.rollout.mix_source import MixSource
 from learner.settings import LearnerSettings
 from learner.train.build import SessionSettings
 from learner.train.join import live_player
