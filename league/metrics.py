@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -77,3 +78,23 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == trials else min(1.0, centre + half)
     return Interval(low, high)
+
+
+def mean_interval(values: Sequence[float], largest: float, confidence: float = 0.95) -> Measured:
+    """The mean of independent values in [-largest, largest], with an interval.
+
+    Half of z² observations are added at either end, z the normal quantile of
+    (1 + confidence) / 2; the interval is that mean's normal one. Of wins and losses (1 and -1)
+    it is the interval of A. Agresti and B. Coull, "Approximate is better than exact", The
+    American Statistician 52 (1998): it stays wide where all values are alike.
+    """
+    if not values:
+        return Measured(math.nan, -largest, largest)
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    worth = len(values) + z * z
+    mean = sum(values) / worth
+    variance = (sum(x * x for x in values) + (z * largest) ** 2) / worth - mean * mean
+    half = z * math.sqrt(variance / worth)
+    return Measured(
+        sum(values) / len(values), max(mean - half, -largest), min(mean + half, largest)
+    )

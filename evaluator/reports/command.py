@@ -9,6 +9,7 @@ import typer
 
 from league.cli.connection import League, with_league
 from league.cli.output import say
+from league.runs.exploits import FOLDER
 
 
 @with_league(past=True)
@@ -27,7 +28,12 @@ def report(
     from league.views.report import write
 
     run = league.address or league.folder().resolve().name
+    # a certificate has no place in the log, and may be newer than --at
+    exploits = None if league.run_dir is None or league.at else league.run_dir / FOLDER
     with league.connect() as client:
-        found = of_run(client, run) if player is None else of_league_player(client, player, run)
+        if player is None:
+            found = of_run(client, run, exploits)
+        else:
+            found = of_league_player(client, player, run, exploits)
     for path in write(found, out):
         say(f"written: {path}")

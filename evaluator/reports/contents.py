@@ -7,11 +7,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from evaluator.benchmark import Score
 from evaluator.reports import players as of_player
-from evaluator.reports.players import Bound, Met, bounds_of, group_scores, measured, met_in_log
+from evaluator.reports.players import (
+    Bound,
+    Met,
+    bound_of,
+    bounds_of,
+    group_scores,
+    measured,
+    met_in_log,
+)
 from league.errors import LeagueError, NotFound, nearest
 from league.exploiters import is_mains_snapshot
 from league.games.base import GameSpec
@@ -20,6 +29,7 @@ from league.ids import SnapshotName
 from league.metrics import Measured
 from league.players import Book, Player, PlayerKind, Rating, newest_snapshot
 from league.rpc.client import MatchmakerClient
+from league.runs.exploits import exploits_of
 from league.stats.ratings.cross_check import cross_check
 from league.views.leaderboard import MOST_FITTED
 from league.views.report import Forest, Panel, Report, Section, Trend
@@ -44,8 +54,12 @@ def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, An
     )
 
 
-def of_league_player(client: MatchmakerClient, name: str, run: str) -> Report:
+def of_league_player(
+    client: MatchmakerClient, name: str, run: str, exploits: Path | None = None
+) -> Report:
     """The report of a member of a league, by its matches in the clean book.
+
+    `exploits` is the folder of the certificates of `bin/league exploit`.
 
     Raises:
         NotFound: there is no such player, or it has no clean match.
@@ -59,7 +73,7 @@ def of_league_player(client: MatchmakerClient, name: str, run: str) -> Report:
         rated = {one.player.name for one in client.ratings()}
         own = [one for one in known.values() if one.name in rated] or known.values()
         player = newest_snapshot(name, own)
-    met, bounds = _seen(client, player.name, known)
+    met, bounds = _seen(client, player.name, known, exploits)
     if not met and not bounds:
         raise NotFound(
             f"{player.name} has no clean matches yet: bin/league eval {player.name} --report DIR "
@@ -75,8 +89,10 @@ def of_league_player(client: MatchmakerClient, name: str, run: str) -> Report:
     )
 
 
-def of_run(client: MatchmakerClient, run: str) -> Report:
+def of_run(client: MatchmakerClient, run: str, exploits: Path | None = None) -> Report:
     """The report of a whole run: its ratings, its training, and its newest evaluated snapshot.
+
+    `exploits` is as in `of_league_player`.
 
     Raises:
         NotFound: the run has no clean match.
@@ -106,7 +122,7 @@ def of_run(client: MatchmakerClient, run: str) -> Report:
     }
     if mains:
         newest = max(mains, key=lambda one: one.step)
-        met, bounds = _seen(client, newest.name, known)
+        met, bounds = _seen(client, newest.name, known, exploits)
         sections += of_player.player_sections(newest.name, met, bounds)
         numbers["newest"] = {"player": newest.name, **_player_numbers(met, bounds)}
     return Report(
@@ -124,7 +140,7 @@ def _end() -> str:
 
 
 def _seen(
-    client: MatchmakerClient, name: str, known: Mapping[str, Player]
+    client: MatchmakerClient, name: str, known: Mapping[str, Player], exploits: Path | None
 ) -> tuple[list[Met], list[Bound]]:
     try:
         frames_per_second = game_spec(known[name].game).frames_per_second
@@ -132,7 +148,10 @@ def _seen(
         frames_per_second = 0
     cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)
     met = met_in_log(cells, known, frames_per_second)
-    return met, bounds_of(name, client.gates(certificates=True), met, known)
+    bounds = bounds_of(name, client.gates(certificates=True), met, known)
+    if exploits is not None:
+        bounds += map(bound_of, exploits_of(exploits, name, known[name].digest))
+    return met, sorted(bounds, key=lambda one: -one.exploitability)
 
 
 def _player_facts(met: Sequence[Met]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from league.games.base import GameSpec
 from league.ids import SnapshotName
 from league.metrics import Measured, wilson_interval
 from league.players import PayoffCell, Player, PlayerKind
+from league.runs.exploits import Exploit
 from league.stats.gates import Certificate
 from league.views.report import Forest, Panel, Section, Trend
 
@@ -297,9 +298,9 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """What an accepted exploiter shows of a player: it scores `score` in `matches`.
+    """What an exploiter shows of a player: it scores `score` in `matches` after `steps` of its own.
 
-    `steps` is what its generation learnt.
+    `paid` is what it wins a match where that was measured; else it is 2p − 1 of the score.
     """
 
     exploiter: str
@@ -307,11 +308,25 @@ class Bound:
     matches: int
     source: str
     steps: int
+    paid: Measured | None = None
 
     @property
     def exploitability(self) -> float:
-        """The lower end of what it wins a match, 2p − 1."""
-        return 2 * self.score.low - 1
+        """The lower end of what it wins a match."""
+        return 2 * self.score.low - 1 if self.paid is None else self.paid.low
+
+
+def bound_of(exploit: Exploit) -> Bound:
+    """The bound of a certificate of `bin/league exploit`."""
+    best = exploit.best
+    return Bound(
+        exploiter=best.digest[:12],
+        score=measured(best.points, best.matches, exploit.confidence),
+        matches=best.matches,
+        source=f"best of {len(exploit.tries)} tries of bin/league exploit, {exploit.unit}",
+        steps=best.steps,
+        paid=best.value,
+    )
 
 
 def bounds_of(
@@ -363,8 +378,8 @@ def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:
     )
     return Section(
         title=f"Exploitability of {player}",
-        words="A lower bound: what the best accepted exploiter wins a match, 2p − 1, at the low "
-        f"end of its interval. {said} A longer search may find more.",
+        words="A lower bound: what the best exploiter wins a match, 2p − 1 or the game's payoffs, "
+        f"at the low end of its interval. {said} A longer search may find more.",
         headings=("exploiter", "steps#", "matches#", "points#", "interval#", "bound#", "from"),
         rows=[
             (

@@ -109,6 +109,7 @@ analyze nothing
 analyze main@1000 --against nothing based
 report nothing
 exploitability nothing --game kuhn
+exploit nothing
 leaderboard export --run-dir nowhere
 curves --learner nothing
 render nothing --out x.png

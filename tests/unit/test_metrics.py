@@ -1,13 +1,14 @@
-"""Means that merge, and Wilson's interval against published values."""
+"""Means that merge, and intervals against published values."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from league.errors import InvalidInput
-from league.metrics import Mean, wilson_interval
+from league.metrics import Mean, mean_interval, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,20 @@ def test_means_merge_exactly() -> None:
     assert first + second == Mean(21.0, 4)
     assert (first + second).value == 5.25
     assert math.isnan(Mean().value)
+
+
+def test_the_interval_of_a_mean_is_agresti_and_coull_s_where_values_are_wins_and_losses() -> None:
+    # 9 wins of 10: (9 + 1.92) / 13.84 = .789 ± 1.96 √(.789 · .211 / 13.84), as 2p − 1
+    found = mean_interval([1.0] * 9 + [-1.0], 1.0)
+    assert found.value == pytest.approx(0.8)
+    assert (found.low, found.high) == pytest.approx((2 * 0.574 - 1, 1.0), abs=1e-3)
+    alike = mean_interval([2.0] * 400, 2.0)
+    assert alike.value == alike.high == 2.0
+    assert 1.9 < alike.low < 1.97
+
+
+def test_the_interval_of_a_mean_holds_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.choice([-2.0, -1.0, 1.0, 2.0], (2000, 100), p=[0.1, 0.2, 0.3, 0.4])
+    held = [(found := mean_interval(row.tolist(), 2.0)).low <= 0.7 <= found.high for row in values]
+    assert 0.94 <= np.mean(held) <= 0.97
