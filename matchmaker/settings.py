@@ -80,10 +80,9 @@ class MatchmakerSection(Settings):
     """
 
     adaptive: float = Field(default=0.0, ge=0.0, le=100.0)
-    """How much more often a mix plays bots that the learner does not beat: a bot's weight is
-    multiplied by 1 + adaptive x (1 - p), p its newest snapshots' share of wins in clean matches
-    (a draw counts half). 0 plays the mix as written; the written weight is the least that a bot
-    gets against the others.
+    """How much more often a mix plays bots that the learner does not beat: their weights are in
+    proportion to the written one x (1 + adaptive x (1 - p)), p what it is expected to score now.
+    All bots together keep their share. 0 plays the mix as written.
     """
 
     within_snapshots: WithinSnapshots = "pfsp_hard"

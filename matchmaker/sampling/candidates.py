@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -13,8 +14,7 @@ from league.errors import ConfigError, InvalidName, NotFound
 from league.exploiters import EXPLOITING
 from league.ids import SnapshotName
 from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Role
-from league.stats.payoff import NO_GAMES, Counts
-from league.stats.ratings import BETA, RatingTable
+from league.stats.ratings import BETA, Belief, RatingTable
 from matchmaker.sampling import roles
 from matchmaker.sampling.mixes import Candidates, adapted_mix
 from matchmaker.settings import MatchmakerSettings
@@ -24,10 +24,12 @@ from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 SELF = "self"
 _ROLES = {"snapshots": (Role.NONE, Role.MAIN), "exploiters": EXPLOITING, "clone": (Role.CLONE,)}
 """Roles of the snapshots in a category."""
+NEWEST_RATED = 2
+"""Newest snapshots with clean matches whose ratings give the learner's own."""
+_LEAST_VARIANCE = 1e-6
+"""In points²; a pinned snapshot has none."""
 PATCHED_SHARE = 0.1
 """Part of the weight of `exploiters` that the ones patched by the learner have together."""
-ADAPTIVE_SNAPSHOTS = 2
-"""Newest snapshots whose clean matches an adaptive mix uses: more notice forgetting later."""
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
@@ -68,15 +70,17 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
     """
     mix = _mix(pool, mix_name)
     if pool.settings.adaptive:
-        met = {category: newest_clean_counts(pool, category) for category in mix}
-        known = {category: counts for category, counts in met.items() if counts.games}
+        found = (members(category, pool.learner, pool.players) for category in mix)
+        bots = [one for group in found for one in group if one.kind is PlayerKind.BOT]
+        chances = candidates_of(bots, pool).chances().tolist()
+        known = {bot.name: chance for bot, chance in zip(bots, chances, strict=True)}
         mix = adapted_mix(mix, known, pool.settings.adaptive)
-    found = [one for one in _slices(pool, mix) if one.players and one.weight > 0.0]
-    total = math.fsum(one.weight for one in found)
+    slices = [one for one in _slices(pool, mix) if one.players and one.weight > 0.0]
+    total = math.fsum(one.weight for one in slices)
     if not total:
         rule = pool.settings.within_snapshots
         return [Slice(category=SELF, weight=1.0, rule=rule, players=(pool.learner,))]
-    return [replace(one, weight=one.weight / total) for one in found]
+    return [replace(one, weight=one.weight / total) for one in slices]
 
 
 def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
@@ -90,16 +94,15 @@ def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 
 
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
-    """Returns what the learner's counts and the ratings say about these players.
+    """Returns what the learner's recent matches and the ratings say about these players.
 
-    A player's rating is its clean one, or until it has one that of training. A snapshot that the
-    training book does not know is as strong as the learner it copies.
+    A player's rating is its clean one, and the learner's against it that of its newest snapshots:
+    one scale, where exploring does not count. Until there are such, both are those of training. A
+    snapshot that the training book does not know is as strong as the learner it copies.
     """
     train, names = pool.tables[Book.TRAIN], tuple(player.name for player in players)
     mine = train.belief(pool.learner.name)
-    row = train.payoff.row(pool.learner.name)
-    counts = [row.get(name, NO_GAMES) for name in names]
-    counts_N3 = np.array([(c.wins, c.draws, c.losses) for c in counts], np.float64).reshape(-1, 3)
+    games_N, points_N = train.recent.evidence(pool.learner.name, names)
     clean, trained = pool.tables[Book.EVAL].columns(names), train.columns(names)
     is_snapshot_N = np.array([player.kind is PlayerKind.SNAPSHOT for player in players], np.bool_)
     is_copy_N = is_snapshot_N & ~trained.knows_N
@@ -107,16 +110,45 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
     mu_N = np.where(clean.has_N, clean.mu_N, mu_N)
     variance_N = np.where(is_copy_N, mine.sigma**2, trained.variance_N)
     variance_N = np.where(clean.has_N, clean.variance_N, variance_N)
-    c_N = np.sqrt(2.0 * BETA**2 + mine.sigma**2 + variance_N)
-    t_N = (mine.mu - mu_N) / c_N
+    own = _clean_belief(pool) or mine
+    own_mu_N = np.where(clean.has_N, own.mu, mine.mu)
+    own_variance_N = np.where(clean.has_N, own.sigma**2, mine.sigma**2)
+    c_N = np.sqrt(2.0 * BETA**2 + own_variance_N + variance_N)
+    t_N = (own_mu_N - mu_N) / c_N
     return Candidates(
         names=names,
-        wins_N=counts_N3[:, 0],
-        draws_N=counts_N3[:, 1],
-        losses_N=counts_N3[:, 2],
+        games_N=games_N,
+        points_N=points_N,
         predicted_N=train.link.curve(t_N),
         quality_N=math.sqrt(2.0) * BETA / c_N * np.exp(-(t_N**2) / 2.0),
     )
+
+
+def _clean_belief(pool: Pool) -> Belief | None:
+    """Returns the learner's strength by its newest snapshots' clean ratings, None without any.
+
+    Each counts by the inverse of its variance, grown by the learner's drift since the older ones.
+    """
+    clean = pool.tables[Book.EVAL]
+    rated = (
+        player
+        for player in reversed(list(pool.players.values()))
+        if player.kind is PlayerKind.SNAPSHOT
+        and clean.has(player.name)
+        and lineage_of(player.name) == pool.learner.name
+    )
+    newest = list(islice(rated, NEWEST_RATED))
+    if not newest:
+        return None
+    step = max(one.step for one in newest)
+    beliefs = [clean.belief(one.name) for one in newest]
+    weights = [
+        1.0 / max(belief.sigma**2 + clean.drift.variance(one.step, step), _LEAST_VARIANCE)
+        for belief, one in zip(beliefs, newest, strict=True)
+    ]
+    total = math.fsum(weights)
+    mu = math.fsum(w * belief.mu for w, belief in zip(weights, beliefs, strict=True)) / total
+    return Belief(mu, total**-0.5)
 
 
 def members(category: str, learner: Player, players: Mapping[str, Player]) -> list[Player]:
@@ -144,26 +176,7 @@ def _belongs(player: Player, category: str) -> bool:
     return is_frozen and player.role in _ROLES.get(category, ())
 
 
-def newest_clean_counts(pool: Pool, category: str) -> Counts:
-    """Returns the clean matches of the learner's newest snapshots against the bot `category`."""
-    bot = pool.players.get(category)
-    if bot is None or bot.kind is not PlayerKind.BOT:
-        return Counts()
-    payoff = pool.tables[Book.EVAL].payoff
-    own = (
-        player.name
-        for player in reversed(list(pool.players.values()))
-        if player.kind is PlayerKind.SNAPSHOT and lineage_of(player.name) == pool.learner.name
-    )
-    met = (counts for name in own if (counts := payoff.counts(name, category)).games)
-    newest = list(islice(met, ADAPTIVE_SNAPSHOTS))
-    return Counts(
-        sum(one.wins for one in newest),
-        sum(one.draws for one in newest),
-        sum(one.losses for one in newest),
-    )
-
-
+@lru_cache(maxsize=8192)
 def lineage_of(name: str) -> str:
     """Returns the lineage in a snapshot's name, or the name itself."""
     try:

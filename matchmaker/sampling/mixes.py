@@ -3,8 +3,10 @@
 PFSP follows Vinyals et al. 2019, on a Beta posterior of the learner's win probability p whose prior
 mean p₀ is what the ratings predict:
 
-    a = k·p₀ + wins + ½ draws,  b = k(1 − p₀) + losses + ½ draws
+    a = k·p₀ + points,  b = k(1 − p₀) + games − points
     E[(1−p)²] = b(b+1)/((a+b)(a+b+1)),  E[p(1−p)] = ab/((a+b)(a+b+1)),  E[1−p] = b/(a+b)
+
+Games and points are those of `league/stats/recent.py`, which forgets.
 
 Shapes: N candidates, oldest first, seen from the learner that asks.
 """
@@ -19,11 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from league.stats.payoff import Counts
-
 Array = NDArray[np.float64]
-PRIOR_GAMES = 10.0
-"""Games that a prediction counts for: a newcomer does not take most matches, 20 outweigh it."""
+PRIOR_GAMES = 5.0
+"""Games that a prediction counts for: a newcomer does not take most matches, ten outweigh it."""
 RECENT_COUNT, RECENT_SHARE = 10, 0.99
 """The rule `recent` draws a share of .99 from the newest ten snapshots."""
 VANISHING = 1e-10
@@ -32,20 +32,21 @@ VANISHING = 1e-10
 
 @dataclass(frozen=True)
 class Candidates:
-    """Players that may be drawn: training counts, win probability by the ratings, match quality."""
+    """Players that may be drawn: the learner's recent matches against each and their points, its
+    win probability by the ratings, match quality.
+    """
 
     names: tuple[str, ...]
-    wins_N: Array
-    draws_N: Array
-    losses_N: Array
+    games_N: Array
+    points_N: Array
     predicted_N: Array
     quality_N: Array
 
     def posteriors(self) -> tuple[Array, Array]:
         """Returns a and b of each win probability; p₀ stays off 0 and 1, where no Beta is."""
         p_N = np.clip(self.predicted_N, 1e-6, 1.0 - 1e-6)
-        a_N = PRIOR_GAMES * p_N + self.wins_N + 0.5 * self.draws_N
-        b_N = PRIOR_GAMES * (1.0 - p_N) + self.losses_N + 0.5 * self.draws_N
+        a_N = PRIOR_GAMES * p_N + self.points_N
+        b_N = PRIOR_GAMES * (1.0 - p_N) + self.games_N - self.points_N
         return a_N, b_N
 
     def chances(self) -> Array:
@@ -90,14 +91,16 @@ def normalised(weights_N: Array) -> Array:
 
 
 def adapted_mix(
-    mix: Mapping[str, float], met: Mapping[str, Counts], strength: float
+    mix: Mapping[str, float], chances: Mapping[str, float], strength: float
 ) -> dict[str, float]:
-    """Returns the mix with more weight on bots that beat the learner: `w (1 + strength·E[1−p])`.
+    """Returns the mix with its bots' weights w in proportion to `w (1 + strength·(1 − p))`.
 
-    `met` has the counts against categories that adapt; p has a Beta posterior around ½.
+    `chances` has the learner's p against each bot. All bots together keep their weight, so that
+    those it loses to take nothing from other categories.
     """
-    adapted = dict(mix)
-    for name, counts in met.items():
-        lost = PRIOR_GAMES / 2.0 + counts.losses + counts.draws / 2.0
-        adapted[name] *= 1.0 + strength * lost / (PRIOR_GAMES + counts.games)
-    return adapted
+    grown = {name: mix[name] * (1.0 + strength * (1.0 - p)) for name, p in chances.items()}
+    total = math.fsum(grown.values())
+    if not total:
+        return dict(mix)
+    part = math.fsum(mix[name] for name in grown) / total
+    return dict(mix) | {name: weight * part for name, weight in grown.items()}

@@ -14,7 +14,9 @@ from league.errors import InvalidInput
 
 
 def simulate(
-    scenario: Annotated[str, Option(metavar="NAME", help="elo, rps, disc, blotto, drift.")] = "elo",
+    scenario: Annotated[
+        str, Option(metavar="NAME", help="elo, rps, disc, blotto, drift, forget.")
+    ] = "elo",
     players: Annotated[int, Option(min=1, metavar="N", help="All players.")] = 60,
     matches: Annotated[int, Option(min=1, metavar="N", help="Matches to assign.")] = 20_000,
     learners: Annotated[int, Option(min=1, metavar="N", help="Players that train.")] = 3,
@@ -119,6 +121,16 @@ def _show(report: dict[str, Any]) -> None:
         fit = report[key]
         chi2 = f"chi-squared {fit['chi2']:.1f} of {fit['freedom']} degrees of freedom"
         lines.append((name, f"{chi2}, p {fit['p_value']:.2g}"))
+    if met := report["expected_scores"]["matches"]:
+        error = report["expected_scores"]["error"]
+        lines.append(
+            ("sampling", f"a learner's score is off by {error:.2%} on average, {met:,} matches")
+        )
+    for learner, lost in report["forgotten"].items():
+        when = f"after {lost['noticed_after']} matches"
+        if lost["noticed_after"] is None:
+            when = f"not in {lost['meetings']} matches"
+        lines.append(("forgotten", f"{lost['opponent']} by {learner}: weight tripled {when}"))
     if ratings := report["ratings"]:
         errors = f"a pair's score is off by {ratings['trueskill_error']:.2%} on average"
         if ratings["fit_error"] is not None:

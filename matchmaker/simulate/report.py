@@ -48,6 +48,8 @@ def report_of(simulation: Simulation) -> Report:
         **_shares(simulation, draws),
         "groups": _groups(simulation, draws),
         "calibration": {book.value: _tenths(simulation, book) for book in (Book.TRAIN, Book.EVAL)},
+        "expected_scores": _expected(simulation),
+        "forgotten": {name: vars(lost) for name, lost in simulation.forgotten.items()},
         "ratings": _ratings(simulation),
         "leases": states | {kind: simulation.verdicts[kind] for kind in ("duplicate", "refused")},
         "faults": dict(sorted(simulation.faults.items())),
@@ -170,8 +172,8 @@ def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str
         other_C = np.array([simulation.number[name] for name in names])
         learner_C = np.full(len(names), simulation.number[body["player"]])
         p_C = scenario.chances(learner_C, other_C).score_G
-        wins_C, none_C = CERTAIN_GAMES * p_C, np.zeros_like(p_C)
-        truth = Candidates(names, wins_C, none_C, CERTAIN_GAMES - wins_C, p_C, none_C)
+        games_C = np.full_like(p_C, CERTAIN_GAMES)
+        truth = Candidates(names, games_C, CERTAIN_GAMES * p_C, p_C, np.zeros_like(p_C))
         weights_C = normalised(weights_of(rule, truth)) * body["shares"][category] / total
         for number, weight in zip(other_C, weights_C.tolist(), strict=True):
             wanted[scenario.group_N[number]] += weight
@@ -194,6 +196,14 @@ def _tenths(simulation: Simulation, book: Book) -> list[Report]:
         }
         for number, part in enumerate(np.array_split(order, _TENTHS), start=1)
     ]
+
+
+def _expected(simulation: Simulation) -> Report:
+    """Compares the scores that the sampler expected of learners' matches with the true ones."""
+    expected_G = np.concatenate([*simulation.expected, np.zeros(0)])
+    true_G = np.concatenate([*simulation.true, np.zeros(0)])
+    error = float(np.abs(expected_G - true_G).mean()) if len(true_G) else 0.0
+    return {"error": error, "matches": len(true_G)}
 
 
 def _ratings(simulation: Simulation) -> Report | None:

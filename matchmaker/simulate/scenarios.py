@@ -148,8 +148,47 @@ class Drift(Scenario):
         self.strength_N[learner] += gained * LOGITS_PER_ELO
 
 
+class Forget(Drift):
+    """Drifting learners that each, after half of their matches, begin to lose to one opponent."""
+
+    BEATEN, LOST = 0.9, 0.3
+    """Scores against that opponent, before and after."""
+
+    def __init__(self, rng: np.random.Generator, players: int, learners: int) -> None:
+        super().__init__(rng, players, learners)
+        self.name = "forget"
+        self.forgotten: dict[int, int] = {}
+        by_strength = self.chances
+
+        def chances(first_G: Numbers, second_G: Numbers) -> Chances:
+            known = by_strength(first_G, second_G)
+            for learner, other in self.forgotten.items():
+                for one_G, two_G, win in (
+                    (first_G, second_G, self.LOST),
+                    (second_G, first_G, 1.0 - self.LOST),
+                ):
+                    is_theirs_G = (one_G == learner) & (two_G == other)
+                    known.win_G[is_theirs_G], known.draw_G[is_theirs_G] = win, 0.0
+            return known
+
+        self.chances = chances
+
+    def forget(self, learner: int, others: Numbers) -> int | None:
+        """Lets a learner forget the one of these opponents that it beats in `BEATEN`, if any.
+
+        Returns:
+            The opponent's number; None while no score is within .03 of that.
+        """
+        gap_G = np.abs(self.chances(np.full(len(others), learner), others).score_G - self.BEATEN)
+        if gap_G.min() > 0.03:
+            return None
+        self.forgotten[learner] = int(others[np.argmin(gap_G)])
+        return self.forgotten[learner]
+
+
+_DRIFTING = {"drift": Drift, "forget": Forget}
 _FIXED = {"elo": _elo, "rps": _rock_paper_scissors, "disc": _disc, "blotto": _blotto}
-SCENARIOS = (*_FIXED, "drift")
+SCENARIOS = (*_FIXED, *_DRIFTING)
 
 
 def scenario_of(name: str, rng: np.random.Generator, players: int, learners: int) -> Scenario:
@@ -162,4 +201,6 @@ def scenario_of(name: str, rng: np.random.Generator, players: int, learners: int
             f"--players {players} is too few for {len(BOTS)} bots, {learners} learners and a "
             "snapshot"
         )
-    return Drift(rng, players, learners) if name == "drift" else _FIXED[name](rng, players)
+    if name in _DRIFTING:
+        return _DRIFTING[name](rng, players, learners)
+    return _FIXED[name](rng, players)

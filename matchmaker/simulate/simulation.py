@@ -29,8 +29,10 @@ from matchmaker import limits
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.api.service import MatchmakerService
 from matchmaker.sampling import roles
+from matchmaker.sampling.candidates import Pool, candidates_of
+from matchmaker.sampling.mixes import Candidates, weights_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.simulate.scenarios import BOTS, Array, Drift, scenario_of
+from matchmaker.simulate.scenarios import BOTS, Array, Drift, Forget, scenario_of
 
 MIX = "league"
 """The mix that learners ask for."""
@@ -43,6 +45,10 @@ BOT_SHARE = 0.3
 """Part of the clean matches that are against a bot; the rest are between two snapshots."""
 STEPS_A_MATCH = 460
 """Learner steps of a match, as in matches of brawl."""
+APART_STEPS = 2_000_000
+"""Between snapshots that are unlike each other: neighbours in a lineage share what is known."""
+GROWN = 3.0
+"""Times its PFSP weight that an opponent must have to count as noticed after it is forgotten."""
 _REGISTERED_AT_ONCE = 4096
 
 
@@ -90,12 +96,25 @@ class Worker:
     is_late: bool = False
 
 
+@dataclass
+class Forgotten:
+    """An opponent that a learner forgets, the weight that PFSP gave it before, its matches with
+    the learner since, and how many of them it took until the weight was `GROWN` times as much.
+    """
+
+    opponent: str
+    weight: float
+    meetings: int = 0
+    noticed_after: int | None = None
+
+
 class Simulation:
     """One league in `folder`, which holds its log afterwards. A context manager.
 
     A player has the same number here and in the scenario. By book, `predicted` and `scored` have
     the learner's or first player's score in each batch as the ratings predicted it when matches
-    were assigned, and as played, without self-play.
+    were assigned, and as played, without self-play. `expected` and `true` have learners' scores as
+    the sampler expected them then, and as they were.
     """
 
     def __init__(self, folder: Path, settings: MatchmakerSettings, plan: Plan) -> None:
@@ -124,6 +143,9 @@ class Simulation:
         self.faults: Counter[str] = Counter()
         self.predicted: dict[Book, list[Array]] = defaultdict(list)
         self.scored: dict[Book, list[Array]] = defaultdict(list)
+        self.expected: list[Array] = []
+        self.true: list[Array] = []
+        self.forgotten: dict[str, Forgotten] = {}
         self._rng = np.random.default_rng([plan.seed, 1])
         self._matches: Counter[str] = Counter()
         self._since_snapshot: Counter[int] = Counter()
@@ -161,7 +183,7 @@ class Simulation:
             for place in range(self.scenario.players - len(players)):
                 turn, learner = divmod(place, len(self.learners))
                 parent = self.learners[learner]
-                name = str(SnapshotName(parent.name, 1 + turn))
+                name = str(SnapshotName(parent.name, APART_STEPS * (1 + turn)))
                 players.append(self._frozen(name, parent.name, parent.role))
         for start in range(0, len(players), _REGISTERED_AT_ONCE):
             self.client.register_players(players[start : start + _REGISTERED_AT_ONCE])
@@ -251,8 +273,32 @@ class Simulation:
             self.client.heartbeat(worker.incarnation, worker.progress, 0, MIX)
             count = min(self.plan.batch, left)
             matches = self.client.acquire_matches(worker.incarnation, count, MIX)
+            self._compare(self.names[worker.learner], worker.learner, matches)
         self.assigned += len(matches)
         worker.results = self._results(matches)
+
+    def _candidates(self, learner: str, opponents: Sequence[str]) -> Candidates:
+        view = self.league.view
+        with view.lock:
+            pool = Pool(self.league.settings, view.players[learner], view.players, view.tables)
+            return candidates_of([view.players[name] for name in opponents], pool)
+
+    def _compare(self, learner: str, number: int, matches: Sequence[Assignment]) -> None:
+        """Records the scores that the sampler expects of assigned matches, and the true ones."""
+        names = [match.opponent.name for match in matches if match.opponent.name != learner]
+        if not names:
+            return
+        self.expected.append(self._candidates(learner, names).chances())
+        others_G = np.array([self.number[name] for name in names])
+        self.true.append(self.scenario.chances(np.full(len(names), number), others_G).score_G)
+        lost = self.forgotten.get(learner)
+        if lost is not None and lost.noticed_after is None:
+            if self._pfsp_weight(learner, lost.opponent) >= GROWN * lost.weight:
+                lost.noticed_after = lost.meetings
+            lost.meetings += names.count(lost.opponent)
+
+    def _pfsp_weight(self, learner: str, opponent: str) -> float:
+        return float(weights_of("pfsp_hard", self._candidates(learner, [opponent]))[0])
 
     def _pairings(self, count: int) -> list[Pairing]:
         """Pairs snapshots at random with bots and with each other."""
@@ -327,6 +373,14 @@ class Simulation:
             return
         scenario.advance(number, matches)
         self._matches[learner.name] += matches
+        if isinstance(scenario, Forget) and number not in scenario.forgotten:
+            share = (1.0 - self.plan.clean_share) / len(self.learners)
+            if self._matches[learner.name] >= self.plan.matches * share / 2.0:
+                own = [n for n in self.names if n in BOTS or n.startswith(f"{learner.name}@")]
+                lost = scenario.forget(number, np.array([self.number[name] for name in own]))
+                if lost is not None:
+                    weight = self._pfsp_weight(learner.name, self.names[lost])
+                    self.forgotten[learner.name] = Forgotten(self.names[lost], weight)
         self._since_snapshot[number] += matches
         # matches between two snapshots, such that the scenario's players suffice
         spare = scenario.players - len(BOTS) - len(self.learners)

@@ -110,7 +110,8 @@ class Books:
         for row in rows:
             if row.rated and row.incarnation not in self.without:
                 table = self.tables[row.book]
-                table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1)
+                margin = _margin(row) if row.book is Book.TRAIN else None
+                table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1, margin)
                 if row.book is Book.TRAIN:
                     self._count_climb(row)
                 else:
@@ -193,6 +194,14 @@ def _lineage(name: str, kind: PlayerKind) -> str:
         return parts.parse(name).lineage
     except InvalidName:
         return ""
+
+
+def _margin(row: ResultRow) -> float | None:
+    """What seat 0 was paid more than seat 1; None in a game without payoffs."""
+    if '"payoff"' not in row.stats_json:
+        return None
+    first, second = row.stats
+    return first.get("payoff", 0.0) - second.get("payoff", 0.0)
 
 
 def epoch_data(epoch: Epoch) -> dict[str, float]:

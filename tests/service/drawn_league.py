@@ -5,7 +5,7 @@ quadrature.
 from __future__ import annotations
 
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,22 +22,23 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.tools.fsck import wrong_draws
 
 DRAWS = 6 * 1024
-SURE = 0.01
+SURE = 0.005  # of some twenty p-values one is often below .01
 LEARNERS = {
     "main": Role.MAIN,
     "other": Role.MAIN,
     "hunter": Role.MAIN_EXPLOITER,
     "sweeper": Role.LEAGUE_EXPLOITER,
 }
-WINS = {  # true win rates of the learner (row) against snapshots and bots
+_WINS = {  # true win rates of the learner (row) against snapshots and bots
     "main": {
         "main@1": 0.9, "main@2": 0.35, "main@3": 0.7, "main@4": 0.65, "other@1": 0.8,
         "other@2": 0.1, "hunter@1": 0.15, "hunter@2": 0.8, "sweeper@1": 0.6,
         "twin@1": 0.3, "twin@2": 0.3,
     },
     "other": {
-        "main@1": 0.9, "main@2": 0.8, "main@3": 0.95, "main@4": 0.7, "other@1": 0.6, "other@2": 0.8,
-        "hunter@1": 0.6, "hunter@2": 0.7, "sweeper@1": 0.4, "twin@1": 0.7, "twin@2": 0.7,
+        "main@1": 0.9, "main@2": 0.85, "main@3": 0.95, "main@4": 0.7, "other@1": 0.6,
+        "other@2": 0.8, "hunter@1": 0.6, "hunter@2": 0.7, "sweeper@1": 0.4, "twin@1": 0.7,
+        "twin@2": 0.7,
     },
     "hunter": {
         "main@1": 0.7, "main@2": 0.5, "main@3": 0.4, "main@4": 0.0, "other@1": 0.5, "other@2": 0.4,
@@ -48,6 +49,10 @@ WINS = {  # true win rates of the learner (row) against snapshots and bots
         "hunter@1": 0.8, "hunter@2": 0.3, "sweeper@1": 0.5, "twin@1": 0.4, "twin@2": 0.4,
     },
 }  # fmt: skip
+WINS = {
+    name: {f"{rival}000000": rate for rival, rate in rates.items()} for name, rates in _WINS.items()
+}
+"""Steps in millions: too far apart for neighbours to say much about each other."""
 BOTS_BEAT = {"constant": 0.05, "random": 0.1, "based": 0.3}
 PAST_MIX = {"past": {"snapshots": 2.0, "exploiters": 1.0}}
 PAST_MATCHES = 500
@@ -59,7 +64,7 @@ def learner(name):
 
 def past():
     """In order of registration."""
-    for step in (1, 2, 3, 4):
+    for step in (1_000_000, 2_000_000, 3_000_000, 4_000_000):
         for name in ("main", "other", "hunter", "sweeper", "twin"):
             if f"{name}@{step}" in WINS["main"]:
                 role = LEARNERS.get(name, Role.NONE)
@@ -93,7 +98,7 @@ def lived(folder):
             client.report_results(incarnation, [_outcome(fixed, name, match) for match in matches])
         evaluator = client.open_incarnation("evaluator-0").number
         for player in past():
-            against = [*BOTS_BEAT, *(["twin@2"] if player.name == "twin@1" else [])]
+            against = [*BOTS_BEAT, *(["twin@2000000"] if player.name == "twin@1000000" else [])]
             pairings = [
                 Pairing(player=player.name, opponent=name, pairs=30, book=Book.EVAL, seed=1)
                 for name in against
@@ -111,8 +116,8 @@ def _outcome(fixed, name, match):
 def _clean(fixed, match):
     """The twins do alike against every bot; the others each in their own way."""
     first, second = (seat.name for seat in match.seats)
-    if {first, second} == {"twin@1", "twin@2"}:
-        return played(match, float(fixed.wins("twins", 0.5) == (first == "twin@1")))
+    if {first, second} == {"twin@1000000", "twin@2000000"}:
+        return played(match, float(fixed.wins("twins", 0.5) == (first == "twin@1000000")))
     name, beaten, is_first = (first, second, 1.0) if "@" in first else (second, first, 0.0)
     rate = 1.0 - BOTS_BEAT[beaten] * (
         2.0 if name.startswith("twin") else 1.0 + 1.5 * WINS["main"][name]
@@ -177,18 +182,42 @@ def predicted(view, opponent, learner="main"):
     return float(candidates_of([view.players[opponent]], pool).predicted_N[0])
 
 
-class Beliefs:
-    """What the learner's counts and the ratings say of each of its rivals."""
+def remembered(server, learner, names):
+    """A learner's matches against each rival and their points, after matches at step 0: each
+    counts for .99 of the next one, and neighbours share."""
+    scores = defaultdict(list)
+    with server.store.read() as reader:
+        for row in reader.results():
+            if row.book is Book.TRAIN and learner in (row.seat0, row.seat1):
+                is_first = row.seat0 == learner
+                outcome = row.outcome if is_first else 1.0 - row.outcome
+                scores[row.seat1 if is_first else row.seat0].append(outcome)
+    own = {}
+    for name, found in scores.items():
+        weights = 0.99 ** np.arange(len(found))[::-1]
+        own[name] = np.array([weights.sum(), weights @ np.array(found)])
+    sums = {}
+    for name in names:
+        (lineage, _, step), shared = name.partition("@"), np.zeros(2)
+        for other in own.keys() - {name}:
+            if step and other.startswith(f"{lineage}@"):
+                gap = abs(int(other.partition("@")[2]) - int(step))
+                shared += own[other] * np.exp(-gap / 2e5)
+        sums[name] = own[name] + shared * min(1.0, 30.0 / max(shared[0], 1e-9))
+    return sums
 
-    def __init__(self, server, client, name="main", k=10.0):
+
+class Beliefs:
+    """What the learner's recent matches and the ratings say of each of its rivals."""
+
+    def __init__(self, server, name="main", k=5.0):
         view = server.league.view
-        cells = client.payoff(Book.TRAIN, rows=[name])
-        counts = {cell.column: cell for cell in cells}
+        recent = remembered(server, name, NAMES)
         self.density, self.chance = {}, {}
         for player in past():
             p0 = predicted(view, player.name, name)
-            a = k * p0 + counts[player.name].wins + counts[player.name].draws / 2
-            b = k * (1 - p0) + counts[player.name].losses + counts[player.name].draws / 2
+            games, points = recent[player.name]
+            a, b = k * p0 + points, k * (1 - p0) + games - points
             self.density[player.name] = stats.beta(a, b).pdf(GRID)
             self.chance[player.name] = a / (a + b)
 

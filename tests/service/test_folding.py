@@ -54,16 +54,27 @@ class Run:
     def write(self, operation, *arguments):
         return self.store.submit(lambda tx: operation(self.league, tx, *arguments))
 
-    def plays(self, outcomes: list[float | None]) -> None:
-        """None: the match failed."""
+    def plays(self, outcomes: list[float | None], payoff: float = 0.0) -> None:
+        """None: the match failed. Each later one is of more learner steps; 0: no payoffs."""
         matches = self.write(assigning.acquire_matches, self.number, len(outcomes), "league")
         results = [
             at_step(
                 replace(played(match, 0.5 if outcome is None else outcome), failed=outcome is None),
-                self.step,
+                self.step + 333 * place,
             )
-            for match, outcome in zip(matches, outcomes, strict=True)
+            for place, (match, outcome) in enumerate(zip(matches, outcomes, strict=True))
         ]
+        if payoff:
+            results = [
+                replace(
+                    one,
+                    seats=tuple(
+                        replace(s, stats={"payoff": paid})
+                        for s, paid in zip(one.seats, (payoff, -payoff), strict=True)
+                    ),
+                )
+                for one in results
+            ]
         self.write(reporting.report_results, self.number, results)
 
     def evaluates(self, amounts: list[float]) -> None:
@@ -110,6 +121,7 @@ class Run:
 OUTCOMES = st.sampled_from([0.0, 0.5, 1.0, None])
 STEPS = st.one_of(
     st.tuples(st.just("plays"), st.lists(OUTCOMES, min_size=1, max_size=6)),
+    st.tuples(st.just("plays"), st.lists(OUTCOMES, min_size=1, max_size=6), st.floats(-1e3, 1e3)),
     st.tuples(st.just("evaluates"), st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=4)),
     st.tuples(st.just("goes_back"), st.floats(0.0, 1.0)),
     st.tuples(st.sampled_from(["saves_a_snapshot", "keeps", "keeps", "restarts", "restarts"])),

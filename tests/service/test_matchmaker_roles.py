@@ -37,15 +37,17 @@ def role_shares(preset, name, beliefs):
     if name == "sweeper":
         return mixed((1.0, "snapshots", (hard if preset == "alphastar-paper" else capped)(NAMES)))
     if (preset, name) == ("alphastar-paper", "hunter"):
-        assert chance["main@4"] < 0.2 <= chance["other@2"]
-        return mixed((0.75, "snapshots", var(mains + others)), (0.25, "current", {"other@2": 1.0}))
+        assert chance["main@4000000"] < 0.2 <= chance["other@2000000"]
+        return mixed(
+            (0.75, "snapshots", var(mains + others)), (0.25, "current", {"other@2000000": 1.0})
+        )
     if (preset, name) == ("alphastar-pseudocode", "hunter"):
-        assert chance["main@4"] <= 0.1 < chance["other@2"]
-        return mixed((0.5, "easier", var(mains)), (0.5, "current", {"other@2": 1.0}))
+        assert chance["main@4000000"] <= 0.1 < chance["other@2000000"]
+        return mixed((0.5, "easier", var(mains)), (0.5, "current", {"other@2000000": 1.0}))
     if preset == "alphastar-paper":
         lost = [n for n in NAMES if not n.startswith("sweeper") and chance[n] < 0.5]
         assert bool(lost) == (name == "main")
-        current = {"main": "other@2", "other": "main@4"}[name]
+        current = {"main": "other@2000000", "other": "main@4000000"}[name]
         self_share = 0.35 if lost else 0.5
         verified = [(0.15, "forgotten", hard(lost))] if lost else []
         return mixed(
@@ -55,22 +57,23 @@ def role_shares(preset, name, beliefs):
             *verified,
         )
     if name == "main":  # exploited by hunter@1, and other@2 is too strong
-        assert chance["hunter@1"] < 0.3
-        assert chance["other@2"] <= 0.3
+        assert chance["hunter@1000000"] < 0.3
+        assert chance["other@2000000"] <= 0.3
         return mixed(
             (0.5, "snapshots", hard(NAMES)),
-            (0.15, "exploiters", hard(["hunter@1", "hunter@2"])),
+            (0.15, "exploiters", hard(["hunter@1000000", "hunter@2000000"])),
             (0.175, "self", {"main": 1.0}),
             (0.175, "easier", var(others)),
         )
-    assert chance["hunter@1"] > 0.3  # `other` is not exploited, and has forgotten other@1
-    assert chance["main@1"] > chance["main@2"] < chance["main@3"] > chance["main@4"]
-    assert min(chance[n] for n in mains[:3]) >= 0.7 > chance["other@1"] < chance["other@2"]
+    assert chance["hunter@1000000"] > 0.3  # `other` is not exploited, and has forgotten an `other`
+    first, second, third, fourth = (chance[name] for name in mains)
+    assert first > second < third > fourth
+    assert min(first, second, third) >= 0.7 > chance[others[0]] < chance[others[1]]
     return mixed(
         (0.5, "snapshots", hard(NAMES)),
         (0.075, "forgotten", hard(others)),
         (0.175, "self", {"other": 1.0}),
-        (0.25, "current", {"main@4": 1.0}),
+        (0.25, "current", {"main@4000000": 1.0}),
     )
 
 
@@ -79,7 +82,7 @@ def role_shares(preset, name, beliefs):
 def test_shares_of_the_roles(history, tmp_path, preset, name):
     mix = {"snapshots": 5.0, "self": 1.0, "exploiters": 2.0, "based": 2.0}
     with served(history, tmp_path, roles=preset, mixes={"league": mix}) as (server, client):
-        among = role_shares(preset, name, Beliefs(server, client, name))
+        among = role_shares(preset, name, Beliefs(server, name))
         wanted = {key: 0.8 * share for key, share in among.items()} | {("based", "based"): 0.2}
         counts = drawn(client, "league", name)
         assert p_value(counts, wanted) > SURE

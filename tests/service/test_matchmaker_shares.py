@@ -16,15 +16,18 @@ from drawn_league import (
     SNAPSHOTS,
     SURE,
     Beliefs,
+    Fixed,
     by_categories,
     drawn,
     lived,
     mixed,
     opened,
     p_value,
+    predicted,
+    remembered,
     served,
 )
-from small_league import snapshot
+from small_league import played
 
 from league.players import Book
 
@@ -37,19 +40,22 @@ def history(tmp_path_factory):
 @pytest.mark.parametrize("rule", ["uniform", *RULES])
 def test_shares_are_the_rules(history, tmp_path, rule):
     with served(history, tmp_path, within_snapshots=rule) as (server, client):
-        wanted = by_categories(lambda names: Beliefs(server, client).shares(rule, names))
+        wanted = by_categories(lambda names: Beliefs(server).shares(rule, names))
         assert p_value(drawn(client), wanted) > SURE
 
 
 def test_shares_by_match_quality(history, tmp_path):
     with served(history, tmp_path, within_snapshots="quality") as (server, client):
         view, beta = server.league.view, 25 / 6
-        (mine,) = [r for r in client.ratings(Book.TRAIN) if r.player.name == "main"]
         theirs = {r.player.name: r for r in client.ratings(Book.EVAL)}
+        older, newer = theirs["main@3000000"], theirs["main@4000000"]
+        drift = 10.0 * np.log(4_050_000 / 3_050_000)
+        weights = np.array([1 / (older.sigma**2 + drift), 1 / newer.sigma**2])
+        mu, variance = np.average([older.mu, newer.mu], weights=weights), 1 / weights.sum()
 
         def within(names):
-            c2 = np.array([2 * beta**2 + mine.sigma**2 + theirs[name].sigma ** 2 for name in names])
-            gap = np.array([mine.mu - theirs[name].mu for name in names])
+            c2 = np.array([2 * beta**2 + variance + theirs[name].sigma ** 2 for name in names])
+            gap = np.array([mu - theirs[name].mu for name in names])
             weights = np.sqrt(2 * beta**2 / c2) * np.exp(-(gap**2) / (2 * c2))
             return dict(zip(names, weights / weights.sum(), strict=True))
 
@@ -64,7 +70,7 @@ def test_shares_of_the_latest(history, tmp_path):
 
 
 def test_shares_of_an_adaptive_mix(history, tmp_path):
-    """Bots weigh more, the less the two newest of its snapshots have won of their clean matches."""
+    """Bots weigh more, the less it is expected to score; all of them together keep their share."""
     written = {"snapshots": 4.0, "constant": 1.0, "based": 2.0, "random": 1.0}
     settings = {"mixes": {"league": written}, "within_snapshots": "uniform", "adaptive": 4.0}
     within = {name: {name: 1.0} for name in written}
@@ -74,14 +80,23 @@ def test_shares_of_an_adaptive_mix(history, tmp_path):
         total = sum(weights.values())
         return mixed(*((weight / total, name, within[name]) for name, weight in weights.items()))
 
-    with served(history, tmp_path, **settings) as (_, client):
-        client.register_players([snapshot(5, held_out=True)])  # it has no clean match
-        adapted = dict(written)
-        for bot in ("constant", "based", "random"):
-            cells = client.payoff(Book.EVAL, rows=["main@3", "main@4"], columns=[bot])
-            lost = sum(cell.losses + cell.draws / 2 for cell in cells)
-            assert sum(cell.games for cell in cells) == 120
-            adapted[bot] *= 1 + 4.0 * (5.0 + lost) / (10.0 + 120)
+    with served(history, tmp_path, **settings) as (server, client):
+        bots = {"constant": 0.9, "based": 0.2, "random": 0.6}
+        incarnation, fixed = opened(client), Fixed()
+        for match in client.acquire_matches(incarnation, 400, "league"):
+            if match.opponent.name in bots:
+                won = fixed.wins(match.opponent.name, bots[match.opponent.name])
+                outcome = float(won == (match.learner_seat == 0))
+                client.report_results(incarnation, [played(match, outcome)])
+        recent = remembered(server, "main", tuple(bots))
+        grown = {}
+        for bot in bots:
+            games, points = recent[bot]
+            assert games > 10
+            chance = (5.0 * predicted(server.league.view, bot) + points) / (5.0 + games)
+            grown[bot] = written[bot] * (1 + 4.0 * (1 - chance))
+        part = 4.0 / sum(grown.values())
+        adapted = written | {bot: weight * part for bot, weight in grown.items()}
         counts = drawn(client, "league")
         assert p_value(counts, shares(adapted)) > SURE
         assert p_value(counts, shares(written)) < 1e-6
@@ -90,14 +105,14 @@ def test_shares_of_an_adaptive_mix(history, tmp_path):
 def test_near_copies_share_the_weight_of_one(history, tmp_path):
     settings = {"within_snapshots": "pfsp_hard", "near_copies": 0.08}
     with served(history, tmp_path, **settings) as (server, client):
-        alone = Beliefs(server, client)
+        alone = Beliefs(server)
         apart = by_categories(lambda names: alone.shares("pfsp_hard", names))
         assert p_value(drawn(client, draws=1024), apart) > SURE  # until they are looked for
         assert server.analyse()
         assert not server.analyse()  # nothing new since
         with server.store.read() as reader:
             (event,) = reader.events_of("analysis")
-        assert json.loads(event.data_json)["clusters"] == [["twin@1", "twin@2"]]
+        assert json.loads(event.data_json)["clusters"] == [["twin@1000000", "twin@2000000"]]
 
         def within(names):
             shares = alone.shares("pfsp_hard", names)
@@ -113,7 +128,7 @@ def test_near_copies_share_the_weight_of_one(history, tmp_path):
         match = client.acquire_matches(opened(client), 1, "past")[0]
         assert json.loads(client.match(match.match_id).why_json)["analysis"] == event.position
     with served(tmp_path / "league.db", _made(tmp_path / "again"), **settings) as (server, _):
-        assert server.league.view.analysis.cluster == {"twin@1": 0, "twin@2": 0}
+        assert server.league.view.analysis.cluster == {"twin@1000000": 0, "twin@2000000": 0}
 
 
 def _made(folder):

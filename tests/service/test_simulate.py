@@ -174,6 +174,16 @@ def test_scenarios_are_what_they_are_called():
     before = drift.strength_N[3]
     drift.advance(3, 5000)
     assert drift.strength_N[3] > before + 1.0
+    forget = scenario_of("forget", rng, 12, 2)
+    forget.strength_N[3:] = [2.0, 0.0, 2.0, 1.9, -0.3, -1.0, -3.0, 0.0, 0.0]
+    learner, others = np.full(4, 3), np.array([6, 7, 8, 9])
+    before = forget.chances(learner, others).score_G
+    lost = forget.forget(3, others)
+    place = lost - 6
+    assert before[place] == pytest.approx(0.9, abs=0.03)
+    after, theirs = forget.chances(learner, others), forget.chances(others, learner)
+    assert (after.score_G[place], theirs.score_G[place]) == pytest.approx((0.3, 0.7))
+    assert np.delete(after.score_G, place).tolist() == np.delete(before, place).tolist()
 
 
 @pytest.mark.parametrize(
@@ -213,3 +223,21 @@ def test_the_picture_is_drawn(tmp_path, capsys):
     assert main(["simulate", "--scenario", "disc", *words]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "categories\tchi-squared" in capsys.readouterr().out
+
+
+def test_the_sampler_expects_what_learners_that_change_score(tmp_path):
+    """And it notices a forgotten opponent; with all matches ever counted alike the error is .1."""
+    report = simulate(tmp_path, "forget", players=50, matches=4000, learners=1, faults=0.0)
+    expected = report["expected_scores"]
+    assert expected["matches"] > 2500
+    assert expected["error"] < 0.07
+    lost = report["forgotten"]["main"]
+    assert lost["noticed_after"] <= 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_in_a_league_as_long_as_a_laptops_expected_scores_are_within_five_percent(tmp_path, seed):
+    report = simulate(tmp_path, "forget", players=104, matches=18_300, learners=1, seed=seed)
+    assert report["expected_scores"]["error"] < 0.05
+    assert report["forgotten"]["main"]["noticed_after"] <= 20

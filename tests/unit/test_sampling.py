@@ -1,5 +1,7 @@
 """Opponent sampling: weights against quadrature, mixes, degenerate cases, one seed one draw."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import trueskill
@@ -8,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from league.players import Book, Player, PlayerKind
-from league.stats.payoff import Counts
-from league.stats.ratings import Belief, Link, RatingTable
+from league.stats.ratings import Belief, Drift, Link, RatingTable
 from league.stats.ratings.belief import spread
 from matchmaker.sampling.candidates import Pool, candidates_of
 from matchmaker.sampling.draw import (
@@ -33,7 +34,8 @@ MIX = {"snapshots": 7.0, "constant": 0.5, "based": 1.5, "random": 1.0}
 def candidates(*rows):
     """Of (wins, draws, losses, predicted, quality)."""
     names = tuple(f"p{place}" for place in range(len(rows)))
-    return Candidates(names, *np.array(rows, np.float64).reshape(-1, 5).T)
+    wins, draws, losses, predicted, quality = np.array(rows, np.float64).reshape(-1, 5).T
+    return Candidates(names, wins + draws + losses, wins + draws / 2, predicted, quality)
 
 
 def pool(train, clean, **wanted):
@@ -54,16 +56,16 @@ def snapshot(name):
     ],
 )
 def test_pfsp_is_the_expectation_over_the_posterior(rule, function):
-    """The prior of .6 counts for ten games, a draw for half a win."""
+    """The prior of .6 counts for five games, a draw for half a win."""
     x = (np.arange(200_000) + 0.5) / 200_000
-    density = stats.beta(6.0 + 12 + 1.5, 4.0 + 5 + 1.5).pdf(x)
+    density = stats.beta(3.0 + 12 + 1.5, 2.0 + 5 + 1.5).pdf(x)
     expected = float((function(x) * density).sum() / density.sum())
     (weight,) = weights_of(rule, candidates((12, 3, 5, 0.6, 0.4)))
     assert weight == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_newcomer_takes_a_bounded_share():
-    """50 opponents beaten at .95: a flat prior of ½ would give the newcomer 67 % of all matches."""
+    """50 opponents beaten at .95: a flat prior of ½ would give the newcomer 68 % of all matches."""
     beaten = [(190, 0, 10, 0.95, 0.4)] * 50
     weights = weights_of("pfsp_hard", candidates(*beaten, (0, 0, 0, 0.8, 0.4)))
     assert 0.20 < normalised(weights)[-1] < 0.33
@@ -88,8 +90,9 @@ def test_vanishing_weights_mean_uniform():
     assert normalised(np.array([np.nan, 1.0])).tolist() == [0.5, 0.5]
 
 
-def test_candidates_hold_counts_and_what_the_ratings_predict():
+def test_candidates_hold_recent_matches_and_what_the_ratings_predict():
     train, clean = RatingTable(), RatingTable()
+    train.learns("main")
     for game in [*[("main", "main@1", 1.0)] * 3, ("main@1", "main", 0.5)]:
         train.fold(*game)
     train.begin_epoch(0, 0.1, Link(0.8, 0.5))
@@ -99,7 +102,8 @@ def test_candidates_hold_counts_and_what_the_ratings_predict():
     found = candidates_of([snapshot(name) for name in names], pool(train, clean))
     mine = train.belief("main")
     theirs = [clean.belief("main@1"), train.belief("main@2"), mine]  # main@3 is taken for a copy
-    assert (found.wins_N[0], found.draws_N[0], found.losses_N[0]) == (3, 1, 0)
+    games = 1 + 0.99 + 0.99**2 + 0.99**3
+    assert (found.games_N[0], found.points_N[0]) == pytest.approx((games, games - 0.5))
 
     def predicted(other):
         return float(train.link.curve((mine.mu - other.mu) / spread(mine, other)))
@@ -114,14 +118,40 @@ def test_candidates_hold_counts_and_what_the_ratings_predict():
     assert stranger == pytest.approx(predicted(Belief()))
 
 
-def test_an_adapted_weight_grows_with_the_share_of_matches_not_won():
-    met = {"constant": Counts(wins=90, losses=90), "based": Counts(draws=60)}
-    adapted = adapted_mix(MIX, met, strength=4.0)
-    assert adapted["constant"] == adapted["based"] / 3.0 == pytest.approx(0.5 * (1 + 4 * 0.5))
-    assert (adapted["snapshots"], adapted["random"]) == (7.0, 1.0), "nothing is known of them"
-    assert adapted_mix(MIX, {"based": Counts(losses=1)}, 1.0)["based"] == pytest.approx(
-        1.5 * (1 + 6 / 11)
-    )
+def test_against_a_clean_rating_the_learner_is_as_strong_as_its_two_newest_clean_snapshots():
+    train, clean = RatingTable(), RatingTable(Drift())
+    for name, score in (("main@1000", 0.0), ("main@300000", 1.0), ("main@900000", 1.0)):
+        for _ in range(5):
+            clean.fold(name, "based", score)
+    train.fold("main", "random", 0.0)
+    bots = [Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in ("based", "random")]
+    steps = {"main@1000": 1000, "main@300000": 300_000, "main@900000": 900_000, "other@5": 5}
+    found = {name: replace(snapshot(name), step=step) for name, step in steps.items()}
+    league = replace(pool(train, clean), players=found)
+    older, newer = clean.belief("main@300000"), clean.belief("main@900000")
+    weights = [1 / (older.sigma**2 + 10 * np.log(95 / 35)), 1 / newer.sigma**2]
+    mine = Belief(float(np.average([older.mu, newer.mu], weights=weights)), sum(weights) ** -0.5)
+
+    def predicted(me, other):
+        return float(train.link.curve((me.mu - other.mu) / spread(me, other)))
+
+    wanted = [predicted(mine, clean.belief("based"))]
+    wanted.append(predicted(train.belief("main"), train.belief("random")))  # it has no clean match
+    assert candidates_of(bots, league).predicted_N == pytest.approx(wanted, abs=1e-12)
+    clean.pin("main@900000", 40.0)
+    assert candidates_of(bots, league).predicted_N[0] > 0.9, "a pinned one has no variance"
+
+
+def test_an_adaptive_mix_moves_weight_among_bots_alone():
+    adapted = adapted_mix(MIX, {"constant": 0.2, "based": 0.9, "random": 0.9}, strength=4.0)
+    grown = {"constant": 0.5 * (1 + 4 * 0.8), "based": 1.5 * 1.4, "random": 1.0 * 1.4}
+    total = sum(grown.values())
+    wanted = {bot: 3.0 * weight / total for bot, weight in grown.items()}
+    assert adapted == pytest.approx({"snapshots": 7.0} | wanted)
+    assert adapted_mix({"self": 1.0, "based": 0.0}, {"based": 0.5}, 4.0) == {
+        "self": 1.0,
+        "based": 0.0,
+    }
 
 
 @example([0.0, 1.0], 0.0)

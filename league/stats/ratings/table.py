@@ -36,6 +36,7 @@ from league.stats.ratings.belief import (
     rate,
     spread,
 )
+from league.stats.recent import RecentScores
 
 FIRST_GAMES = 1_000
 GROWTH = 1.5
@@ -184,6 +185,7 @@ class RatingTable:
         drift: of the players that learn.
         epoch: the last measurement, which holds for the games to come.
         payoff: counts of results by pair of players.
+        recent: what those who learn scored lately.
         games: number of rated results.
         record: how predictions came out since the last measured epoch.
     """
@@ -194,6 +196,7 @@ class RatingTable:
         self.drift = drift
         self.epoch = Epoch(0, 0, draw_probability)
         self.payoff = PayoffTable()
+        self.recent = RecentScores()
         self.games = 0
         self.record = PredictionRecord()
         self._standings: dict[str, _Standing] = {}
@@ -203,12 +206,22 @@ class RatingTable:
         """The link that the last epoch measured."""
         return self.epoch.link
 
-    def fold(self, seat0: str, seat1: str, outcome: float, step0: int = 0, step1: int = 0) -> None:
+    def fold(
+        self,
+        seat0: str,
+        seat1: str,
+        outcome: float,
+        step0: int = 0,
+        step1: int = 0,
+        margin: float | None = None,
+    ) -> None:
         """Takes in one result. A player against itself is not rated.
 
         Args:
             outcome: of seat 0: 1, ½ or 0.
             step0, step1: learner steps of the weights that played, ignored for a frozen player.
+            margin: what seat 0 was paid more than seat 1; None in games without payoffs. It goes
+                into `recent` alone.
         """
         if seat0 == seat1:
             return
@@ -222,6 +235,13 @@ class RatingTable:
         self.record.add((first.mu - second.mu) / c, c, outcome)
         self.games += 1
         self.payoff.add(seat0, seat1, outcome)
+        if first.learns or second.learns:
+            margin = 2.0 * outcome - 1.0 if margin is None else margin
+            self.recent.add_stake(margin)
+            if first.learns:
+                self.recent.add(seat0, seat1, margin, step0)
+            if second.learns:
+                self.recent.add(seat1, seat0, -margin, step1)
         rated = rate(*grown, outcome, self.epoch.draw_probability)
         first.take(outcome, rated[0])
         second.take(1.0 - outcome, rated[1])
@@ -313,6 +333,7 @@ class RatingTable:
             "games": self.games,
             "players": {n: dataclasses.astuple(s) for n, s in self._standings.items()},
             "payoff": self.payoff.state(),
+            "recent": self.recent.state(),
             "record": dataclasses.asdict(self.record),
         }
 
@@ -327,6 +348,7 @@ class RatingTable:
         for standing in table._standings.values():
             standing.before_pin = standing.before_pin and tuple(standing.before_pin)
         table.payoff = PayoffTable.restored(state["payoff"])
+        table.recent = RecentScores.restored(state["recent"])
         table.record = PredictionRecord(**state["record"])
         return table
 
