@@ -129,6 +129,8 @@ sprt --certificate nothing.json
 status --run-dir nowhere
 backup nowhere x.db
 fsck nowhere
+mix nowhere
+mix runs/laptop-1 --player nothing
 recompute nowhere
 prune nowhere
 restore nowhere x.db

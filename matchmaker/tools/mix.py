@@ -1,0 +1,175 @@
+"""``bin/league mix``: whom a learner met in its training, and what it was expected to score."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+from typing import Annotated, Any
+
+from typer import Option
+
+from league.cli.output import print_table
+from league.errors import InvalidInput, NotFound
+from league.exploiters import EXPLOITING
+from league.players import Event, Player, PlayerKind
+from league.runs import finding
+from matchmaker.sampling.candidates import Pool, candidates_of
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.books import RATING_EVENTS, Books
+from matchmaker.state.quarantine import EVENTS as QUARANTINES
+from matchmaker.state.quarantine import Quarantines
+from matchmaker.store.rows import AssignmentRow, ResultRow
+from matchmaker.store.sqlite import SqliteStore
+from matchmaker.store.transaction import Reader
+from matchmaker.tools.recompute import RunArgument, RunOption
+
+KINDS = ("self", "snapshots", "exploiters", "bots")
+BANDS = {
+    "below_.2": (0.0, 0.2),
+    ".2_to_.8": (0.2, 0.8),
+    "above_.8": (0.8, math.inf),
+    "above_.9": (0.9, math.inf),
+}
+"""Expected scores from and up to; `above_.8` holds those of `above_.9` too."""
+
+
+@dataclass(frozen=True)
+class Met:
+    """A match that counts: what the learner was `expected` to score when its opponent was drawn,
+    and its `score`; its steps when the match began.
+    """
+
+    kind: str
+    step: int
+    expected: float
+    score: float
+
+
+def command(
+    run: RunArgument = None,
+    run_dir: RunOption = None,
+    player: Annotated[str, Option(metavar="NAME", help="A learner.")] = "main",
+    last: Annotated[
+        float | None, Option(metavar="SHARE", help="Only this last share of its steps, as .25.")
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print one object with all digits.")] = False,
+) -> int:
+    """Shows whom a learner met, and how strong its opponents were, by quarter of its steps.
+
+    Scores are expected as the sampler would have when it drew the opponent, from the log up to it.
+    """
+    if last is not None and not 0.0 < last <= 1.0:
+        raise InvalidInput(f"--last {last:g} is no share: it must be above 0, up to 1")
+    folder = finding.named_run(run, run_dir)
+    store = SqliteStore(finding.database_of(folder), read_only=True)
+    with closing(store), store.read() as reader:
+        matches = list(matches_of(reader, player))
+    parts = parts_of(matches, last)
+    if as_json:
+        print(json.dumps({"player": player, "parts": parts}))
+        return 0
+    columns = ["steps", "matches#", *(f"{name}#" for name in (*KINDS, *BANDS, "expected", "score"))]
+    print_table(f"Whom {player} met", columns, [_row(part) for part in parts])
+    return 0
+
+
+def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
+    """Yields a learner's drawn matches that have a result, in the order of the results.
+
+    Raises:
+        NotFound: there is no such learner.
+    """
+    players = {player.name: player for player in reader.players()}
+    if learner not in players or players[learner].kind is not PlayerKind.LIVE:
+        raise NotFound(f"there is no learner {learner[:80]!r}: bin/league players lists them")
+    own = {row.number for row in reader.incarnations() if row.player == learner}
+    drawn: dict[int | None, list[AssignmentRow]] = defaultdict(list)
+    for row in reader.all_assignments():
+        if row.incarnation in own and row.mix:
+            drawn[row.draw].append(row)
+    known = reader.select("SELECT event_position, number FROM draws ORDER BY 1, 2")
+    books = Books(Quarantines(reader.events_of(*QUARANTINES)).without)
+    pool = Pool(MatchmakerSettings(), players[learner], players, books.tables)
+    expected: dict[int, tuple[str, float, int]] = {}
+    log = heapq.merge(
+        ((row.event_position, row) for row in reader.results()),
+        ((event.position, event) for event in reader.events_of(*RATING_EVENTS)),
+        ((position, number) for position, number in known if number in drawn),
+        key=lambda one: one[0],
+    )
+    for _, one in log:
+        if isinstance(one, Event):
+            books.apply(one)
+        elif isinstance(one, ResultRow):
+            if one.rated and one.ordinal in expected:
+                kind, chance, seat = expected.pop(one.ordinal)
+                score, step = (1.0 - one.outcome, one.step1) if seat else (one.outcome, one.step0)
+                yield Met(kind, step, chance, score)
+            books.add_results([one])
+        else:
+            names = [row.seat0 if row.learner_seat else row.seat1 for row in drawn[one]]
+            rivals = [players[name] for name in names]
+            chances = candidates_of(rivals, pool).chances().tolist()
+            for row, rival, chance in zip(drawn[one], rivals, chances, strict=True):
+                kind = _kind(rival, learner)
+                expected[row.ordinal] = kind, 0.5 if kind == "self" else chance, row.learner_seat
+
+
+def _kind(opponent: Player, learner: str) -> str:
+    if opponent.name == learner:
+        return "self"
+    if opponent.kind is PlayerKind.BOT:
+        return "bots"
+    return "exploiters" if opponent.role in EXPLOITING else "snapshots"
+
+
+def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str, Any]]:
+    """Returns what to show of each quarter of a learner's steps, or of the last share of them.
+
+    Shares are of the part's matches; what has no match is left out.
+    """
+    steps = 1 + max((match.step for match in matches), default=0)
+    bounds = [round(quarter * steps / 4) for quarter in range(5)]
+    if last is not None:
+        bounds = [round((1.0 - last) * steps), steps]
+    parts = []
+    for since, until in pairwise(bounds):
+        part = [match for match in matches if since <= match.step < until]
+        if part:
+            kinds = {kind: [one for one in part if one.kind == kind] for kind in KINDS}
+            bands = {
+                band: [one for one in part if low <= one.expected < high]
+                for band, (low, high) in BANDS.items()
+            }
+            parts.append(
+                {"since_step": since, "until_step": until}
+                | _summary(part, len(part))
+                | {"kinds": {name: _summary(met, len(part)) for name, met in kinds.items() if met}}
+                | {"bands": {name: _summary(met, len(part)) for name, met in bands.items() if met}}
+            )
+    return parts
+
+
+def _summary(matches: Sequence[Met], total: int) -> dict[str, float]:
+    return {
+        "matches": len(matches),
+        "share": len(matches) / total,
+        "expected": fmean(match.expected for match in matches),
+        "score": fmean(match.score for match in matches),
+    }
+
+
+def _row(part: dict[str, Any]) -> list[str]:
+    none = {"share": 0.0}
+    shares = [part["kinds"].get(kind, none)["share"] for kind in KINDS]
+    shares += [part["bands"].get(band, none)["share"] for band in BANDS]
+    shares += [part["expected"], part["score"]]
+    steps = f"{part['since_step']:,}-{part['until_step']:,}"
+    return [steps, f"{part['matches']:,}", *(f"{share:.1%}" for share in shares)]
