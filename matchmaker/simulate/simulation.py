@@ -113,8 +113,8 @@ class Simulation:
 
     A player has the same number here and in the scenario. By book, `predicted` and `scored` have
     the learner's or first player's score in each batch as the ratings predicted it when matches
-    were assigned, and as played, without self-play. `expected` and `true` have learners' scores as
-    the sampler expected them then, and as they were.
+    were assigned, and as played, without self-play. `expected` and `true` have the learners'
+    scores that the sampler expected then, and the true ones.
     """
 
     def __init__(self, folder: Path, settings: MatchmakerSettings, plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""``bin/league mix``: whom a learner met in its training, and what it was expected to score."""
+"""``bin/league mix``: which opponents a learner met, and what it was expected to score."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def command(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print one object with all digits.")] = False,
 ) -> int:
-    """Shows whom a learner met, and how strong its opponents were, by quarter of its steps.
+    """Shows which opponents a learner met, and how strong they were, by quarter of its steps.
 
     Scores are expected as the sampler would have when it drew the opponent, from the log up to it.
     """
@@ -76,7 +76,7 @@ def command(
         print(json.dumps({"player": player, "parts": parts}))
         return 0
     columns = ["steps", "matches#", *(f"{name}#" for name in (*KINDS, *BANDS, "expected", "score"))]
-    print_table(f"Whom {player} met", columns, [_row(part) for part in parts])
+    print_table(f"Opponents of {player}", columns, [_row(part) for part in parts])
     return 0
 
 

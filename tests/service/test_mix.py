@@ -1,4 +1,4 @@
-"""``bin/league mix``: whom a learner met, from a log whose matches are known."""
+"""``bin/league mix``: which opponents a learner met, from a log whose matches are known."""
 
 from __future__ import annotations
 
