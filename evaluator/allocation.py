@@ -12,7 +12,7 @@ the posterior variance does not depend on the outcomes.
 
 Each pair plays by its gap plus a deviation of variance τ² (`Fit.tau`), so n matches of information
 i say n·i / (1 + n·i·τ²) of the gap, and I is what two more add to that: a pair that has met often
-tells little, and new opponents tell more.
+adds little, and new opponents add more.
 
 Shapes: N players of the fit, P pairs of them, G goals.
 """
@@ -34,7 +34,7 @@ from league.stats.ratings.fit import Fit, log_probabilities
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
-"""Members of the top that is told apart, and the highest rated snapshots that may be in it."""
+"""Members of the top that is ranked, and the highest rated snapshots that may be in it."""
 
 
 def goals(plan: Plan, fit: Fit) -> Array:
@@ -93,7 +93,7 @@ def allocate(
         plan: who there is, and what has been played.
         fit: of the clean matches so far.
         matches: how many to choose, even.
-        rng: a factor of 0.9 to 1 on what a pair tells makes two evaluators choose differently.
+        rng: a factor of 0.9 to 1 on the gain of a pair makes two evaluators choose differently.
     """
     if not plan.snapshots or not set(fit.names) & {one.name for one in plan.snapshots}:
         return {}

@@ -3,7 +3,7 @@
 Nothing is stored for it. What is due follows from the players, from the matches that the
 matchmaker's log counts, and from the queue of requests, so a restarted evaluator continues, and
 several evaluators plan alike. Each entry names a total, up to which the matchmaker leases a pair of
-players to whoever asks first, so they share the work.
+players to the first that asks, so they share the work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ the bot that a curriculum waits for, and each bot of similar strength; the last 
 STRONGEST = 2
 """The highest rated other snapshots that a new one meets."""
 ANCESTORS = 4
-"""Earlier snapshots of its own lineage that a milestone meets, evenly spaced."""
+"""Earlier snapshots of its lineage that a milestone meets, evenly spaced."""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
 """Accepted exploiters that a main's newest snapshot meets, and how often: with four exploiters the
 early ones of a short run were met too seldom to be patched.
@@ -108,7 +108,7 @@ def exploiters_to_meet(
 
 
 def _shortened(batch: Batch, pairs: int) -> Batch:
-    """The batch's first entries, with so many pairs of matches in all."""
+    """The batch's first entries, `pairs` pairs of matches in all."""
     kept = list[Entry]()
     for entry in batch.entries:
         fewer = entry.pairs - pairs
@@ -166,7 +166,7 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Clean matches that may still be played where they tell most."""
+        """Clean matches that may still be allocated."""
         spent = sum(self.facts.counts.values()) // 2
         return max(0, self._settings.matches_per_snapshot * len(self.snapshots) - spent)
 
@@ -195,7 +195,7 @@ class Plan:
         return self.facts.counts.get((entry.player, entry.opponent, entry.book), 0)
 
     def most_telling(self, chosen: Mapping[tuple[str, str], int]) -> Batch | None:
-        """A batch of pairs that were chosen, with so many more matches each."""
+        """A batch of the chosen pairs of players, with their numbers of further matches."""
         asked = (Entry(*names, Book.EVAL, count) for names, count in chosen.items())
         return self._batch("", (one._replace(until=one.until + self.games(one)) for one in asked))
 
@@ -222,7 +222,7 @@ class Plan:
         return self._batch(evaluation.player, entries, request=evaluation.number)
 
     def _first(self, player: Player) -> Batch | None:
-        """The first matches of a snapshot: so many in all, whoever they are against."""
+        """The first matches of a snapshot: a fixed number in all, against any opponents."""
         missing = self._settings.first_matches - self._played[player.name]
         if missing <= 0:
             return None

@@ -66,7 +66,7 @@ TOGETHER = 64
 ALLOCATED = 32
 """Matches that are allocated at once, by one fit."""
 FITTED = 300
-"""The newest snapshots among whom matches are allocated: the fit takes a second then."""
+"""Matches are allocated among this number of newest snapshots: their fit takes a second."""
 TABLE_SECONDS = 30.0
 """Between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
@@ -417,7 +417,7 @@ class Evaluator:
         return bool(batches) and self._play_batches(batches, plan)
 
     def _allocated(self, plan: Plan) -> Batch | None:
-        """Matches of the pairs that tell most, by what is known now."""
+        """Matches of the pairs that reduce uncertainty most, by the fit now."""
         near = {player.name for player in plan.snapshots[-FITTED:]} | set(self._bots)
         fit = fit_league(
             [c for c in self._client.payoff(Book.EVAL) if c.row in near and c.column in near],
@@ -427,7 +427,7 @@ class Evaluator:
         return plan.most_telling(allocate(plan, fit, ALLOCATED, self._rng))
 
     def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> bool:
-        """Plays a candidate's gate until it is decided; gives it up if somebody can't play."""
+        """Plays a candidate's gate until it is decided; gives it up if a player can't play."""
         try:
             for name in (gate.candidate, *(test.victim for test in gate.victims)):
                 if problem := self._problem(players, gate.candidate, name):
@@ -540,7 +540,7 @@ class Evaluator:
             raise
 
     def _refuse_requests(self, plan: Plan) -> None:
-        """Cancels requests with players whom this evaluator can't let meet."""
+        """Cancels requests with players that can't meet here."""
         for request in plan.facts.requests:
             for player, opponent, *_ in targets(request):
                 if problem := self._problem(plan.facts.players, player, opponent):

@@ -48,7 +48,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
         progress, drained, unspent = self._evaluator.progress, False, 0
         waiting: Sequence[str] = progress.waiting
-        if not progress.current:  # then only a new look tells
+        if not progress.current:  # then it needs a new look
             plan = self._evaluator.plan(self._client)
             gates = [g.candidate for g in plan.facts.gates if g.state is GateState.OPEN]
             due = [batch.subject for kind in plan.batches() for batch in kind]

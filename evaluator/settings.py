@@ -7,19 +7,19 @@ from pydantic import Field, field_validator
 from league.settings.base import Settings
 
 FIRST_SHARE = 2 / 3
-"""Part of a snapshot's matches that it plays at once; the rest goes where it tells most."""
+"""Part of a snapshot's matches that it plays at once; the rest is allocated later."""
 
 
 class EvaluatorSettings(Settings):
     """How many clean matches a snapshot plays, and on how much of the machine."""
 
     matches_per_snapshot: int = Field(default=60, ge=6, le=100_000)
-    """Clean matches for each snapshot, on average: two thirds when it is new, the others where they
-    tell most, between any two players. Milestones and requests count too.
+    """Clean matches for each snapshot, on average: two thirds when it is new, the others
+    between the players whose ratings are least certain. Milestones and requests count too.
     """
 
     milestone_matches: int = Field(default=400, ge=4, le=100_000)
-    """Matches (even) of a milestone against every bot, and half as many greedy ones: 400 give a
+    """Matches (even) of a milestone against every bot, and half that number greedy: 400 give a
     95 % interval of ±5 points at most.
     """
 

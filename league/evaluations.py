@@ -1,6 +1,6 @@
-"""Evaluations that somebody asks for: which clean matches are wanted, and what the log has of them.
+"""Evaluations on request: which clean matches are wanted, and what the log has of them.
 
-An evaluation is done when the log has its matches, whoever played them and when: matches of frozen
+An evaluation is done when the log has its matches, at any time and by any worker: matches of frozen
 players can be repeated, so none is played for it that is there already.
 """
 
@@ -62,7 +62,7 @@ class Target(NamedTuple):
     until: int
 
     def is_met(self, matches: int) -> bool:
-        """Whether so many matches are enough: what one match lacks is no pair."""
+        """Whether `matches` are enough: what one match lacks is no pair."""
         return matches + 1 >= self.until
 
 
@@ -156,7 +156,7 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
     """What `player` did against `opponent`, each a name or a mixture, by the counts of `cell`.
 
     Members that have not met yet are left out, and the others share their weight. The interval is
-    Wilson's for as many independent matches as those of unequal weights are worth: 1 / Σ w² (Kish).
+    Wilson's for the number of independent matches that unequal weights are worth: 1 / Σ w² (Kish).
     """
     met = [(share, cell(one, other)) for one, other, share in _meetings(player, opponent)]
     met = [(share, counts) for share, counts in met if counts.games]

@@ -102,7 +102,7 @@ def _frozen(league: League, who: str, what: str) -> str:
 
 
 def cancel(league: League, tx: Transaction, number: int, by: str, reason: str) -> Evaluation:
-    """Ends an open evaluation; returns it as it is then. One that has ended does not change."""
+    """Ends an open evaluation and returns it. One that has ended does not change."""
     checks.text(by, "by", checks.MAX_NAME)
     checks.text(reason, "reason")
     asked = _asked(league, number)
@@ -118,7 +118,7 @@ def cancel(league: League, tx: Transaction, number: int, by: str, reason: str) -
 
 
 def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason: str) -> None:
-    """Cancels the open evaluations in which a player takes part."""
+    """Cancels the open evaluations of a player."""
     for evaluation, wanted in list(_open(league)):
         if any(name in (target.player, target.opponent) for target in wanted):
             cancel(league, tx, evaluation.number, by, reason)

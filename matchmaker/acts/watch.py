@@ -95,7 +95,7 @@ class Watch:
 
     def look(self) -> None:
         """Takes in the new clean matches, and quarantines the evaluator that plays another game
-        than the others. Where it can't be told which one does, all of them are reported.
+        than the others. Where it is unclear which one does, all of them are reported.
         """
         view = self._league.view.checked()
         with view.lock:

@@ -367,7 +367,7 @@ class Simulation:
         self.scored[book].append(score_G[is_rated_G])
 
     def _learn(self, worker: Worker, number: int, matches: int) -> None:
-        """Lets a learner that drifts climb, and saves a snapshot of it now and then."""
+        """Lets a learner that drifts climb, and saves a snapshot of it occasionally."""
         scenario, learner = self.scenario, self.learners[number - len(BOTS)]
         if not isinstance(scenario, Drift):
             return

@@ -9,7 +9,7 @@ side, and the rank correlation of fit and truth is at least .97 on average. Exit
 is missed.
 
 The evaluator's own plan chooses the clean matches, with the settings of `laptop`: first ones, the
-last snapshot's as a milestone, and those that the allocation finds to tell most by the fit of the
+last snapshot's as a milestone, and those that are allocated by the fit of the
 games before. The ratings by which it finds the strongest are the truth with an error of a point.
 
 The gap by which a pair plays is that of the ratings plus a deviation. Deviations are independent,

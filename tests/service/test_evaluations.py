@@ -41,7 +41,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pairings(evaluation: Evaluation, pairs: int = 1000) -> list[Pairing]:
-    """What an evaluator leases for an evaluation, at most so many pairs of each."""
+    """What an evaluator leases for an evaluation, at most `pairs` pairs of each."""
     return [
         Pairing(
             player=one.player,

@@ -94,7 +94,7 @@ def test_kills_at_random_moments_lose_no_result_and_double_none(tmp_path: Path, 
 
 
 def whole(client: MatchmakerClient) -> bool:
-    """Whether every snapshot has its first matches, and the milestone all of its own."""
+    """Whether every snapshot has its first matches, and the milestone all of them."""
     played = Counter[str]()
     for cell in client.payoff(Book.EVAL):
         played[cell.row] += cell.games

@@ -1,4 +1,4 @@
-"""Which pairs tell most: those that leave least uncertain what is decided next."""
+"""Which pairs are chosen: those that leave least uncertain what is decided next."""
 
 from __future__ import annotations
 
