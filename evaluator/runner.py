@@ -568,6 +568,8 @@ class Evaluator:
             for book in (Book.EVAL, Book.GREEDY)
             for cell in self._client.payoff(book, with_stats=True)
         ]
+        if not cells:
+            return
         write_table(self._table, players, cells, self._game.spec.frames_per_second)
 
     def _play(self, work: Work, arena: Arena) -> bool:

@@ -9,6 +9,7 @@ https://sqlite.org/c3ref/vfs.html).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import subprocess
@@ -64,7 +65,11 @@ def read_only(disk: Path, library: ctypes.CDLL) -> Iterator[None]:
 
     refuses = _Write(refused)
     mount("mount", "--bind", disk, disk)
-    mount("mount", "-o", "remount,bind,ro", disk)
+    for _ in range(100):  # the kernel refuses while a write is under way
+        with contextlib.suppress(subprocess.CalledProcessError):
+            mount("mount", "-o", "remount,bind,ro", disk)
+            break
+        time.sleep(0.05)
     try:
         for name in CALLS:
             change(vfs, name, ctypes.cast(refuses, ctypes.c_void_p))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from league.errors import LeagueError
-from league.players import Assignment, MatchResult, Player, PlayerKind, Role, SeatResult
+from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role, SeatResult
 from league.rpc.client import MatchmakerClient
 
 MOST_SECONDS = {"matchmaker": 1.0, "learner": 5.0, "evaluator": 4.0}
@@ -173,13 +173,18 @@ class KilledLeague:
         for one in self.all:
             one.wait_ready()
         limit = time.monotonic() + 120.0
-        while not (self.folder / "evaluator" / "evaluation_results.csv").exists():
+        table = self.folder / "evaluator" / "evaluation_results.csv"
+        while not (table.exists() and self._has_trained()):
             assert time.monotonic() < limit, (
-                f"no table of results is written: {self.evaluator.said()}"
+                f"no table of results, or no training match: {self.evaluator.said()}"
             )
             time.sleep(0.1)
         self.bystander.stop()
         self.codes = [one.stop() for one in (self.learner, self.evaluator)]
+
+    def _has_trained(self) -> bool:
+        with MatchmakerClient(self.address, wait_seconds=5) as client:
+            return any(one.player.name == "main" for one in client.ratings(Book.TRAIN))
 
     def close(self) -> None:
         """Nothing is left running, whatever happened."""

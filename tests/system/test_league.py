@@ -173,7 +173,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     assert league.process.wait(timeout=600) == 0, league.words
     for words in (
         *("continues, preset smoke", "The learner has done its steps.", f"\n{end:,} steps, "),
-        *(f"main@{end} ‹", f"Clean matches are those of main@{end}"),
+        *(f"main@{end} ‹", "Clean matches are those of the newest snapshots"),
         *("leaderboard.html", "training_curves.png"),
     ):
         assert words in league.words, words
