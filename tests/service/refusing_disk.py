@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import errno
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
