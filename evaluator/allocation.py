@@ -35,12 +35,16 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
 """Members of the top that is ranked, and the highest rated snapshots that may be in it."""
+WIDEST = 4.0
+"""Weight of the rating that is known least, that of all others being 1 in sum: with 1 the first
+snapshots of simulated leagues end 10 % less sure (tests/bench/evaluation_budget.py).
+"""
 
 
 def goals(plan: Plan, fit: Fit) -> Array:
     """What is decided next, a row each, in units such that a row's variance is its weight.
 
-    - every snapshot's rating, and as much again the one that is known least;
+    - every snapshot's rating, and more than all of these the one that is known least;
     - which snapshots are the five best: each of ten against the mean of the five;
     - the newest snapshot against each held-out bot, and against the bot whose defeat ends its
       learner's stage.
@@ -58,7 +62,7 @@ def goals(plan: Plan, fit: Fit) -> Array:
     everyone = range(len(number))
     for one in own:
         against(one, everyone, 1.0 / len(own))
-    against(max(own, key=lambda one: fit.covariance_NN[one, one]), everyone, 1.0)
+    against(max(own, key=lambda one: fit.covariance_NN[one, one]), everyone, WIDEST)
     best = sorted(own, key=lambda one: -fit.rating_N[one])[:RIVALS]
     for one in best:
         against(one, best[:TOP], 1.0 / len(best))
@@ -139,27 +143,29 @@ def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
 
 
 def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
-    """Numbers of all pairs that may meet: a snapshot, and a bot or another snapshot.
+    """Numbers of all pairs that may meet: two snapshots, or a lineage's newest and a bot.
 
-    An exploiter's matches with mains judge patches, so their number is planned.
+    What an older snapshot scores against a bot tells of the two at that time, and little of today
+    (`fit_league`). An exploiter's matches with mains judge patches, so their number is planned.
     """
     players, can_meet = plan.facts.players, plan.facts.can_meet
     own = {one.name for one in plan.snapshots if one.role not in EXPLOITING}
-    usable = [
-        (place, name)
-        for place, name in enumerate(fit.names)
-        if name in own
-        or (
-            name in players
-            and players[name].kind is PlayerKind.BOT
-            and players[name].state is not PlayerState.QUARANTINED
-        )
-    ]
+    newest = {one.name for one in plan.newest()}
+    bots = {
+        name
+        for name, one in players.items()
+        if one.kind is PlayerKind.BOT and one.state is not PlayerState.QUARANTINED
+    }
     pairs = [
         (one, other)
-        for at, (one, name) in enumerate(usable)
-        for other, other_name in usable[at + 1 :]
-        if (name in own or other_name in own) and can_meet(name, other_name)
+        for one, name in enumerate(fit.names)
+        for other, opponent in enumerate(fit.names[:one])
+        if (
+            (name in own and opponent in own)
+            or (name in newest and opponent in bots)
+            or (name in bots and opponent in newest)
+        )
+        and can_meet(name, opponent)
     ]
     numbers = np.array(pairs, np.intp).reshape(-1, 2)
     return numbers[:, 0], numbers[:, 1]

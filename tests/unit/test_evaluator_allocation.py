@@ -119,7 +119,7 @@ def test_pairs_that_may_not_meet_are_never_chosen() -> None:
 def test_where_pairs_deviate_new_opponents_tell_more_than_more_matches() -> None:
     players = [snapshot(10), snapshot(20), bot("often"), bot("new")]
     met = cells(
-        ("main@10", "often", 40, 40), ("main@20", "often", 40, 40), ("main@20", "new", 40, 40)
+        ("main@20", "often", 40, 40), ("main@10", "new", 40, 40), ("main@20", "main@10", 40, 40)
     )
     counts = {(cell.row, cell.column, Book.EVAL): cell.games for cell in met}
     plan = Plan(
@@ -127,8 +127,15 @@ def test_where_pairs_deviate_new_opponents_tell_more_than_more_matches() -> None
     )
     alike = replace(fit_cells(met), tau=2.0)
     found = chosen(plan, alike)
-    assert found.get(frozenset(("main@10", "new")), 0) >= 4
-    assert frozenset(("main@10", "often")) not in found
+    assert found.get(frozenset(("main@20", "new")), 0) >= 4
+    assert not found.keys() & {frozenset(("main@20", one)) for one in ("often", "main@10")}
+
+
+def test_a_bot_tells_nothing_new_of_a_snapshot_that_is_not_the_newest() -> None:
+    met = cells(("main@10", "a", 5, 5), ("main@20", "a", 40, 40), ("main@20", "main@10", 4, 4))
+    found = chosen(plan_of(snapshot(10), snapshot(20), bot("a")), fit_cells(met))
+    assert found
+    assert frozenset(("main@10", "a")) not in found
 
 
 @pytest.mark.parametrize("count", [2, 32])

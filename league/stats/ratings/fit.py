@@ -22,10 +22,10 @@ and the curvature at the mode is no measure of it. ν and s are where the eviden
 Games show only differences. With anchors, ratings are relative to them. Without, the mean of all
 players is 25 and the interval of a rating is that of its difference to this mean.
 
-Players of a `Block` have a joint prior instead and take no part in s. How much they vary, κ, is
-measured in the same way. With blocks, each pair also deviates from the gap of its ratings, by
-N(0, τ²) points, and τ is measured too. So thousands of games of one pair say no more about the
-ratings than one exact observation of their gap plus that deviation.
+Players of a `Block` have a joint prior instead and take no part in s. How much a group of them
+varies, κ, is measured in the same way. With blocks, each pair also deviates from the gap of its
+ratings, by N(0, τ²) points, and τ is measured too. So thousands of games of one pair say no more
+about the ratings than one exact observation of their gap plus that deviation.
 
 Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """
@@ -144,10 +144,14 @@ class PairCounts:
         return self.wins_P + self.draws_P + self.losses_P
 
     @classmethod
-    def of_cells(cls, cells: Iterable[PayoffCell]) -> tuple[PairCounts, list[str]]:
-        """Returns the counts of a payoff table, which has each pair twice, and the players."""
+    def of_cells(
+        cls, cells: Iterable[PayoffCell], others: Iterable[str] = ()
+    ) -> tuple[PairCounts, list[str]]:
+        """Returns the counts of a payoff table, which has each pair twice, and the players, with
+        `others` that need not have met anybody.
+        """
         rows = [cell for cell in cells if cell.row < cell.column]
-        names = sorted({name for cell in rows for name in (cell.row, cell.column)})
+        names = sorted({name for cell in rows for name in (cell.row, cell.column)} | {*others})
         number = {name: n for n, name in enumerate(names)}
         pairs_P2 = np.array([(number[c.row], number[c.column]) for c in rows], np.int64)
         counts_P3 = np.array([(c.wins, c.draws, c.losses) for c in rows], np.float64)
@@ -158,12 +162,13 @@ class PairCounts:
 class Block:
     """The prior of K players whose strengths go together: N(25, `known_KK` + κ·`walk_KK`).
 
-    Both are in points²; the sum has an inverse. κ is common to all blocks of a fit.
+    Both are in points²; the sum has an inverse. Blocks of one `group` have κ in common.
     """
 
     nodes_K: Numbers
     known_KK: Array
     walk_KK: Array
+    group: int = 0
 
     def precision_KK(self, kappa: float) -> Array:
         """Returns the inverse of the prior's covariance, in 1/points²."""
@@ -193,7 +198,7 @@ class Fit:
             number a player explains the results, large where rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit; 0 where there are too few games for one.
         spread: s, the standard deviation of the players' strengths in points.
-        kappa: κ of the blocks in points²; its prior's centre where there are none.
+        kappas: κ of each group of blocks in points².
         tau: τ in points; 0 where there are no blocks.
         draws_z: about standard normal where draws are Davidson's; positive where unequal players
             draw more often than the model says, negative where they draw less often.
@@ -208,7 +213,7 @@ class Fit:
     misfit: float
     freedom: float
     spread: float
-    kappa: float
+    kappas: tuple[float, ...]
     tau: float
     draws_z: float
     names: tuple[str, ...] = ()
@@ -306,7 +311,7 @@ def fit(
         misfit=misfit,
         freedom=freedom,
         spread=posterior.spread,
-        kappa=posterior.kappa,
+        kappas=tuple(posterior.kappa_G),
         tau=posterior.tau,
         draws_z=posterior.draws_z(),
     )
@@ -335,7 +340,8 @@ class _Posterior:
         # the search for ν begins at the share of draws, as if all players were equal
         share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
         self.log_nu = math.log(2.0 * share / (1.0 - share))
-        self.spread, self.kappa, self.tau = SIGMA, _KAPPA, _TAU if blocks else 0.0
+        self.spread, self.tau = SIGMA, _TAU if blocks else 0.0
+        self.kappa_G = [_KAPPA] * (1 + max((block.group for block in blocks), default=-1))
         self.theta_N = np.zeros(players)
         is_free_N = np.ones(players, np.bool_)
         is_free_N[list(anchors)] = False
@@ -355,7 +361,8 @@ class _Posterior:
         self.prior = (self.scale / self.spread) ** 2
         self.prior_N = self.prior * self.has_own_N
         self.joint = [
-            (block.nodes_K, block.precision_KK(self.kappa) * self.scale**2) for block in self.blocks
+            (block.nodes_K, block.precision_KK(self.kappa_G[block.group]) * self.scale**2)
+            for block in self.blocks
         ]
         for player, points in self.anchors.items():
             self.theta_N[player] = (points - MU) / self.scale
@@ -372,14 +379,19 @@ class _Posterior:
         self.pull_P += self.precision_P * self._gaps()
         self._solve()
         spreads = _Search(LEAST_SPREAD, MOST_SPREAD)
-        kappas, taus = _Search(_LEAST_KAPPA, _MOST_KAPPA), _Search(_LEAST_TAU, _MOST_TAU)
+        taus, kappas_G = (
+            _Search(_LEAST_TAU, _MOST_TAU),
+            [_Search(_LEAST_KAPPA, _MOST_KAPPA) for _ in self.kappa_G],
+        )
         for _ in range(_SWEEPS):
             change = self._sweep()
             self.spread = spreads.moved(self.spread, *self._spread_slope())
             if self.blocks:
-                self.kappa = kappas.moved(self.kappa, *self._kappa_slope())
+                slopes_G = [self._kappa_slope(group) for group in range(len(self.kappa_G))]
+                for group, kappas in enumerate(kappas_G):
+                    self.kappa_G[group] = kappas.moved(self.kappa_G[group], *slopes_G[group])
                 self.tau = taus.moved(self.tau, *self._tau_slope())
-                change = max(change, _ROUGHLY * abs(kappas.step), _ROUGHLY * abs(taus.step))
+                change = max(change, *(_ROUGHLY * abs(x.step) for x in (taus, *kappas_G)))
             self._rescale()
             change = max(change, self._solve())
             if change < _ENOUGH and abs(spreads.step) < _ENOUGH:
@@ -457,16 +469,19 @@ class _Posterior:
         off = math.log(self.spread / SIGMA) / _SPREAD_SIGMA**2
         return square - known - off, 2.0 * known**2 / max(len(own_N), 1) + _SPREAD_SIGMA**-2.0
 
-    def _kappa_slope(self) -> tuple[float, float]:
-        """Returns the slope of the evidence over ln κ, and roughly its bend.
+    def _kappa_slope(self, group: int) -> tuple[float, float]:
+        """Returns the slope of the evidence over ln κ of a group, and roughly its bend.
 
         With Q the precision of a block and W its walk, ½κ(θᵀQWQθ − tr(QW − QWQ Var θ)).
         """
-        slope = -math.log(self.kappa / _KAPPA) / _KAPPA_SIGMA**2
+        kappa = self.kappa_G[group]
+        slope = -math.log(kappa / _KAPPA) / _KAPPA_SIGMA**2
         bend = _KAPPA_SIGMA**-2.0
         for block, (nodes_K, q_KK) in zip(self.blocks, self.joint, strict=True):
+            if block.group != group:
+                continue
             theta_K, own_KK = self.theta_N[nodes_K], self.covariance_NN[np.ix_(nodes_K, nodes_K)]
-            qw_KK = q_KK @ block.walk_KK * (self.kappa / self.scale**2)
+            qw_KK = q_KK @ block.walk_KK * (kappa / self.scale**2)
             known_KK = qw_KK - qw_KK @ q_KK @ own_KK
             slope += float(theta_K @ qw_KK @ q_KK @ theta_K - np.trace(known_KK)) / 2.0
             bend += float(np.sum(known_KK * known_KK.T)) / 2.0

@@ -12,16 +12,25 @@ Between two snapshots the live learner is a node that plays its training matches
 strength over that stretch of steps plus an advantage that is the same in all stretches. It ties its
 neighbours together and is not in the result.
 
-Shapes: N players, K nodes of a lineage.
+A bot does not change, but what it is to a learner does: one that learns a bot's one weakness early
+gains nothing against it later. So a bot is a walk too, with a node for each eighth of an e-fold of
+steps, and matches against it tell of a lineage at about that time. With one strength for each bot
+the snapshots' gaps of a run of `laptop` came out a tenth too short (docs/ratings.md). The bot's
+rating is that of its last node: what it is to the newest snapshots. Half of the variance of a bot's
+walk is that of one walk which all bots have in common.
+
+Shapes: N players, K nodes of a lineage or a bot.
 """
 
 from __future__ import annotations
 
 import bisect
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +38,7 @@ from league.errors import InvalidName
 from league.ids import GenerationName, ReferenceName, SnapshotName
 from league.players import PayoffCell, Player, PlayerKind
 from league.stats.ratings.belief import MU, SIGMA, Drift
-from league.stats.ratings.fit import Block, Fit, Numbers, PairCounts, fit
+from league.stats.ratings.fit import Block, Fit, PairCounts, fit
 
 START_SIGMA = 3.0 * SIGMA
 SLOPE_SIGMA = 10.0
@@ -42,15 +51,25 @@ _APART = 1e-4
 """Least variance between two nodes in points², so that two at one step have an inverse."""
 _LIVE = " "
 """Begins the name of a learner's stretch; no player's name has it, and it sorts before all."""
+_SEEN = " "
+"""Between a bot's name and the number of its node."""
+_BIN = 0.125
+"""E-folds of steps that a bot's node stands for."""
+_LINEAGES, _BOTS = 0, 1
+"""Groups of blocks, each with a κ of its own."""
+_SETTLING = Drift().settling_steps
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(NamedTuple):
     """What a lineage was from one step to another; they are the same for a frozen player."""
 
-    number: int
+    owner: str
     first: float
     last: float
+
+    @property
+    def x(self) -> float:
+        return math.log1p((self.first + self.last) / 2.0 / _SETTLING)
 
 
 def fit_league(
@@ -74,57 +93,81 @@ def fit_league(
     Raises:
         InvalidInput: too many players, or an anchor that is no rating.
     """
-    frozen = _frozen(players)
-    stretches = _stretches(climb, frozen)
-    cells = list(cells)
+    anchors, cells, climb = anchors or {}, list(cells), list(climb)
+    nodes = _nodes(players, climb)
+    bots = {one.name for one in players if one.kind is PlayerKind.BOT} - anchors.keys()
+    stretches = [replace(cell, row=_LIVE + cell.row) for cell in climb if _LIVE + cell.row in nodes]
     rated = {name for cell in cells for name in (cell.row, cell.column)}
-    counts, names = PairCounts.of_cells([*cells, *stretches])
-    pinned = {n: anchors[name] for n, name in enumerate(names) if anchors and name in anchors}
-    blocks = _blocks(names, frozen)
+    newest = max((int(nodes[name].x / _BIN) for name in rated & nodes.keys()), default=0)
+    last = {bot: _seen(bot, newest) for bot in bots & rated if nodes}
+
+    def node(name: str, by: str) -> str:
+        if name not in bots or not nodes:
+            return name
+        return _seen(name, int(nodes[by].x / _BIN) if by in nodes else newest)
+
+    met = [
+        replace(cell, row=node(cell.row, cell.column), column=node(cell.column, cell.row))
+        for cell in (*cells, *stretches)
+    ]
+    counts, names = PairCounts.of_cells(met, last.values())
+    pinned = {n: anchors[name] for n, name in enumerate(names) if name in anchors}
+    blocks = _blocks(names, nodes)
     whole = replace(fit(counts, len(names), anchors=pinned, blocks=blocks), names=tuple(names))
-    kept_N = np.array([n for n, name in enumerate(names) if name in rated], np.int64)
-    return whole if len(kept_N) == len(names) else _of_players(whole, kept_N)
+    players_N = {last.get(name, name): name for name in rated}
+    kept = {n: players_N[name] for n, name in enumerate(names) if name in players_N}
+    return _of_players(whole, kept)
 
 
-def _frozen(players: Iterable[Player]) -> dict[str, tuple[str, int]]:
-    """Returns the lineage and the step of each frozen copy of a learner, by name."""
-    found = {}
+def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, _Node]:
+    """Returns each frozen copy of a learner and each stretch of training, by name.
+
+    Steps count from where the weights were new.
+    """
+    frozen = dict[str, tuple[str, int]]()
     for player in players:
         if player.kind in (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE):
             kind = SnapshotName if player.kind is PlayerKind.SNAPSHOT else ReferenceName
             with suppress(InvalidName):  # the name of a reference may be any
                 parts = kind.parse(player.name)
-                found[player.name] = parts.lineage, parts.step
-    return found
-
-
-def _stretches(
-    climb: Iterable[PayoffCell], frozen: Mapping[str, tuple[str, int]]
-) -> list[PayoffCell]:
-    """Returns the cells of learners that left a snapshot, in whose rows only stretches are."""
-    lineages = {lineage for lineage, _ in frozen.values()}
-    return [
-        replace(cell, row=_LIVE + cell.row)
-        for cell in climb
-        if SnapshotName.parse(cell.row).lineage in lineages
-    ]
-
-
-def _blocks(names: Sequence[str], frozen: Mapping[str, tuple[str, int]]) -> list[Block]:
-    """Returns the prior of each lineage of several nodes; a single one is like any player."""
+                frozen[player.name] = parts.lineage, parts.step
     steps: dict[str, list[int]] = defaultdict(list)
     for lineage, step in frozen.values():
         bisect.insort(steps[lineage], step)
+    ends: dict[str, tuple[str, float, float]] = {
+        name: (lineage, step, step) for name, (lineage, step) in frozen.items()
+    }
+    for cell in climb:
+        row = SnapshotName.parse(cell.row)
+        if row.lineage in steps:
+            ends[_LIVE + cell.row] = row.lineage, *_ends(row.step, steps[row.lineage])
     begins = {lineage: _begin(lineage, steps) for lineage in steps}
-    nodes: dict[str, list[_Node]] = defaultdict(list)
+    return {
+        name: _Node(lineage, *(max(step - begins[lineage], 0.0) for step in both))
+        for name, (lineage, *both) in ends.items()
+    }
+
+
+def _seen(bot: str, place: int) -> str:
+    """Returns the name of a bot's node."""
+    return f"{bot}{_SEEN}{place:03d}"
+
+
+def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
+    """Returns the prior of each lineage of several nodes, and that of bots seen at several times;
+    the others are like any player.
+    """
+    walks: dict[str, list[tuple[int, _Node]]] = defaultdict(list)
     for number, name in enumerate(names):
-        if name in frozen:
-            lineage, step = frozen[name]
-            nodes[lineage].append(_Node(number, step, step))
-        elif name.startswith(_LIVE):
-            row = SnapshotName.parse(name.removeprefix(_LIVE))
-            nodes[row.lineage].append(_Node(number, *_ends(row.step, steps[row.lineage])))
-    return [_block(found, begins[lineage]) for lineage, found in nodes.items() if len(found) > 1]
+        bot, _, place = name.partition(_SEEN)
+        if name in nodes:
+            walks[nodes[name].owner].append((number, nodes[name]))
+        elif place:
+            step = _SETTLING * math.expm1((int(place) + 0.5) * _BIN)
+            walks[_SEEN].append((number, _Node(bot, step, step)))
+    seen = walks.pop(_SEEN, [])
+    blocks = [_block(found, _LINEAGES) for found in walks.values() if len(found) > 1]
+    return [*blocks, _block(seen, _BOTS)] if len({node.x for _, node in seen}) > 1 else blocks
 
 
 def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
@@ -152,31 +195,32 @@ def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
     return step, 2 * step - before
 
 
-def _block(nodes: Sequence[_Node], begin: int) -> Block:
-    """Returns the prior of a lineage's nodes.
+def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
+    """Returns the prior of the nodes of a lineage, or of all bots.
 
     The walk's covariance is the earlier x of two, and a mean over a stretch from a to b has the
-    variance a + (b − a)/3, as stretches follow each other.
+    variance a + (b − a)/3, as stretches follow each other. Half of a bot's walk is all bots'.
     """
-    settling = Drift().settling_steps
-    ends_2K = np.array([(node.first, node.last) for node in nodes], np.float64).T - begin
-    ends_2K = np.maximum(ends_2K, 0.0)
-    first_K, last_K = np.log1p(ends_2K / settling)
-    x_K = np.log1p(ends_2K.mean(axis=0) / settling)
+    numbers, nodes = zip(*walk, strict=True)
+    first_K, last_K = np.log1p(np.array([(n.first, n.last) for n in nodes]).T / _SETTLING)
+    x_K = np.array([node.x for node in nodes])
+    is_live_K = last_K > first_K
+    same_KK = np.array([[one.owner == other.owner for other in nodes] for one in nodes])
     walk_KK = np.minimum.outer(x_K, x_K)
     np.fill_diagonal(walk_KK, x_K - (last_K - first_K) / 6.0)
-    known_KK = START_SIGMA**2 + SLOPE_SIGMA**2 * np.outer(x_K, x_K) + _APART * np.eye(len(x_K))
-    is_live_K = last_K > first_K
-    known_KK += TRAINING_SIGMA**2 * np.outer(is_live_K, is_live_K)
-    return Block(np.array([node.number for node in nodes], np.int64), known_KK, walk_KK)
+    walk_KK *= (1.0 + same_KK) / 2.0
+    known_KK = START_SIGMA**2 * same_KK + SLOPE_SIGMA**2 * np.outer(x_K, x_K)
+    known_KK += TRAINING_SIGMA**2 * np.outer(is_live_K, is_live_K) + _APART * np.eye(len(x_K))
+    return Block(np.array(numbers, np.int64), known_KK, walk_KK, group)
 
 
-def _of_players(whole: Fit, kept_N: Numbers) -> Fit:
-    """Returns the fit of some of its players; without anchors their mean is 25."""
+def _of_players(whole: Fit, kept: Mapping[int, str]) -> Fit:
+    """Returns the fit of some nodes, renamed; without anchors their mean is 25."""
+    kept_N = np.array(list(kept), np.int64)
     rating_N, covariance_NN = whole.rating_N[kept_N], whole.covariance_NN[np.ix_(kept_N, kept_N)]
     if not whole.is_anchored and len(kept_N):
         row_N = covariance_NN.mean(axis=1)
         rating_N = rating_N - rating_N.mean() + MU
         covariance_NN = covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
-    names = tuple(whole.names[n] for n in kept_N)
+    names = tuple(kept.values())
     return replace(whole, rating_N=rating_N, covariance_NN=covariance_NN, names=names)
