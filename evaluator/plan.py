@@ -22,7 +22,7 @@ from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.stages import CurriculumStatus
 
-PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 4, 2, 3, 4, 2
+PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
 """Pairs of first matches against the snapshot before, the one before that, each of the strongest,
 the bot that a curriculum waits for, and each bot of similar strength; the last until none is left.
 """

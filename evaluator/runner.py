@@ -63,7 +63,7 @@ FAILURES = 4
 """Matches of two players that break before they are left out, until a restart."""
 TOGETHER = 64
 """Matches that batches together have at most, but for a first one that has more."""
-ALLOCATED = 32
+ALLOCATED = 16
 """Matches that are allocated at once, by one fit."""
 FITTED = 300
 """Matches are allocated among this number of newest snapshots: their fit takes a second."""

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from league.settings.base import Settings
 
-FIRST_SHARE = 2 / 3
+FIRST_SHARE = 0.5
 """Part of a snapshot's matches that it plays at once; the rest is allocated later."""
 
 
@@ -14,7 +14,7 @@ class EvaluatorSettings(Settings):
     """How many clean matches a snapshot plays, and on how much of the machine."""
 
     matches_per_snapshot: int = Field(default=60, ge=6, le=100_000)
-    """Clean matches for each snapshot, on average: two thirds when it is new, the others
+    """Clean matches for each snapshot, on average: half of them when it is new, the others
     between the players whose ratings are least certain. Milestones and requests count too.
     """
 

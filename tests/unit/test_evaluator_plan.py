@@ -18,7 +18,7 @@ from league.settings.base import lay_over
 from league.stages import CurriculumStatus, Place, Stage
 
 BOTS = ("constant", "based", "random")
-SETTINGS = EvaluatorSettings(matches_per_snapshot=60, milestone_matches=40)  # 40 of them at once
+SETTINGS = EvaluatorSettings(matches_per_snapshot=80, milestone_matches=40)  # 40 of them at once
 
 
 def snapshot(step: int, **changes: object) -> Player:
@@ -75,13 +75,13 @@ def test_a_new_snapshot_meets_neighbours_the_strongest_and_bots_of_its_strength(
     newest = firsts(plan)[0]
     assert newest.subject == "main@50"
     assert matches(newest) == {
-        "main@40": 8,
-        "main@30": 4,
-        "main@20": 6,
-        "main@10": 6,
+        "main@40": 6,
+        "main@30": 2,
+        "main@20": 4,
+        "main@10": 4,
         "random": 8,  # one place after the parent, where the others are three away
-        "based": 4,
-        "constant": 4,
+        "based": 8,
+        "constant": 8,
     }
     assert sum(matches(newest).values()) == SETTINGS.first_matches == 40
 

@@ -62,8 +62,8 @@ _SPREAD_SIGMA = 1.0
 _KAPPA, _KAPPA_SIGMA = 5.0, 1.0
 """Prior of ln κ, around ln _KAPPA: 95 % between 0.7 and 36 points²."""
 _LEAST_KAPPA, _MOST_KAPPA = 0.01, 1_000.0
-_TAU, _TAU_SIGMA = 1.0, 1.0
-"""Prior of ln τ, around ln _TAU: 95 % between 7 and 360 Elo."""
+_TAU, _TAU_SIGMA = 0.5, 1.0
+"""Prior of ln τ, around ln _TAU: 95 % between 4 and 180 Elo."""
 _LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
 """Equal players draw 99.8 % then. Anchors far apart that drew ask for any ν."""
