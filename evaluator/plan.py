@@ -54,11 +54,10 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Matches that are played together, for `subject`; `request` is an evaluation's number."""
+    """Matches that are played together, for `subject`."""
 
     subject: str
     entries: tuple[Entry, ...]
-    request: int = 0
     of_exploiters: bool = False
 
     @property
@@ -201,7 +200,7 @@ class Plan:
 
     # --- the batches
 
-    def _batch(self, subject: str, wanted: Iterable[Entry], **more: int | bool) -> Batch | None:
+    def _batch(self, subject: str, wanted: Iterable[Entry], **more: bool) -> Batch | None:
         """The entries that lack matches and can be played; None where there are none."""
         due = (
             entry._replace(pairs=(entry.until - self.games(entry)) // 2)
@@ -209,7 +208,7 @@ class Plan:
             if self.facts.can_meet(entry.player, entry.opponent)
         )
         entries = tuple(entry for entry in due if entry.pairs > 0)
-        return Batch(subject, entries, **more) if entries else None  # type: ignore[arg-type]
+        return Batch(subject, entries, **more) if entries else None
 
     def _requested(self, evaluation: Evaluation) -> Batch | None:
         """The next matches of a request."""
@@ -219,7 +218,7 @@ class Plan:
             count = min(room, max(0, entry.until - games))
             entries.append(entry._replace(until=games + count))
             room -= count
-        return self._batch(evaluation.player, entries, request=evaluation.number)
+        return self._batch(evaluation.player, entries)
 
     def _first(self, player: Player) -> Batch | None:
         """The first matches of a snapshot: a fixed number in all, against any opponents."""

@@ -170,7 +170,7 @@ def test_requests_are_played_in_their_order_and_a_long_one_in_parts() -> None:
     requests = [asked(7, 1000), asked(9, 10, "based=3,random=1"), asked(11, 4, book=Book.GREEDY)]
     counts = {("main@10", "based", Book.EVAL): 100}
     asked_for = plan_of(snapshot(10), requests=requests, counts=counts).batches()[0]
-    assert [batch.request for batch in asked_for] == [7, 9, 11]
+    assert [len(batch.entries) for batch in asked_for] == [1, 2, 1]
     (long,) = asked_for[0].entries
     assert (long.until, long.pairs) == (228, 64)
     assert asked_for[2].entries[0].book is Book.GREEDY
@@ -178,7 +178,7 @@ def test_requests_are_played_in_their_order_and_a_long_one_in_parts() -> None:
 
 def test_the_budget_counts_all_clean_matches() -> None:
     counts = {("main@10", "based", Book.EVAL): 30, ("main@20", "based", Book.GREEDY): 12}
-    assert plan_of(snapshot(10), snapshot(20), counts=counts).budget == 2 * 60 - 42
+    assert plan_of(snapshot(10), snapshot(20), counts=counts).budget == 2 * 80 - 42
     assert plan_of(snapshot(10), counts={("main@10", "based", Book.EVAL): 99}).budget == 0
 
 
