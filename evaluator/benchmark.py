@@ -6,6 +6,7 @@ Shape suffixes: P pairs of matches, K measures, T frames, 2 seats or matches of 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from scipy.special import stdtrit
 from league.cli.connection import League
 from league.cli.members import Finder, Member, play
 from league.errors import DataCorrupt, InvalidInput
-from league.evaluations import Who, mixture_of, pairs_of
+from league.evaluations import Who, mixture_of, pairs_of, text_of
 from league.games.base import CHOICE
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
@@ -160,7 +161,7 @@ class Benchmark:
             why = next(iter(failures.values()))
             raise DataCorrupt(f"the matches against {name} could not be finished: {why}")
         return _score(
-            (_words(players), _words(opponents)),
+            (_name(players), _name(opponents)),
             [(seen[2 * p], seen[2 * p + 1]) for p in pairs],
             np.array([weights[p] for p in pairs]),
             settings,
@@ -168,11 +169,11 @@ class Benchmark:
         )
 
 
-def _words(mixture: Sequence[tuple[Member, float]]) -> str:
-    """A mixture's name: "based 75 %, random 25 %", or its one member's."""
-    if len(mixture) == 1:
-        return mixture[0][0].name
-    return ", ".join(f"{member.name} {weight:.0%}" for member, weight in mixture)
+def _name(mixture: Sequence[tuple[Member, float]]) -> str:
+    shares = defaultdict[str, float](float)
+    for member, share in mixture:  # two names may mean one member
+        shares[member.name] += share
+    return text_of(shares)
 
 
 class _Seen(NamedTuple):

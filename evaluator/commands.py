@@ -14,10 +14,10 @@ from league.cli.connection import League, with_league
 from league.cli.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
 from league.cli.output import print_table, progress, say
 from league.errors import InvalidInput
-from league.evaluations import mixture_of
-from league.metrics import Measured
+from league.evaluations import PAIRED, mixture_of
 from league.players import Book
 from league.views.report import finite, make_folder, write
+from league.views.text import interval, measured, number
 
 if TYPE_CHECKING:  # these load numpy and torch
     from evaluator.benchmark import Score
@@ -111,26 +111,29 @@ def evaluate(
     if as_json:
         print(json.dumps(finite(facts | {"scores": [asdict(score) for score in scores]})))
         return 0
-    _print_scores(scores, greedy)
+    _print_scores(scores, greedy, matches)
     return 0
 
 
-def _print_scores(scores: Sequence[Score], greedy: bool) -> None:
+def _print_scores(scores: Sequence[Score], greedy: bool, asked: int) -> None:
     means = [name for name in MEANS if name in scores[0].means]
     rows = [
         (
             *(one.opponent, *map(str, (one.matches, one.wins, one.draws, one.losses))),
-            *(f"{one.win_rate.value:.1%}", _interval(one.win_rate, percent=True)),
-            *(_with_half(one.means[name]) for name in means),
+            *(f"{one.win_rate.value:.1%}", interval(one.win_rate)),
+            *(measured(one.means[name]) for name in means),
         )
         for one in scores
     ]
+    captions = ["means a match with their 95 % intervals; a draw is not a win."]
+    if any(one.matches > asked for one in scores):
+        captions.append(f"More than {asked} were played: {PAIRED}.")
     heads = ["opponent", "matches#", "wins#", "draws#", "losses#", "win_rate#", "interval#"]
     print_table(
         f"{scores[0].player}, {'greedy' if greedy else 'sampled'}",
         [*heads, *(f"{name}#" for name in means)],
         rows,
-        caption="means a match, ± half their 95 % interval; a draw is not a win",
+        caption=" ".join(captions),
         spared=SPARED,
     )
     if any(score.actions for score in scores):
@@ -192,10 +195,10 @@ def ready(
         return int(not is_ready)
     lines = []
     for name, one in checks.items():
-        form = ".1%" if name == "win_rate" else ".2f"
-        bar = f"> {CHECKS[name]:.0%}" if name == "win_rate" else f"> {CHECKS[name]:g}"
-        interval = _interval(one, percent=name == "win_rate")
-        lines.append((name.replace("_", " "), f"{one.value:{form}}", interval, bar, said[name]))
+        row = number(one.value), f"{number(one.low)}–{number(one.high)}", f"> {CHECKS[name]:g}"
+        if name == "win_rate":
+            row = f"{one.value:.1%}", interval(one), f"> {CHECKS[name]:.0%}"
+        lines.append((name.replace("_", " "), *row, said[name]))
     print_table(
         f"{score.player} against {score.opponent}, {score.matches} matches",
         "check value# interval# wanted verdict",
@@ -271,18 +274,3 @@ def _standing(seen: Comparison) -> str:
         f"{seen.first} {points / up.results:.1%} of {max(up.matches, down.matches)} matches; "
         f"stronger at {upper:.1f}: {seen.first} {up.llr:+.1f}, {seen.second} {down.llr:+.1f}"
     )
-
-
-def _digits(value: float) -> int:
-    return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-
-
-def _with_half(one: Measured) -> str:
-    digits = _digits(one.value)
-    return f"{one.value:.{digits}f} ±{(one.high - one.low) / 2:.{digits}f}"
-
-
-def _interval(one: Measured, *, percent: bool = False) -> str:
-    if percent:
-        return f"{100 * one.low:.1f}–{100 * one.high:.1f}%"
-    return f"{one.low:.2f}–{one.high:.2f}"

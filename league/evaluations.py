@@ -23,6 +23,8 @@ LEAST_SHARE = 1e-9
 """Of a mixture's member: a smaller one is a mistake, and products of two would vanish."""
 FILES = "file"
 """The run that weights files come from, in their names: ``file:0a1b2c3d4e5f@2000``."""
+PAIRED = "matches come in pairs, one at least for each member of a mixture"
+"""Why there may be more matches than are asked for."""
 LONGEST = 160
 """Characters of a wrong mixture that a message repeats."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +16,12 @@ from league.cli.connection import League, with_league
 from league.cli.members import Finder, check_plays, from_file
 from league.cli.output import is_terminal, operator, print_pairs, print_table, progress, say, when
 from league.errors import InvalidInput
-from league.evaluations import FILES, EvaluationState, Report, mixture_of, text_of
+from league.evaluations import FILES, PAIRED, EvaluationState, Report, mixture_of, targets, text_of
 from league.ids import SnapshotName
-from league.metrics import Measured
 from league.players import Book, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import SUFFIX, BlobFolder
+from league.views.text import interval
 
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "pickups", "payoff")
 """Means that the table shows, where the game has them."""
@@ -63,7 +63,9 @@ def evaluations(
             for report in client.watch_reports():
                 print(line_of(report), flush=True)
         else:
-            rows = map(_row, client.reports(open_only=open_only))
+            rows = list(map(_row, client.reports(open_only=open_only)))
+            if not rows:
+                say("(there is none: bin/league eval PLAYER --queue asks for one)")
             print_table("Evaluations", LISTED, rows, spared="at by book")
     return 0
 
@@ -90,11 +92,16 @@ def ask(
         met = met or [name for name in bots if name not in mixture_of(player)]
         whole = matches + matches % 2  # pairs, as for matches that are played here
         asked = client.request_evaluation(player, met, whole, operator(), book)
-        say(f"evaluation {asked.number} of {asked.player} is in the queue of the run's evaluators")
+        report = client.report(asked.number)
+        said = f"evaluation {asked.number} of {asked.player} is "
+        said += "in the queue of the run's evaluators" if report.is_open else "done"
+        if report.matches_done:
+            said += f": {report.matches_done} of {report.matches_total} matches are in the log"
+        say(said)
         if wait:
-            return show(follow(client, asked.number), as_json=as_json)
-        if as_json:
-            return show(client.report(asked.number), as_json=True)
+            report = follow(client, asked.number)
+        if wait or as_json:
+            return show(report, as_json=as_json)
         print(asked.number)
     return 0
 
@@ -184,23 +191,25 @@ def show(report: Report, *, as_json: bool = False) -> int:
         (
             score.opponent,
             *map(str, (score.matches, score.wins, score.draws, score.losses)),
-            *_rate(score.win_rate, score.matches),
+            f"{score.win_rate.value:.1%}" if score.matches else "",
+            interval(score.win_rate),
             *(f"{score.means[name]:.2f}" if name in score.means else "" for name in means),
         )
         for score in report.scores
     ]
+    captions = ["means a match; the interval is Wilson's of 95 %; a draw is not a win."]
+    alone = [replace(one, opponents=(score.opponent,)) for score in report.scores]
+    wanted = [sum(target.until for target in targets(evaluation)) for evaluation in alone]
+    if any(count > one.matches for count in wanted):
+        captions.append(f"More than {one.matches} are wanted: {PAIRED}.")
+    if any(score.matches > n for score, n in zip(report.scores, wanted, strict=True)):
+        captions.append("More than wanted are there: those played for something else count too.")
     print_table(
         "All clean matches in the log",
         ["opponent", "matches#", "wins#", "draws#", "losses#", "win_rate#", "interval#"]
         + [f"{name}#" for name in means],
         rows,
-        caption="means a match; the interval is Wilson's of 95 %; a draw is not a win",
+        caption=" ".join(captions),
         spared=("draws", "losses", "wins", *reversed(means)),
     )
     return status
-
-
-def _rate(rate: Measured, matches: int) -> tuple[str, str]:
-    if not matches:
-        return "", ""
-    return f"{rate.value:.1%}", f"{100 * rate.low:.1f}–{100 * rate.high:.1f}%"

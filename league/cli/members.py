@@ -57,6 +57,10 @@ class Finder:
 
     def settings(self, names: Sequence[str]) -> GameSettings:
         """The game of the run that the members come from, unless `--game` names another one."""
+        if mixtures := [name for name in names if "=" in name and not name.endswith(SUFFIX)]:
+            raise InvalidInput(
+                f"{mixtures[0]!r} is a mixture, which only eval and ready can play: name one player"
+            )
         own = self._settings_of_run() if self.league.run_dir is not None else None
         if own is not None and self.game in (None, own.name):
             return own

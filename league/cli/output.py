@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
@@ -12,6 +13,9 @@ from shutil import get_terminal_size
 from league.views.text import Words, plain, share, when
 
 __all__ = ["operator", "plain", "print_pairs", "print_table", "share", "when"]
+
+SECONDS_APART = 10.0
+"""Between lines of progress that go to a file or another program."""
 
 
 def is_terminal() -> bool:
@@ -35,12 +39,19 @@ def operator() -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """What shows a line of progress on a terminal, in place of the one before."""
+    """What shows a line of progress on a terminal, in place of the one before; elsewhere one now
+    and then.
+    """
+    said_at = time.monotonic()
 
     def draw(text: str) -> None:
+        nonlocal said_at
         if sys.stderr.isatty():
             text = plain(text)[: get_terminal_size().columns - 1]
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        elif text and time.monotonic() - said_at >= SECONDS_APART:
+            said_at = time.monotonic()
+            say(text)
 
     try:
         yield draw
@@ -59,7 +70,8 @@ def print_table(
     """Prints one line per row; without a terminal, headings and tab-separated values.
 
     ``#`` after a heading marks numbers, which a terminal aligns to the right. A terminal also shows
-    the title and the caption; a narrow one leaves out `spared` columns, the first one first.
+    the title and the caption; a narrow one leaves out `spared` columns, the first one first, and
+    names them.
     """
     heads, spared = (one.split() if isinstance(one, str) else one for one in (columns, spared))
     names = [plain(head.rstrip("#")) for head in heads]
@@ -79,6 +91,9 @@ def print_table(
         if sum(widths.values()) + 1 <= get_terminal_size().columns:
             break
         widths.pop(name, None)
+    if gone := [name for name in names if name not in widths]:
+        listed = ", ".join(gone[:8]) + ", …" * (len(gone) > 8)
+        caption = "; ".join([*filter(None, [caption.rstrip(".")]), f"too wide here: {listed}"])
     table = Table(
         title=Words(title, "table.title"),
         caption=Words(caption, "table.caption") if caption else None,

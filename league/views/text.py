@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.text import Text
 
 from league.errors import plain
+from league.metrics import Measured
 
 
 class Words(Text):
@@ -43,6 +45,30 @@ def share(part: float, whole: float) -> str:
 def percent(value: float | None) -> str:
     """A share as text with a space before its sign, "" for None."""
     return "" if value is None else f"{100 * value:.1f} %"
+
+
+def number(value: float) -> str:
+    """«0.53», «12.4», «312»; «3e+07» from a million on."""
+    return f"{value:.{_digits(value)}f}" if abs(value) < 1e6 else f"{value:.0e}"
+
+
+def measured(one: Measured) -> str:
+    """«1.20 ±0.15», «1.20 (0.95–1.50)» where the interval's middle is elsewhere, or «1.20»."""
+    if not math.isfinite(one.low):
+        return number(one.value)
+    digits = _digits(one.value)
+    if abs((one.low + one.high) / 2 - one.value) < 0.5 / 10**digits:
+        return f"{number(one.value)} ±{(one.high - one.low) / 2:.{digits}f}"
+    return f"{number(one.value)} ({number(one.low)}–{number(one.high)})"
+
+
+def interval(one: Measured) -> str:
+    """A share's: «91.2–100.0%»."""
+    return f"{100 * one.low:.1f}–{100 * one.high:.1f}%"
+
+
+def _digits(value: float) -> int:
+    return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
 
 
 def long_duration(seconds: float) -> str:

@@ -115,6 +115,16 @@ def test_they_are_listed_and_shown(call: Call, client: MatchmakerClient) -> None
     ]
 
 
+def test_matches_of_other_requests_are_said_to_count(
+    call: Call, client: MatchmakerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(client, client.request_evaluation("main", ["based"], 40, "user@host"))
+    status, number, err = call("eval", "main", "--against", "based", "--matches", "4", "--queue")
+    assert (status, "is done: 4 of 4 matches" in err) == (0, True)
+    monkeypatch.setattr("league.cli.output.is_terminal", lambda: True)
+    assert "More than wanted" in call("evaluations", number.strip())[1]
+
+
 def test_one_is_cancelled(call: Call, client: MatchmakerClient) -> None:
     asked = client.request_evaluation("main", ["based"], 80, "user@host")
     assert call("evaluations", "--cancel", str(asked.number))[0] == 0

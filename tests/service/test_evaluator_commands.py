@@ -57,7 +57,7 @@ def test_a_resting_league_s_snapshots_and_files_play(finished: Path, capsys: Cap
     words += ["--run-dir", str(finished), "--seed", "2"]
     text = printed(capsys, "eval", *words)
     lines = [line.split("\t") for line in text.splitlines()]
-    assert [line[0] for line in lines[1:3]] == ["main@1000", "main@1000 75%, constant 25%"]
+    assert [line[0] for line in lines[1:3]] == ["main@1000", "main@1000=0.75,constant=0.25"]
     scores = asked(capsys, "eval", *words)["scores"]
     assert scores[0]["player"] == "main@2000"
     assert sum(scores[0][name] for name in ("wins", "draws", "losses")) == scores[0]["matches"] == 8
@@ -65,6 +65,18 @@ def test_a_resting_league_s_snapshots_and_files_play(finished: Path, capsys: Cap
     words = [str(digest), "--against", "constant", "--matches", "4", "--run-dir", str(finished)]
     sampled, greedy = asked(capsys, "eval", *words), asked(capsys, "eval", *words, "--greedy")
     assert sampled["scores"][0]["means"] != greedy["scores"][0]["means"]
+
+
+def test_a_terminal_says_why_more_matches_are_played_than_asked_for(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("league.cli.output.is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["eval", "caller", "--game", "kuhn", "--matches", "8", "--against"]
+    assert "More than 8" not in printed(capsys, *words, "nash")
+    shown = printed(capsys, *words, "nash=99,aggressive=1")
+    assert "More than 8" in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_every_bot_is_met_when_none_is_named(capsys: Capture) -> None:
@@ -88,6 +100,8 @@ def test_wrong_requests_exit_with_2(capsys: Capture) -> None:
     ):
         assert main(words) == 2, words
         assert capsys.readouterr().err
+    assert main(["compare", "caller=1,nash=1", "caller", "--game", "kuhn"]) == 2
+    assert "mixture" in capsys.readouterr().err
 
 
 READY = ["ready", "weapon_seeker", "--against", "clockwork", "--game", "brawl", "--matches", "40"]

@@ -3,10 +3,12 @@
 import pytest
 
 from league.cli import output
-from league.cli.output import print_pairs, print_table, say, when
+from league.cli.output import print_pairs, print_table, progress, say, when
 from league.cli.status import event_line
 from league.errors import LeagueError
+from league.metrics import Measured
 from league.players import Event
+from league.views.text import measured
 
 FORGED = "it failed\n9\t2026-01-01\toperator_action\tbob\x1b[2K"
 PLAIN = "it failed 9 2026-01-01 operator_action bob [2K"
@@ -46,3 +48,32 @@ def test_no_part_of_a_table_on_a_terminal_is_markup(
 )
 def test_every_time_can_be_printed(seconds: float, text: str) -> None:
     assert when(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (Measured(1.2, 1.05, 1.35), "1.20 ±0.15"),
+        (Measured(1.2, 0.8, 1.8), "1.20 (0.80–1.80)"),
+        (Measured(0.1, 0.0, 0.3), "0.10 (0.00–0.30)"),
+        (Measured(123.4, 120.0, 126.8), "123 ±3"),
+        (Measured(2.0, 2e-30, 2e30), "2.00 (0.00–2e+30)"),
+        (Measured(1.2), "1.20"),
+    ],
+)
+def test_a_number_shows_both_ends_of_an_interval_that_is_not_symmetric(
+    one: Measured, text: str
+) -> None:
+    assert measured(one) == text
+
+
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    with progress() as show:
+        for done in range(8):
+            show(f"{done} matches")
+            now[0] += output.SECONDS_APART / 4
+    assert capsys.readouterr() == ("", "4 matches\n")
