@@ -82,14 +82,17 @@ class Player:
     created_at: float = 0.0
 
 
-def newest_snapshot(lineage: str, players: Iterable[Player]) -> Player:
-    """The newest frozen weights of a live player."""
+def newest_snapshot(
+    lineage: str, players: Iterable[Player], rated: Iterable[Rating] = ()
+) -> Player:
+    """The newest frozen weights of a live player, of those with games in `rated` if there are."""
+    played = {rating.player.name for rating in rated if rating.games}
     own = [
         player for player in players if player.digest and player.name.rpartition("@")[0] == lineage
     ]
     if not own:
         raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
-    return max(own, key=lambda player: player.step)
+    return max(own, key=lambda player: (player.name in played, player.step))
 
 
 @dataclass(frozen=True, kw_only=True)

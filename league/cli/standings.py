@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from league.cli.connection import League, with_league
 from league.cli.options import BookName
 from league.cli.output import is_terminal, print_table, say, share, when
 from league.errors import InvalidInput, nearest
-from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating
+from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating, newest_snapshot
 from league.runs.files import write_whole
 
 RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate# anchor"
@@ -112,15 +112,26 @@ def payoff(
         list[str] | None, typer.Option(metavar="PLAYER", help="Only this column; repeatable.")
     ] = None,
 ) -> None:
-    """Shows how often each player won against each other: a matrix on a terminal."""
-    rows, chosen = row or [], column or []
+    """Shows how often each player won against each other: a matrix of several on a terminal."""
     with league.connect() as client:
-        _check_names([*rows, *chosen], [player.name for player in client.players()])
-        cells = client.payoff(book, rows=rows, columns=chosen)
-        order = [rating.player.name for rating in client.ratings(book)]
+        known = {player.name: player for player in client.players()}
+        rated = client.ratings(book)
+
+        def found(name: str) -> str:  # in a clean book a live player is its newest snapshot
+            if name not in known:
+                hint = nearest(name, known) or "bin/league players lists them"
+                raise InvalidInput(f"there is no player {name!r}: {hint}")
+            if book is Book.TRAIN or known[name].kind is not PlayerKind.LIVE:
+                return name
+            return newest_snapshot(name, known.values(), rated).name
+
+        rows, columns = list(map(found, row or ())), list(map(found, column or ()))
+        cells = client.payoff(book, rows=rows, columns=columns)
     if not cells:
         say(f"(no such matches in the book {book.value} yet)")
-    if is_terminal():
+    sides = {cell.row for cell in cells}, {cell.column for cell in cells}
+    if is_terminal() and min(map(len, sides)) > 1:
+        order = [rating.player.name for rating in rated]
         _print_matrix(cells, order, f"Share of matches won by the row, book {book.value}")
         return
     listed = [
@@ -129,13 +140,6 @@ def payoff(
         for one in cells
     ]  # fmt: skip
     print_table("Payoff", PAYOFF, listed)
-
-
-def _check_names(asked: Iterable[str], names: Collection[str]) -> None:
-    for name in asked:
-        if name not in names:
-            hint = nearest(name, names) or "bin/league players lists them"
-            raise InvalidInput(f"there is no player {name!r}: {hint}")
 
 
 def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str) -> None:
@@ -149,7 +153,7 @@ def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str)
         for row in names if any((row, name) in met for name in columns)
     ]  # fmt: skip
     heads = ["", *(f"{name}#" for name in columns)]
-    caption = "best players first; --column names the columns that do not fit"
+    caption = "best players first; --column chooses columns"
     print_table(title, heads, rows, caption=caption, spared=columns[::-1])
 
 

@@ -49,7 +49,8 @@ def test_a_run_s_report_agrees_with_its_log(live: Live, tmp_path: Path, capsys: 
     ask("report", "main", "--out", str(tmp_path / "player"))
     player = written(tmp_path / "player")
     assert player["opponents"] == found["newest"]["opponents"]
-    payoff = rows(ask("payoff", "--row", "main@2000"))
+    payoff = rows(ask("payoff", "--row", "main"))
+    assert {row["row"] for row in payoff} == {"main@2000"}
     assert {one["opponent"]: one["wins"] for one in player["opponents"]} == {
         row["column"]: int(row["wins"]) for row in payoff
     }
