@@ -70,9 +70,7 @@ def of_league_player(
         raise NotFound(f"there is no player {name!r} in {run}: {hint}")
     player = known[name]
     if player.kind is PlayerKind.LIVE:
-        rated = {one.player.name for one in client.ratings()}
-        own = [one for one in known.values() if one.name in rated] or known.values()
-        player = newest_snapshot(name, own)
+        player = newest_snapshot(name, known.values(), client.ratings())
     met, bounds = _seen(client, player.name, known, exploits)
     if not met and not bounds:
         raise NotFound(
@@ -168,14 +166,12 @@ def _player_numbers(met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, An
         for other in scores
         if one is not other
     }
-    ancestors = sorted(
-        (one for one in met if one.ancestor_step is not None),
-        key=lambda one: -(one.ancestor_step or 0),
-    )
+    ancestors = of_player.ancestors(met)
     return {
         "opponents": [asdict(one) | {"score": asdict(one.score)} for one in met],
         "groups": {name: asdict(one) for name, one in scores.items()},
         "gaps": gaps,
+        "ancestors": [asdict(one) | {"score": asdict(one.score)} for one in ancestors],
         "drops": [one.opponent for one in of_player.drops(ancestors)],
         "exploitability": [asdict(one) | {"exploitability": one.exploitability} for one in bounds],
     }

@@ -15,7 +15,8 @@ from league.metrics import Measured, wilson_interval
 from league.players import PayoffCell, Player, PlayerKind
 from league.runs.exploits import Exploit
 from league.stats.gates import Certificate
-from league.views.report import Forest, Panel, Section, Trend
+from league.views import text as texts
+from league.views.report import Forest, Panel, Section
 
 TRAINING, HELD_OUT, LEAGUE = "training bots", "held-out bots", "league snapshots"
 EXPLOITERS, OTHERS = "exploiters", "others"
@@ -24,6 +25,8 @@ PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
 """Means that the opponents' chart shows, where they are known."""
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
+ENOUGH = 20
+"""Matches that say something of a player without an interval, or of an ancestor."""
 MOST = 40
 """Opponents in charts and tables: those met most often."""
 RATIO_UP_TO = 20.0
@@ -131,7 +134,7 @@ def _ancestor_step(player: str, other: str) -> int | None:
 def player_sections(player: str, met: Sequence[Met], bounds: Sequence[Bound] = ()) -> list[Section]:
     """All that is known of a player, in the order of a report."""
     shown = sorted(met, key=lambda one: -one.matches)[:MOST]
-    shown.sort(key=lambda one: (GROUPS.index(one.group), -one.score.value, one.opponent))
+    shown.sort(key=lambda one: (GROUPS.index(one.group), -one.score.low, one.opponent))
     sections = [
         _opponents(player, shown, len(met)),
         _generalisation(player, met),
@@ -148,7 +151,10 @@ def _opponents(player: str, shown: Sequence[Met], known: int) -> Section | None:
     panels = [Panel(title="win rate", values=[one.win_rate for one in shown], percent=True,
                     reference=0.5)]  # fmt: skip
     for name in PANELS:
-        values = [one.means.get(name) for one in shown]
+        values = [
+            one.means.get(name) if one.matches >= ENOUGH or _has_interval(one) else None
+            for one in shown
+        ]
         if name == "damage_ratio":
             values = [one and (one if one.value <= RATIO_UP_TO else None) for one in values]
         if any(values):
@@ -159,7 +165,9 @@ def _opponents(player: str, shown: Sequence[Met], known: int) -> Section | None:
     words = (
         "Clean matches, seats swapped on common seeds; a draw is not a win. Bars are 95 % intervals"
     )
-    words += "." if any(_has_interval(one.means.values()) for one in shown) else ", where known."
+    if not any(map(_has_interval, shown)):
+        words += f" where known; means of fewer than {ENOUGH} matches are in the table alone"
+    words += "."
     if known > len(shown):
         words += f" The {len(shown)} of {known} opponents met most often."
     return Section(
@@ -175,8 +183,8 @@ def _opponents(player: str, shown: Sequence[Met], known: int) -> Section | None:
             (
                 *(one.opponent, one.group),
                 *(f"{one.matches:,}", f"{one.wins}–{one.draws}–{one.losses}"),
-                *(f"{one.win_rate.value:.1%}", _interval(one.win_rate)),
-                *(_text(one.means.get(name)) for name in columns),
+                *(f"{one.win_rate.value:.1%}", texts.interval(one.win_rate)),
+                *(texts.measured(one.means[name]) if name in one.means else "" for name in columns),
             )
             for one in shown
         ],
@@ -184,8 +192,8 @@ def _opponents(player: str, shown: Sequence[Met], known: int) -> Section | None:
     )
 
 
-def _has_interval(numbers: Iterable[Measured]) -> bool:
-    return any(math.isfinite(one.low) for one in numbers)
+def _has_interval(one: Met) -> bool:
+    return any(math.isfinite(mean.low) for mean in one.means.values())
 
 
 def _generalisation(player: str, met: Sequence[Met]) -> Section | None:
@@ -203,18 +211,19 @@ def _generalisation(player: str, met: Sequence[Met]) -> Section | None:
         words="Share of the points by kind of opponent, each opponent counting alike. Held-out "
         "bots, which training never met, show whether it learnt to play or its opponents; "
         f"snapshots are as strong as itself. {'; '.join(said)}.",
-        chart=Forest(
-            rows=[f"{group} ({counts[group]})" for group in scores],
-            groups=list(scores),
-            panels=[Panel(title="share of the points", values=list(scores.values()), percent=True)],
-        ),
+        chart=_points([f"{group} ({counts[group]})" for group in scores], scores, scores.values()),
         headings=("opponents", "number#", "points#", "95 %#"),
         rows=[
-            (group, str(counts[group]), f"{one.value:.1%}", _interval(one))
+            (group, str(counts[group]), f"{one.value:.1%}", texts.interval(one))
             for group, one in scores.items()
         ],
         is_main=True,
     )
+
+
+def _points(rows: Sequence[str], groups: Iterable[str], scores: Iterable[Measured]) -> Forest:
+    panel = Panel(title="share of the points", values=[*scores], percent=True, reference=0.5)
+    return Forest(rows=rows, groups=[*groups], panels=[panel])
 
 
 def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
@@ -248,38 +257,61 @@ def _gap_words(one: Measured, other: Measured) -> str:
 
 
 def _forgetting(player: str, met: Sequence[Met]) -> Section | None:
-    own = sorted(
-        (one for one in met if one.ancestor_step is not None),
-        key=lambda one: -(one.ancestor_step or 0),
-    )
+    own = ancestors(met)
     if not own:
         return None
     dropped = drops(own)
     names = ", ".join(one.opponent for one in dropped)
     said = f"Drops: {names}." if dropped else "No drop is shown."
-    points = [(float(one.ancestor_step or 0), one.score) for one in reversed(own)]
+    marks = ["drop" if one in dropped else "" for one in own]
     return Section(
         title=f"Forgetting of {player}",
-        words="Share of the points against its own earlier snapshots, which should grow with their "
-        "age. A drop: it loses to one, or does worse than against a newer one, by more than both "
-        f"95 % intervals. {said}",
-        chart=Trend(
-            x_label="steps of the ancestor",
-            lines={player: points},
-            marked=[(float(one.ancestor_step or 0), one.score.value) for one in dropped],
-            percent=True,
-            reference=0.5,
-        ),
-        headings=("ancestor", "step#", "matches#", "points#", "95 %#", "marks"),
+        words="Share of the points against its own earlier snapshots, the newest first, which "
+        f"should grow with their age. Neighbours with fewer than {ENOUGH} matches count together. "
+        "A drop: it loses to one, or does worse than against a newer one, by more than both 95 % "
+        f"intervals. {said}",
+        chart=_points([one.opponent for one in own], marks, [one.score for one in own]),
+        headings=("ancestor", "matches#", "points#", "95 %#", "marks"),
         rows=[
             (
-                *(one.opponent, f"{one.ancestor_step:,}", f"{one.matches:,}"),
-                *(f"{one.score.value:.1%}", _interval(one.score)),
-                "drop" if one in dropped else "",
+                *(one.opponent, f"{one.matches:,}"),
+                *(f"{one.score.value:.1%}", texts.interval(one.score), mark),
             )
-            for one in own
+            for one, mark in zip(own, marks, strict=True)
         ],
         is_main=True,
+    )
+
+
+def ancestors(met: Iterable[Met]) -> list[Met]:
+    """A player's earlier snapshots, the newest first; neighbours together until they have `ENOUGH`
+    matches.
+    """
+    own = [one for one in met if one.ancestor_step is not None]
+    pools: list[list[Met]] = []
+    for one in sorted(own, key=lambda one: one.ancestor_step or 0):
+        if not pools or sum(older.matches for older in pools[-1]) >= ENOUGH:
+            pools.append([])
+        pools[-1].append(one)
+    if len(pools) > 1 and sum(one.matches for one in pools[-1]) < ENOUGH:
+        pools[-2:] = [pools[-2] + pools[-1]]
+    return [_together(pool) for pool in reversed(pools)]
+
+
+def _together(pool: Sequence[Met]) -> Met:
+    if len(pool) == 1:
+        return pool[0]
+    counts = [(one.wins, one.draws, one.losses) for one in pool]
+    wins, draws, losses = map(sum, zip(*counts, strict=True))
+    return Met(
+        opponent=f"{len(pool)} from {pool[0].opponent} to {pool[-1].ancestor_step}",
+        group=LEAGUE,
+        wins=wins,
+        draws=draws,
+        losses=losses,
+        win_rate=measured(wins, wins + draws + losses),
+        means={},
+        ancestor_step=pool[-1].ancestor_step,
     )
 
 
@@ -384,7 +416,7 @@ def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:
         rows=[
             (
                 *(one.exploiter, f"{one.steps:,}", f"{one.matches:,}", f"{one.score.value:.1%}"),
-                *(_interval(one.score), f"{one.exploitability:+.2f}", one.source),
+                *(texts.interval(one.score), f"{one.exploitability:+.2f}", one.source),
             )
             for one in bounds
         ],
@@ -408,15 +440,3 @@ def _actions(shown: Sequence[Met]) -> Section | None:
         ],
         shades=[[one.actions[name].value for name in names] for one in known],
     )
-
-
-def _interval(one: Measured) -> str:
-    return f"{100 * one.low:.1f}–{100 * one.high:.1f}"
-
-
-def _text(one: Measured | None) -> str:
-    if one is None:
-        return ""
-    digits = 0 if abs(one.value) >= 100 else 1 if abs(one.value) >= 10 else 2
-    half = f" ±{(one.high - one.low) / 2:.{digits}f}" if math.isfinite(one.low) else ""
-    return f"{one.value:.{digits}f}{half}"

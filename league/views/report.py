@@ -65,10 +65,6 @@ class Trend:
 
     x_label: str
     lines: Mapping[str, Sequence[tuple[float, Measured]]]
-    marked: Sequence[tuple[float, float]] = ()
-    """Points that deserve a look."""
-    percent: bool = False
-    reference: float | None = None
     height: float = 3.2
 
 
@@ -267,28 +263,17 @@ def _draw_forest(figure: Figure | SubFigure, chart: Forest) -> None:
 
 
 def _draw_trend(axes: Axes, chart: Trend) -> None:
-    _grid(axes, chart.percent, along="y")
+    _grid(axes, percent=False, along="y")
     axes.set_xlabel(chart.x_label)
     axes.xaxis.set_major_formatter(
         lambda x, _: f"{x / 1e6:g}M" if abs(x) >= 1e5 else f"{x / 1e3:g}k" if x else "0"
     )
-    if chart.reference is not None:
-        axes.axhline(chart.reference, color=FAINT, linewidth=0.9, linestyle=(0, (3, 3)))
     for (name, points), color in zip(chart.lines.items(), COLORS * len(chart.lines), strict=False):
         x, values = [x for x, _ in points], [one.value for _, one in points]
         low, high = [one.low for _, one in points], [one.high for _, one in points]
         axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
         axes.plot(x, values, "-o", color=color, markersize=3.5, linewidth=1.6, label=name)
-    if chart.marked:
-        axes.plot(
-            *zip(*chart.marked, strict=True),
-            "o",
-            color="none",
-            markeredgecolor="#B42318",
-            markersize=11,
-            label="drop",
-        )
-    if len(chart.lines) > 1 or chart.marked:
+    if len(chart.lines) > 1:
         _plain(axes.legend(frameon=False))
 
 

@@ -15,6 +15,7 @@ from evaluator.reports.players import (
     LEAGUE,
     TRAINING,
     Met,
+    ancestors,
     drops,
     gap,
     group_scores,
@@ -52,6 +53,21 @@ def test_every_opponent_of_a_group_counts_alike() -> None:
     assert scores[TRAINING].high - scores[TRAINING].low > 0.25  # as of 39 matches, not of 410
 
 
+def test_ancestors_that_were_met_too_rarely_count_with_their_neighbours() -> None:
+    steps = {900: (8, 2), 850: (1, 1), 800: (6, 3), 400: (20, 0), 350: (0, 2), 100: (12, 12)}
+    own = [met(*counts, step=step) for step, counts in steps.items()]
+    pooled = ancestors(own)
+    assert [one.opponent for one in pooled] == [
+        "3 from main@800 to 900",
+        "2 from main@350 to 400",
+        "main@100",
+    ]
+    assert [(one.wins, one.losses) for one in pooled] == [(15, 6), (20, 2), (12, 12)]
+    assert pooled[0].score == measured(15, 21)
+    assert [one.matches for one in ancestors(own[1:3])] == [11], "all there are"
+    assert [one.opponent for one in ancestors(own[1:4])] == ["3 from main@400 to 850"]
+
+
 def test_a_drop_is_marked_where_intervals_are_apart() -> None:
     steps = {900: (55, 45), 700: (80, 20), 500: (60, 40), 300: (70, 30), 100: (20, 80)}
     own = [met(*counts, step=step) for step, counts in steps.items()]
@@ -66,7 +82,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     values = [Measured(0.5, 0.4, 0.6), None]
     forest = Forest(rows=[name, "b"], groups=["", name], panels=[Panel(title="x", values=values)])
     line = [(0.0, values[0]), (1e6, Measured(0.7))]
-    trend = Trend(x_label="steps", lines={name: line, "b": line}, marked=[(0.0, 0.5)])
+    trend = Trend(x_label="steps", lines={name: line, "b": line})
     report = Report(
         title=name,
         lead=name,
