@@ -47,6 +47,8 @@ AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
 LEAST: Final = 4
 """Matches against an opponent, fewer don't count."""
 SIGNIFICANT: Final = 0.05
+LEAST_SEEDS: Final = 6
+"""With fewer, two opponents have too few orders for a p-value below that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +157,7 @@ def analyse(
         "game": card.game,
         "step": card.step,
         "matches": len(seen),
+        "seeds": len(np.unique(labels.seed_M)),
         "chance": 1 / len(watched.opponents),
         "probes": probes,
         "gain_over_untrained": [
@@ -274,7 +277,12 @@ def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
 def verdict_of(report: dict[str, Any]) -> str:
     """One sentence: whether the latent names the opponent, and whether that was learnt."""
     latent, untrained = (report["probes"][name] for name in ("latent", "untrained"))
-    count = len(report["opponents"])
+    count, seeds = len(report["opponents"]), report["seeds"]
+    if seeds < LEAST_SEEDS:
+        return (
+            f"{seeds} seeds are too few to tell whether the latent names the opponent, one of "
+            f"{count}: give --matches {2 * LEAST_SEEDS} or more."
+        )
     numbers = (
         f"in {latent['value']:.0%} of moments ({latent['low']:.0%} to {latent['high']:.0%}; chance "
         f"{report['chance']:.0%}, shuffled {latent['chance_low']:.0%} to "

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evaluator.commands import finite
 from league.cli.connection import League, with_league
 from league.cli.options import Assignments, Blobs, GameName, Seed
 from league.cli.output import print_pairs, print_table, say
 from league.errors import InvalidInput
+from league.metrics import Measured
 from league.runs.blobs import SUFFIX
 from league.runs.files import write_whole
+from league.views.report import finite, make_folder
+from league.views.text import interval
 
 if TYPE_CHECKING:
     from league.replay import Bout
@@ -28,11 +30,8 @@ PROBED = (
     ("match mean", "latent", "mean of a match"),
 )
 """The probes of a report with the words that name their reading and its moment."""
-PROBES = "reading moment matches# share# low# high# chance# shuffled_low# shuffled_high# p_value#"
-OPPONENTS = (
-    "opponent matches# named# mostly_called called# silhouette# moved# drift# drift_low# "
-    "drift_high#"
-)
+PROBES = "reading moment matches# share# interval# chance# shuffled# p_value#"
+OPPONENTS = "opponent matches# named# mostly_called called# silhouette# moved# drift# interval#"
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
 
 
@@ -74,13 +73,8 @@ def analyze(
     member, *others = finder.find(spec, [player, *names])
     if member.blobs is None:
         raise InvalidInput(f"{member.name} is a bot and has no latent: name a snapshot")
-    try:
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"--out {out} can't be a folder ({error.strerror}): name another place"
-        ) from None
+    if out is not None:
+        make_folder(out)  # before anything is played
     import torch
 
     from evaluator.analysis.analyse import analyse, watch
@@ -150,19 +144,21 @@ def _show(report: dict[str, Any]) -> None:
          *_shares(row["latent"], row["chance"]))
         for row in report["after"]
     ]  # fmt: skip
-    print_table("How often a linear probe names the opponent", PROBES, rows)
+    print_table(
+        "How often a linear probe names the opponent", PROBES, rows, spared="chance matches"
+    )
     names, rows = [one["name"] for one in report["opponents"]], []
     for place, one in enumerate(report["opponents"]):
         called = max(range(len(names)), key=one["named"].__getitem__)
-        drift = one["drift"] or dict.fromkeys(("moved", "share", "low", "high"))
-        numbers = [drift[key] for key in ("moved", "share", "low", "high")]
+        drift = one["drift"]
         rows.append(
             (one["name"], str(one["matches"]), f"{one['named'][place]:.1%}", names[called],
              f"{one['named'][called]:.1%}", f"{one['silhouette']:.3f}",
-             *("" if number is None else f"{number:.3f}" for number in numbers))
+             *((f"{drift['moved']:.3f}", f"{drift['share']:.3f}",
+                f"{drift['low']:.3f}–{drift['high']:.3f}") if drift else ("", "", "")))
         )  # fmt: skip
     print()
-    print_table("Opponents", OPPONENTS, rows, spared="drift_low drift_high")
+    print_table("Opponents", OPPONENTS, rows, spared="matches moved interval called silhouette")
     rows = [
         (name, *(f"{value:.3f}" for value in found["summary"]))
         for name, found in report["attention"].items()
@@ -186,6 +182,6 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _shares(found: dict[str, float], chance: float) -> tuple[str, ...]:
-    numbers = (found["value"], found["low"], found["high"], chance)
-    shuffled = (found["chance_low"], found["chance_high"])
-    return (*(f"{share:.1%}" for share in (*numbers, *shuffled)), f"{found['p_value']:.3f}")
+    shown = interval(Measured(found["value"], found["low"], found["high"]))
+    shuffled = interval(Measured(chance, found["chance_low"], found["chance_high"]))
+    return f"{found['value']:.1%}", shown, f"{chance:.1%}", shuffled, f"{found['p_value']:.3f}"

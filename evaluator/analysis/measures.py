@@ -308,8 +308,8 @@ def drift(parts: Parts, labels: Labels) -> list[Drift | None]:
         return Drift(
             moved=float(np.sqrt(np.nanmean(by_opponent(above_M, here)) / anywhere)),
             share=float(np.nanmean(shares_K)),
-            low=low,
-            high=high,
+            low=max(low, 0.0),
+            high=min(high, 1.0),
             matches=int(where_M.sum()),
         )
 

@@ -22,7 +22,7 @@ READINGS: Final = (
 )
 NUMBERS_UP_TO = 20
 """Opponents up to which each cell shows its number."""
-SHOWN_NAME = 18
+SHOWN_NAME = 16
 
 
 def draw(report: dict[str, Any]) -> bytes:
@@ -33,7 +33,7 @@ def draw(report: dict[str, Any]) -> bytes:
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10.8), dpi=100, facecolor="white")
         figure.subplots_adjust(
-            left=0.03, right=0.985, top=0.865, bottom=0.055, wspace=0.34, hspace=0.24
+            left=0.03, right=0.985, top=0.865, bottom=0.115, wspace=0.36, hspace=0.27
         )
         title = f"What {report['player']} makes of its opponents"
         figure.text(0.02, 0.962, title, fontsize=17, fontweight="bold")
@@ -81,7 +81,7 @@ def _scatter(axes: Axes, report: dict[str, Any], kind: str, hues: Any, title: st
 
 def _after(axes: Axes, report: dict[str, Any]) -> None:
     """How often the probes are right after some seconds of the match."""
-    axes.set_title("Right at a moment, by the match's time")
+    axes.set_title("How often the probe is right, by time")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     rows, places = report["after"], np.arange(len(report["after"]))
     if rows:
@@ -95,16 +95,16 @@ def _after(axes: Axes, report: dict[str, Any]) -> None:
         ends = np.abs(np.stack([value - lowest, highest - value]))
         axes.errorbar(places, value, ends, color=color, fmt="o-", markersize=4, label=words)
     axes.set_xticks(places, [f"{row['seconds']:g} s\n{row['matches']}" for row in rows])
-    axes.set_xlabel("seconds, and matches that last so long", loc="right")
+    axes.set_xlabel("into the match, and how many last so long", loc="right")
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(length=0)
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(fontsize=9, edgecolor="none", framealpha=0.85)
 
 
 def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
     """What the probe calls the moments against each opponent."""
-    axes.set_title("Opponents in rows, % of moments that are called so in columns")
+    axes.set_title("Opponents in rows, what each is called below, %")
     named_KK = np.array([one["named"] for one in report["opponents"]])
     axes.imshow(named_KK, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     if len(names) <= NUMBERS_UP_TO:
@@ -114,14 +114,14 @@ def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
                       color=color, fontsize=8)  # fmt: skip
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.yaxis.tick_right()
-    axes.set_xticks([])
+    axes.set_xticks(range(len(names)), names, fontsize=8, rotation=90 if len(names) > 3 else 0)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 
 
 def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
     """The share of slow change that lies between the halves of matches."""
-    axes.set_title("Drift: share of change between a match's halves", pad=8)
+    axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.axvline(report["drift_by_chance"], color=FAINT, linestyle=":", label="in random order")
     for place, one in enumerate(report["opponents"]):
@@ -131,6 +131,7 @@ def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
     axes.set_yticks(range(len(names)), [""] * len(names))
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(0, 1)
+    axes.set_xlabel("share of all slow change", loc="right")
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(length=0)
     axes.legend(frameon=False, fontsize=9, loc="lower right")

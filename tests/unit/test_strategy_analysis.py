@@ -40,6 +40,15 @@ def test_opponents_that_act_differently_are_named():
         assert one["distance"][place] == 0.0 < one["distance"][1 - place]
 
 
+def test_few_seeds_are_too_few_to_tell():
+    rng = np.random.default_rng(0)
+    few = Labels(LABELS.opponent_M[:8], LABELS.seed_M[:8])
+    seen = [rng.normal(size=(40, TINY.observation_size)).astype(np.float32) for _ in few.seed_M]
+    watched = Watched(opponents=("still", "lively"), labels=few, seen=seen)
+    report = analyse(AGENT, CARD, SPEC, watched, player="main@1", shuffles=40)
+    assert report["verdict"].startswith("2 seeds are too few")
+
+
 def test_the_length_of_a_match_is_no_part_of_its_first_latent():
     """An error of rounding would be one, if each match were encoded alone."""
     rng = np.random.default_rng(1)

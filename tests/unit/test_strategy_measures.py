@@ -142,3 +142,11 @@ def test_moments_are_spread_over_each_match():
     points = moments(parts, 4)
     assert points.x_ND[:, 0].tolist() == [12, 37, 62, 87, 0, 1, 2]
     assert points.match_N.tolist() == [0] * 4 + [1] * 3
+
+
+def test_an_interval_of_a_drift_has_shares_at_its_ends():
+    rng, rises = np.random.default_rng(0), [0.2] * 4 + [0.02] * 4
+    parts = [rng.normal(size=(40, 3)) + rise * np.arange(40)[:, None] for rise in rises]
+    two_seeds = Labels(np.tile([0, 0, 1, 1], 2), np.repeat([0, 1], 4))
+    for one in drift(parts, two_seeds):
+        assert (one.low, one.high) == (0.0, 1.0), "with 12.7 standard errors either way"
