@@ -30,7 +30,7 @@ MEANS = (
 """Means that the table shows, where the game has them."""
 SPARED = (
     *("losses", "draws", "wins", "damage_taken", "damage_dealt", "reward", "falls", "seconds"),
-    *("pickups", "matches"),
+    *("pickups", "matches", "choices", "payoff", "knockouts", "damage_ratio"),
 )
 CHECKS = {"win_rate": 0.7, "damage_ratio": 2.0, "knockouts": 2.0, "pickups": 1.0,
           "seconds_per_fall": 60.0}  # fmt: skip

@@ -165,7 +165,7 @@ def _show(report: dict[str, Any]) -> None:
         if found["summary"]
     ]
     print()
-    print_table(f"What {report['player']} looked at", ATTENTION, rows)
+    print_table(f"What {report['player']} looked at", ATTENTION, rows, spared="fixed_share")
     found, drift = report["silhouette"], report["drift"]
     lines = [
         (

@@ -74,9 +74,10 @@ def test_a_terminal_says_why_more_matches_are_played_than_asked_for(
     monkeypatch.setenv("COLUMNS", "80")
     words = ["eval", "caller", "--game", "kuhn", "--matches", "8", "--against"]
     assert "More than 8" not in printed(capsys, *words, "nash")
-    shown = printed(capsys, *words, "nash=99,aggressive=1")
+    shown = printed(capsys, *words, "nash=99,aggressive=1", "random=50,aggressive=50,nash=1")
     assert "More than 8" in shown
     assert max(map(len, shown.splitlines())) <= 80
+    assert {"win_rate", "interval"} <= {*shown.split()}, "whole, however narrow"
 
 
 def test_every_bot_is_met_when_none_is_named(capsys: Capture) -> None:
