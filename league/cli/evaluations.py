@@ -21,11 +21,11 @@ from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import SUFFIX, BlobFolder
-from league.views.text import interval
+from league.views.text import interval, number
 
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "pickups", "payoff")
 """Means that the table shows, where the game has them."""
-LONGEST = 30
+LONGEST = 20
 """Characters of opponents that a terminal shows in the list: one evaluation shows them all."""
 LISTED = "number# state player against book matches# wanted# by at"
 
@@ -193,7 +193,7 @@ def show(report: Report, *, as_json: bool = False) -> int:
             *map(str, (score.matches, score.wins, score.draws, score.losses)),
             f"{score.win_rate.value:.1%}" if score.matches else "",
             interval(score.win_rate),
-            *(f"{score.means[name]:.2f}" if name in score.means else "" for name in means),
+            *(number(score.means[name]) if name in score.means else "" for name in means),
         )
         for score in report.scores
     ]
