@@ -263,7 +263,7 @@ def _forgetting(player: str, met: Sequence[Met]) -> Section | None:
     dropped = drops(own)
     names = ", ".join(one.opponent for one in dropped)
     said = f"Drops: {names}." if dropped else "No drop is shown."
-    marks = ["drop" if one in dropped else "" for one in own]
+    marks = ["drop" if one in dropped else "no drop" for one in own]
     return Section(
         title=f"Forgetting of {player}",
         words="Share of the points against its own earlier snapshots, the newest first, which "
@@ -271,7 +271,7 @@ def _forgetting(player: str, met: Sequence[Met]) -> Section | None:
         "A drop: it loses to one, or does worse than against a newer one, by more than both 95 % "
         f"intervals. {said}",
         chart=_points([one.opponent for one in own], marks, [one.score for one in own]),
-        headings=("ancestor", "matches#", "points#", "95 %#", "marks"),
+        headings=("ancestor", "matches#", "points#", "95 %#", "shown"),
         rows=[
             (
                 *(one.opponent, f"{one.matches:,}"),

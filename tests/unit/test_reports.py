@@ -74,7 +74,7 @@ def test_a_drop_is_marked_where_intervals_are_apart() -> None:
     assert [one.ancestor_step for one in drops(own)] == [500, 100]
     assert drops([met(46, 54, step=1)]) == []
     section = next(one for one in player_sections("main@999", own) if one.title[:4] == "Forg")
-    assert [row[-1] for row in section.rows] == ["", "", "drop", "", "drop"]
+    assert [row[-1] == "drop" for row in section.rows] == [False, False, True, False, True]
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
