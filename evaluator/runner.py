@@ -287,7 +287,8 @@ class Progress:
             return "waiting for snapshots"
         if self.gate:
             return f"gate {self.current} {self.matches_done} against {self.gate}"
-        return f"matches of {self.current or 'the league'} {self.matches_done}/{self.matches_total}"
+        count = f" {self.matches_done}/{self.matches_total}" if self.matches_total else ""
+        return f"matches of {self.current or 'the league'}{count}"
 
 
 def _subject(one: CandidateGate | Batch) -> str:
