@@ -46,8 +46,8 @@ def goals(plan: Plan, fit: Fit) -> Array:
 
     - every snapshot's rating, and more than all of these the one that is known least;
     - which snapshots are the five best: each of ten against the mean of the five;
-    - the newest snapshot against each held-out bot, and against the bot whose defeat ends its
-      learner's stage.
+    - what the newest snapshot scores against each held-out bot, and against the bot whose defeat
+      ends its learner's stage: a gap weighs as much as it moves the score.
     """
     number = {name: place for place, name in enumerate(fit.names)}
     own = [number[one.name] for one in plan.snapshots if one.name in number]
@@ -80,11 +80,14 @@ def goals(plan: Plan, fit: Fit) -> Array:
     for newest in plan.newest():
         if newest.name not in number:
             continue
-        for bot in held_out:
-            against(number[newest.name], [bot], 1.0 / len(held_out))
+        met = dict.fromkeys(held_out, 1.0 / max(1, len(held_out)))
         bot_name = awaited.get(newest.name.partition("@")[0], "")
         if bot_name in number:
-            against(number[newest.name], [number[bot_name]], 1.0)
+            met[number[bot_name]] = 1.0
+        for bot, weight in met.items():
+            lead = np.array([fit.rating_N[number[newest.name]] - fit.rating_N[bot]])
+            moves = float(_information(fit, lead)[0] / _information(fit, np.zeros(1))[0])
+            against(number[newest.name], [bot], weight * moves**2)
     return np.array(rows)
 
 
@@ -113,10 +116,7 @@ def allocate(
         ],
         np.float64,
     )
-    gap_P = (fit.rating_N[first_P] - fit.rating_N[second_P]) / fit.points_per_logit
-    win_P, draw_P, _ = (np.exp(x) for x in log_probabilities(gap_P, math.log(fit.nu)))
-    mean_P = win_P + draw_P / 2.0
-    of_one_P = (win_P + draw_P / 4.0 - mean_P**2) / fit.points_per_logit**2
+    of_one_P = _information(fit, fit.rating_N[first_P] - fit.rating_N[second_P])
     tells_P = rng.uniform(0.9, 1.0, len(first_P))
     chosen: Counter[tuple[str, str]] = Counter()
     for _ in range(matches // 2):
@@ -134,6 +134,15 @@ def allocate(
         moved_N = covariance_NN[:, one] - covariance_NN[:, other]
         covariance_NN = covariance_NN - np.outer(moved_N, moved_N) / noise_P[best]
     return chosen
+
+
+def _information(fit: Fit, gap_P: Array) -> Array:
+    """Returns what a match says of a gap in points, 1/points²; a score's slope is in proportion."""
+    win_P, draw_P, _ = (
+        np.exp(x) for x in log_probabilities(gap_P / fit.points_per_logit, math.log(fit.nu))
+    )
+    mean_P = win_P + draw_P / 2.0
+    return np.asarray((win_P + draw_P / 4.0 - mean_P**2) / fit.points_per_logit**2)
 
 
 def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:

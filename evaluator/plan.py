@@ -165,9 +165,10 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Clean matches that may still be allocated."""
-        spent = sum(self.facts.counts.values()) // 2
-        return max(0, self._settings.matches_per_snapshot * len(self.snapshots) - spent)
+        """Clean matches that may still be allocated; those of milestones come on top."""
+        apart = {one.name for one in self.snapshots if one.milestone}
+        spent = sum(n for (*pair, _), n in self.facts.counts.items() if apart.isdisjoint(pair))
+        return max(0, self._settings.matches_per_snapshot * len(self.snapshots) - spent // 2)
 
     def newest(self) -> list[Player]:
         """The last snapshot of each lineage of a main."""

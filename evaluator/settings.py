@@ -15,7 +15,8 @@ class EvaluatorSettings(Settings):
 
     matches_per_snapshot: int = Field(default=60, ge=6, le=100_000)
     """Clean matches for each snapshot, on average: half of them when it is new, the others
-    between the players whose ratings are least certain. Milestones and requests count too.
+    between the players whose ratings are least certain. Requests count too, a milestone's
+    matches come on top.
     """
 
     milestone_matches: int = Field(default=400, ge=4, le=100_000)

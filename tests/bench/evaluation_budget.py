@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python tests/bench/evaluation_budget.py
 
 Simulated leagues like the preset `laptop`: one learner of 5 million steps that climbs and wanders,
-100 snapshots, 16 bots, 38,000 training matches and at most 6,000 clean ones. Bars: 95 % intervals
+100 snapshots, 16 bots, 13,000 training matches and at most 6,000 clean ones. Bars: 95 % intervals
 of the snapshots hold the truth in 95 ± 2 % of cases, each reaches at most 60 Elo to either side,
 and the rank correlation of fit and truth is at least .97 on average. Exits with 1 where one
 is missed.
@@ -55,7 +55,7 @@ ELO = 420.0 / SIGMA
 """Of a point."""
 NU = 0.1
 POINTS_A_LOGIT = points_per_logit(NU)
-STEPS, INTERVAL, MATCHES = 5_000_000, 50_000, 38_000
+STEPS, INTERVAL, MATCHES = 5_000_000, 50_000, 13_000
 START, CLIMBS, WANDERING = 12.0, (4.0, 5.0), 5.0
 """Points of a new learner, points that it gains in an e-fold of steps, and points² it wanders."""
 BOTS = 16
