@@ -44,7 +44,8 @@ snapshots of simulated leagues end 10 % less sure (tests/bench/evaluation_budget
 def goals(plan: Plan, fit: Fit) -> Array:
     """What is decided next, a row each, in units such that a row's variance is its weight.
 
-    - every snapshot's rating, and more than all of these the one that is known least;
+    - every snapshot's rating, relative to their mean, and more than all of these the one that is
+      known least;
     - which snapshots are the five best: each of ten against the mean of the five;
     - what the newest snapshot scores against each held-out bot, and against the bot whose defeat
       ends its learner's stage: a gap weighs as much as it moves the score.
@@ -59,10 +60,10 @@ def goals(plan: Plan, fit: Fit) -> Array:
         row[list(others)] -= math.sqrt(weight) / len(others)
         rows.append(row)
 
-    everyone = range(len(number))
+    others = own if len(own) > 1 else range(len(number))
     for one in own:
-        against(one, everyone, 1.0 / len(own))
-    against(max(own, key=lambda one: fit.covariance_NN[one, one]), everyone, WIDEST)
+        against(one, others, 1.0 / len(own))
+    against(max(own, key=lambda one: fit.covariance_NN[one, one]), others, WIDEST)
     best = sorted(own, key=lambda one: -fit.rating_N[one])[:RIVALS]
     for one in best:
         against(one, best[:TOP], 1.0 / len(best))

@@ -143,3 +143,13 @@ def test_so_many_matches_are_chosen(count: int) -> None:
     players = [*(snapshot(step) for step in range(10, 200, 10)), bot("a")]
     met = cells(*((one.name, "a", 3, 2) for one in players[:-1]))
     assert sum(chosen(plan_of(*players), fit_cells(met), count).values()) == count
+
+
+def test_a_bot_that_always_loses_draws_no_matches_however_uncertain_its_rating_is() -> None:
+    players = [snapshot(10), snapshot(20), bot("beaten", held_out=True), bot("even")]
+    met = cells(
+        ("main@20", "beaten", 400, 0), ("main@20", "main@10", 30, 30), ("main@20", "even", 20, 20)
+    )
+    plan, fit = plan_of(*players), fit_cells(met)
+    assert fit.covariance_NN[fit.number("beaten"), fit.number("beaten")] > 4.0
+    assert not [pair for pair in chosen(plan, fit, 40) if "beaten" in pair]
