@@ -1,7 +1,8 @@
 """A supervisor over made-up workers that serve nothing: ``python fake_league.py RUN_DIR LEARNER``.
 
 LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `hangs` (stopped by
-the test; the supervisor has its own time limits).
+the test; the supervisor has its own time limits), `saves` (finishes, and the evaluator serves: it
+has matches of its budget left until there is a file RUN_DIR/spent).
 Each worker writes its name into RUN_DIR/stopped when it obeys.
 """
 
@@ -32,17 +33,37 @@ signal.signal(15, signal.SIG_IGN)
 print("here", flush=True)
 time.sleep(60)
 """
+SERVES = """
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+import grpc
+from league.v1 import evaluator_pb2, evaluator_pb2_grpc
+class Servicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
+    def GetEvaluatorStatus(self, request, context):
+        left = 0 if Path({trace!r}).with_name("spent").exists() else 64
+        print("asked", flush=True)
+        return evaluator_pb2.GetEvaluatorStatusResponse(drained=True, unspent=left)
+server = grpc.server(ThreadPoolExecutor(1))
+evaluator_pb2_grpc.add_EvaluatorServiceServicer_to_server(Servicer(), server)
+server.add_insecure_port({address!r})
+server.start()
+"""
+FINISHES = "import time; time.sleep(0.3)"
 LEARNERS = {
     "obeys": OBEYS,
-    "finishes": "import time; time.sleep(0.3)",
+    "finishes": FINISHES,
+    "saves": FINISHES,
     "ignores": IGNORES,
     "hangs": OBEYS,
 }
 
 
 def main(run_dir: Path, learner: str) -> int:
-    codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: OBEYS}
-    waits = {} if learner == "hangs" else {"drain_seconds": 0.3, "stop_worker_seconds": 2.0}
+    evaluator = SERVES + OBEYS if learner == "saves" else OBEYS
+    codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: evaluator}
+    waits = {} if learner == "hangs" else {"stop_worker_seconds": 2.0}
+    if learner == "finishes":
+        waits["drain_seconds"] = 0.3
     with open_run(Request(preset="smoke", run_dir=run_dir)) as folder:
         specs = tuple(
             ProcessSpec(
@@ -50,7 +71,11 @@ def main(run_dir: Path, learner: str) -> int:
                 command=(
                     sys.executable,
                     "-c",
-                    code.format(trace=str(run_dir / "stopped"), name=name),
+                    code.format(
+                        trace=str(run_dir / "stopped"),
+                        name=name,
+                        address=f"127.0.0.1:{folder.port(EVALUATOR)}",
+                    ),
                 ),
                 log=folder.log(name),
             )

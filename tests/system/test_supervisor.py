@@ -164,6 +164,21 @@ def test_a_killed_supervisor_leaves_no_orphans_and_the_next_one_waits_for_the_ev
     assert again.stopped[-1] == "matchmaker"
 
 
+def test_a_run_that_is_done_waits_until_the_evaluator_has_spent_its_budget(
+    start: Callable[[str], Run],
+) -> None:
+    run = start("saves")
+    assert run.process.stdout is not None
+    assert any("Waiting for the evaluator" in line for line in run.process.stdout)
+    enough = run.log("evaluator-0").count("asked") + 4  # the second answer is certain
+    wait_for(lambda: run.stopped or run.log("evaluator-0").count("asked") >= enough)
+    assert run.stopped == []
+    (run.folder / "spent").touch()
+    run.end()
+    assert run.process.returncode == 0
+    assert run.stopped[-1] == "matchmaker"
+
+
 def start_league(*flags: str) -> int:
     """The real command, which looks for its device in a thread instead of a process."""
     return cluster.main(["--preset", "smoke", "--cpu", "--headless", "--run-dir", "run", *flags])
