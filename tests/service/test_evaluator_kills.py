@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -21,8 +22,6 @@ from league.rpc.client import MatchmakerClient
 from matchmaker.tools.fsck import fsck
 
 KILLS = int(os.environ.get("KUMITE_KILLS", "60"))
-LONGEST = 6.0
-"""Seconds that an evaluator lives at most: it starts in about three."""
 
 
 def started(run_dir: Path, address: str, name: str) -> subprocess.Popen[bytes]:
@@ -40,9 +39,8 @@ def playing(client: MatchmakerClient) -> bool:
     return bool(client.status().open_leases)
 
 
-@pytest.mark.parametrize(
-    "kills", [2, pytest.param(KILLS, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
-)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kills", [2, pytest.param(KILLS, marks=pytest.mark.slow)])
 def test_kills_at_random_moments_lose_no_result_and_double_none(tmp_path: Path, kills: int) -> None:
     write_config(tmp_path, matches_per_snapshot=60, milestone_matches=20)
     chance, names = random.Random(kills), ("evaluator-0", "evaluator-1")
@@ -54,12 +52,14 @@ def test_kills_at_random_moments_lose_no_result_and_double_none(tmp_path: Path, 
         asked = client.request_evaluation(
             "main@10", ["based=3,random=1", "kiter"], 60 * kills, "me"
         )
+        began = time.monotonic()
         processes = {name: started(tmp_path, client.address, name) for name in names}
         try:
-            wait_for(lambda: playing(client), 60)
+            wait_for(lambda: playing(client), 300)
+            longest = 2 * (time.monotonic() - began)  # so that half of them play
             for kill in range(kills):
                 name = names[kill % 2]
-                time.sleep(chance.uniform(0.0, LONGEST))
+                time.sleep(chance.uniform(0.0, longest))
                 assert processes[name].poll() is None, (tmp_path / f"{name}.log").read_text()
                 processes[name].kill()
                 processes[name].wait()
@@ -74,7 +74,7 @@ def test_kills_at_random_moments_lose_no_result_and_double_none(tmp_path: Path, 
             for process in processes.values():
                 process.terminate()
             codes = [process.wait(30) for process in processes.values()]
-        assert codes == [0, 0]
+        assert set(codes) <= {0, -signal.SIGTERM}  # of one that was still starting
         clean = {
             (book, *sorted((cell.row, cell.column))): cell.games
             for book in (Book.EVAL, Book.GREEDY)
