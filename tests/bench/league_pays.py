@@ -1,0 +1,406 @@
+"""Which way of training in a league pays? Arms of equal time, and what their mains are worth.
+
+    OMP_NUM_THREADS=1 .venv/bin/python tests/bench/league_pays.py GAME FOLDER --seeds 5 --minutes 20
+    [--start CHECKPOINT.pt] [--arms bots pfsp] [--baseline today] [--until 23:30]
+
+An arm is `bin/start-league` with the game's preset (`laptop`; `board` for games of choices) and
+what `ARMS` changes of it, stopped after the given minutes, which all its processes share. A seed is
+the same in every arm. All mains begin with the weights, optimizer, step size and return scale of
+the checkpoint `--start` (a snapshot has weights alone), skip the curriculum, and keep the rates
+with which schedules end. Without it they begin with new weights, and keep the first rates.
+
+A piece is one arm with one seed. Those that are done are skipped, so the same command continues;
+`--until` begins none that would end later. The first call fixes all but the arms, also the number
+of seeds: before an arm has all of them there is no p-value.
+
+What is measured, in what a match pays: 1 for a win and -1 for a loss, in small games the payoff.
+
+    processor_seconds  of the training: a busy machine makes arms unequal
+    steps              of the main
+    exploited          what the best of `--tries` exploiters wins; in small games a best response
+    beyond_placebo     how much more that is than what as much self-play wins
+    to_60%             steps until an exploiter had 60 % of the points, all of them where none had
+    exploited_mixture  in small games: the same of the mixture of the later half's snapshots
+    worst_past         the least that the main wins of one of its own snapshots
+    unmet_bots         what it wins of the bots that no arm trains with, held-out ones among them
+    performance        relative population performance: what the best mixture of the arm's snapshots
+                       wins of the best mixture of the baseline's (Balduzzi et al. 2019)
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import itertools
+import json
+import math
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomlkit
+from numpy.typing import NDArray
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
+from evaluator.benchmark import Benchmark
+from league.agent.history_policy import answers
+from league.agent.snapshot import load_snapshot
+from league.cli.connection import League
+from league.errors import InvalidInput
+from league.games import exact
+from league.games.registry import game_spec, make_batched
+from league.players import CATEGORIES, PlayerKind
+from league.runs.blobs import SUFFIX, BlobFolder
+from league.service import die_with_parent
+from league.settings.base import resolve
+from league.stats.structure.cycles import holm
+from league.stats.structure.equilibria import relative_performance
+
+PLAIN, PFSP = {"within_snapshots": "uniform", "near_copies": 0.0}, {"within_snapshots": "pfsp_hard"}
+NO_EVALUATOR = {"evaluators": 0}
+"""Of arms that choose opponents without clean matches."""
+ARMS: dict[str, dict[str, Any]] = {
+    "bots": {"mix": {"bots": 1.0}, "supervisor": NO_EVALUATOR},
+    "latest": {"mix": {"self": 1.0}, "supervisor": NO_EVALUATOR},
+    "uniform": {"mix": {"snapshots": 1.0}, "matchmaker": PLAIN, "supervisor": NO_EVALUATOR},
+    "pfsp": {"mix": {"self": 0.35, "snapshots": 0.65}, "matchmaker": PFSP},
+    "exploiters": {
+        "mix": {"self": 0.35, "snapshots": 0.45, "exploiters": 0.1, "bots": 0.1},
+        "matchmaker": PFSP,
+    },
+    "today": {"mix": {}},
+}
+"""What an arm changes of the preset. `bots` are those of the preset's mix, in its proportions."""
+FOREVER = 1_000_000_000
+"""Steps: the clock ends a run before."""
+ROOT = Path(__file__).parents[2]
+Values = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
+"""`[R, C]`: what each of R players wins a match of each of C others; bots or weights files."""
+
+
+# -- training ------------------------------------------------------------------------------------
+
+
+def preset_of(game: str, mix: Mapping[str, float]) -> str:
+    """The preset of a game: that with exploiters, where the mix has some."""
+    names = ("laptop", "league3") if game == "brawl" else ("board", "league3-board")
+    return names["exploiters" in mix]
+
+
+def settings_of(arm: str, game: str, seed: int, started: bool) -> dict[str, Any]:
+    """The settings file of a piece."""
+    changes = ARMS[arm]
+    mix, preset = dict(changes["mix"]), preset_of(game, changes["mix"])
+    own = resolve(preset, None, [f"game.name={json.dumps(game)}"], environment={})
+    last = own["curriculum"]["stages"][-1]
+    matchmaker, supervisor = ({**changes.get(name, {})} for name in ("matchmaker", "supervisor"))
+    if mix:
+        weights = own["matchmaker"]["mixes"][last["mix"]]
+        bots = {name: weight for name, weight in weights.items() if name not in CATEGORIES}
+        part = mix.pop("bots", 0.0) / sum(bots.values())
+        mix |= {name: part * weight for name, weight in bots.items() if part}
+        matchmaker["mixes"] = {last["mix"]: mix}
+    settings = {
+        "extends": preset,
+        "game": {"name": game},
+        "learner": {"steps": FOREVER, "seed": seed},
+        "matchmaker": matchmaker,
+        "supervisor": supervisor,
+    }
+    if started:
+        stage = {key: value for key, value in last.items() if value is not None}
+        settings["curriculum"] = {"stages": [stage]}
+        rates = {rate: own["learner"][f"{rate}_final"] for rate in ("learning_rate", "ent_coef")}
+        constant = [f"learner.{rate}={value}" for rate, value in rates.items() if value is not None]
+        supervisor["learners"] = [  # exploiters begin with new weights and keep their schedules
+            {**one, "set": [*one["set"], *(constant if one["role"] == "main" else ())]}
+            for one in own["supervisor"]["learners"]
+        ]
+    return settings
+
+
+def train(folder: Path, settings: Mapping[str, Any], start: str | None, minutes: float) -> float:
+    """Trains for the given minutes from the main's start on; returns processor seconds."""
+    run, file, log = folder / "run", folder / "settings.toml", folder / "log.txt"
+    shutil.rmtree(run, ignore_errors=True)  # of a piece that was broken off
+    file.write_text(tomlkit.dumps(settings))
+    words = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, "-m"]
+    words += ["league.cluster.main", "--headless", "--config", str(file), "--run-dir", str(run)]
+    words += ["--from", start] if start else []
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with log.open("w") as output:
+        process = subprocess.Popen(words, cwd=ROOT, stdout=output, stderr=output)
+        while process.poll() is None and not (run / "learner-main" / "monitor.csv").exists():
+            time.sleep(0.2)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(60 * minutes)
+            raise SystemExit(f"the run ended by itself: see {log}")
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+# -- what the mains are worth --------------------------------------------------------------------
+
+
+def snapshots_of(run: Path) -> dict[int, str]:
+    """The files of a main's snapshots by their steps, the oldest first."""
+    with League(run_dir=run).connect() as client:
+        players = client.players(kinds=[PlayerKind.SNAPSHOT])
+    own = sorted((one.step, one.digest) for one in players if one.name.startswith("main@"))
+    return {step: str(run / "blobs" / f"{digest}{SUFFIX}") for step, digest in own}
+
+
+def spread(names: Sequence[str], count: int) -> list[str]:
+    """At most `count` of the names, evenly over all, the first and the last among them."""
+    places = np.linspace(0, len(names) - 1, min(count, len(names))).round().astype(int)
+    return [names[place] for place in places]
+
+
+def played(run: Path, matches: int, seed: int) -> Values:
+    """Values by clean matches under a run's settings."""
+
+    def values(rows: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
+        found = [Benchmark(row, columns, matches, seed=seed, run_dir=run).run() for row in rows]
+        scores = [[of[name] for name in columns] for of in found]
+        return np.array([[(one.wins - one.losses) / one.matches for one in of] for of in scores])
+
+    return values
+
+
+def computed(tree: exact.GameTree, table: Callable[[str], exact.Table]) -> Values:
+    """Exact values in a small game, on average over both seats."""
+    first_K1 = (tree.players_K == 0)[:, None]
+
+    def value(row: str, column: str) -> float:
+        mine, theirs = table(row), table(column)
+        as_first, as_second = np.where(first_K1, mine, theirs), np.where(first_K1, theirs, mine)
+        return (exact.expected_value(tree, as_first) - exact.expected_value(tree, as_second)) / 2
+
+    return lambda rows, columns: np.array(
+        [[value(row, column) for column in columns] for row in rows]
+    )
+
+
+def table_of(tree: exact.GameTree, player: str) -> exact.Table:
+    """The policy of a bot or a weights file in a small game."""
+    if player in (bots := {bot.name: bot for bot in tree.rules.bots}):
+        return exact.strategy_table(tree, bots[player].strategy)
+    network, _ = load_snapshot(BlobFolder(Path(player).parent), Path(player).stem)
+    return exact.table_of(tree, lambda asked: answers(network, asked))
+
+
+def mixture(tree: exact.GameTree, tables: Sequence[exact.Table]) -> exact.Table:
+    """The policy of a player who draws one of the tables, all alike, before each match.
+
+    A table counts in an infoset by how likely its own choices lead there.
+    """
+    sum_KA, reach_K1 = np.zeros(tree.legal_KA.shape), np.zeros((len(tree.infosets_K), 1))
+    for table_KA in tables:
+        by_view_VA, reach_V = tree.legal_VA.astype(float), np.ones(len(tree.players_V))
+        by_view_VA[tree.infosets_K] = table_KA
+        for level, after in itertools.pairwise(tree.levels):
+            goes_E = level.next_E != exact.END
+            view_E2 = level.views_M2[level.nodes_E[goes_E]]
+            taken_E2 = by_view_VA[view_E2, level.choices_E2[goes_E]]
+            reach_V[after.views_M2[level.next_E[goes_E]]] = reach_V[view_E2] * taken_E2
+        sum_KA += reach_V[tree.infosets_K, None] * table_KA
+        reach_K1 += reach_V[tree.infosets_K, None]
+    return np.divide(sum_KA, reach_K1, out=exact.uniform_table(tree), where=reach_K1 > 0.0)
+
+
+def asked(*words: str) -> Any:
+    """What `bin/league … --json` prints."""
+    command = [sys.executable, "-m", "league.cli.main", *words, "--json"]
+    return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def exploited(run: Path, study: Mapping[str, Any], seed: int) -> dict[str, float]:
+    """What exploiters win of a run's last snapshot."""
+    words = ["--tries", str(study["tries"]), "--steps", str(study["exploit_steps"])]
+    words += ["--matches", str(4 * study["matches"]), "--seed", str(seed), "--placebo"]
+    (found,) = asked("exploit", "main", "--run-dir", str(run), *words)
+    most = max(one["value"]["value"] for one in found["tries"])
+    to_60 = min(one["reached"].get("60%", one["steps"]) for one in found["tries"])
+    beyond = most - found["placebo"]["value"]["value"]
+    return {"exploited": most, "beyond_placebo": beyond, "to_60%": to_60}
+
+
+def measured(run: Path, baseline: Path, study: Mapping[str, Any], seed: int) -> dict[str, float]:
+    """What the main of a run is worth."""
+    game, own = study["game"], snapshots_of(run)
+    if not own:
+        raise SystemExit(f"{run} has no snapshot: give more --minutes")
+    *_, last = own.values()
+    batched = make_batched(game, 1)
+    try:
+        tree = exact.game_tree(exact.rules_of(batched))
+    except InvalidInput:
+        values = played(run, study["matches"], seed << 20)
+        found = {"steps": max(own), **exploited(run, study, seed)}
+    else:
+        policy = functools.cache(functools.partial(table_of, tree))
+        values = computed(tree, policy)
+        later = [policy(player) for step, player in own.items() if 2 * step >= max(own)]
+        found = {"steps": max(own), "exploited": exact.exploitability(tree, policy(last))}
+        found["exploited_mixture"] = exact.exploitability(tree, mixture(tree, later))
+    finally:
+        batched.close()
+    population = spread(list(own.values()), study["population"])
+    if len(population) > 1:
+        found["worst_past"] = float(values([last], population[:-1]).min())
+    settings = resolve(preset_of(game, {}), None, [f"game.name={json.dumps(game)}"], environment={})
+    met = {name for mix in settings["matchmaker"]["mixes"].values() for name in mix}
+    if unmet := [bot.name for bot in game_spec(game).bots if bot.name not in met]:
+        found["unmet_bots"] = float(values([last], unmet).mean())
+    rivals = spread(list(snapshots_of(baseline).values()), study["population"])
+    is_other = rivals != population
+    found["performance"] = relative_performance(values(population, rivals)) if is_other else 0.0
+    return found
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def mean_words(values: Sequence[float]) -> str:
+    """A mean, and half the width of its 95 % interval (Student's t)."""
+    mean, figure = np.mean(values), "{:,.0f}" if np.max(np.abs(values)) >= 1_000 else "{:.3f}"
+    if len(values) == 1:
+        return figure.format(mean)
+    reach = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return f"{figure} ± {figure}".format(mean, reach)
+
+
+def p_values(less: Mapping[str, Sequence[float]], seeds: int) -> dict[str, float]:
+    """Of paired t-tests of the arms with all seeds, by their differences from the baseline; Holm's
+    adjustment over the arms.
+    """
+    full = [arm for arm, values in less.items() if len(values) == seeds > 1]
+    found = np.array([stats.ttest_1samp(less[arm], 0.0).pvalue for arm in full])
+    return dict(zip(full, holm(found).tolist(), strict=True))
+
+
+def table(
+    results: Mapping[str, Mapping[int, Mapping[str, float]]], baseline: str, seeds: int
+) -> str:
+    """What was measured, by arm and seed, in Markdown: a row for each arm."""
+    rows = {arm: [arm, f"{len(found)} of {seeds}"] for arm, found in results.items()}
+    names = dict.fromkeys(name for by in results.values() for one in by.values() for name in one)
+    for name in names:
+        values = {
+            arm: {seed: one[name] for seed, one in found.items() if name in one}
+            for arm, found in results.items()
+        }
+        base = values[baseline]
+        less = {
+            arm: [value - base[seed] for seed, value in found.items() if seed in base]
+            for arm, found in values.items()
+            if arm != baseline
+        }
+        p = p_values(less, seeds)
+        for arm, row in rows.items():
+            cell = mean_words([*values[arm].values()]) if values[arm] else ""
+            if less.get(arm):
+                cell += f" ({mean_words(less[arm])}{f', p {p[arm]:.2g}' if arm in p else ''})"
+            row.append(cell)
+    lines = [["arm", "seeds", *names], ["---"] * (2 + len(names)), *rows.values()]
+    note = f"mean ± 95 % (less {baseline}, seed by seed; paired t-test, Holm's p over the arms)"
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", note])
+
+
+# -- the study -----------------------------------------------------------------------------------
+
+
+def blotto(coins: int = 5, fields: int = 3) -> str:
+    """Colonel Blotto as a table: 1 for who has more coins on more fields."""
+    ways = [way for way in itertools.product(range(coins + 1), repeat=fields) if sum(way) == coins]
+    ways_WF = np.array(ways)
+    won_WW = np.sign(np.sign(ways_WF[:, None] - ways_WF).sum(-1))
+    return "".join(",".join(map(str, row)) + "\n" for row in won_WW)
+
+
+def opened(options: argparse.Namespace) -> dict[str, Any]:
+    """The study in a folder, which the first call has fixed."""
+    free = ("arms", "until", "folder")
+    study = {name: value for name, value in vars(options).items() if name not in free}
+    folder = options.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if study["game"] == "blotto":
+        (folder / "blotto.csv").write_text(blotto())
+        study["game"] = f"matrix:{folder}/blotto.csv"
+    if start := study["start"]:
+        study["start"] = str(folder / start.name)
+        if not Path(study["start"]).exists():  # a run keeps its newest three alone
+            shutil.copyfile(start, study["start"])
+    file = folder / "study.json"
+    if not file.exists():
+        file.write_text(json.dumps(study, indent=1) + "\n")
+    for name, value in json.loads(file.read_text()).items():
+        if study[name] != value:
+            raise SystemExit(f"{file} has {name} {value}, not {study[name]}: use another folder")
+    return study
+
+
+def moment(text: str) -> float:
+    """The time that HH:MM is today, or an ISO time."""
+    return datetime.fromisoformat(text if "T" in text else f"{date.today()}T{text}").timestamp()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("game", help="brawl, kuhn, leduc, matrix:brps, blotto, ...")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--baseline", choices=ARMS, default="today")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=20.0, help="of all processes of an arm")
+    parser.add_argument("--start", type=Path, help="checkpoint or snapshot that all mains are")
+    parser.add_argument("--matches", type=int, default=100, help="clean ones of two players")
+    parser.add_argument("--population", type=int, default=5, help="snapshots that stand for an arm")
+    parser.add_argument("--tries", type=int, default=3, help="exploiters of a main")
+    parser.add_argument("--exploit-steps", type=int, default=500_000, help="of each exploiter")
+    parser.add_argument("--until", type=moment, default=math.inf, metavar="HH:MM")
+    options = parser.parse_args()
+    study = opened(options)
+    arms = [options.baseline, *(arm for arm in options.arms if arm != options.baseline)]
+    results: dict[str, dict[int, dict[str, float]]] = {arm: {} for arm in arms}
+    longest = 0.0  # of the measurements
+    for seed, arm in itertools.product(range(study["seeds"]), arms):
+        folder, baseline = (options.folder / f"{one}-{seed}" for one in (arm, options.baseline))
+        file, trained = folder / "result.json", folder / "trained"
+        left = options.until - time.time() - longest
+        if not file.exists() and left < (0 if trained.exists() else 60 * study["minutes"]):
+            continue
+        if not file.exists():
+            folder.mkdir(exist_ok=True)
+            if not trained.exists():
+                settings = settings_of(arm, study["game"], seed, bool(study["start"]))
+                used = train(folder, settings, study["start"], study["minutes"])
+                trained.write_text(f"{used:.1f}")
+            began, used = time.monotonic(), float(trained.read_text())
+            found = {"processor_seconds": used}
+            found |= measured(folder / "run", baseline / "run", study, seed)
+            (part,) = asked("mix", str(folder / "run"), "--last", "1")["parts"]
+            mix = {kind: round(one["share"], 3) for kind, one in part["kinds"].items()}
+            content = {"measures": found, "mix": mix, "seconds": time.monotonic() - began}
+            file.write_text(json.dumps(content, indent=1) + "\n")
+            print(f"{arm}, seed {seed}: {json.dumps(found)}, mix {json.dumps(mix)}", flush=True)
+        done = json.loads(file.read_text())
+        longest, results[arm][seed] = max(longest, done["seconds"]), done["measures"]
+    print(table(results, options.baseline, study["seeds"]))
+
+
+if __name__ == "__main__":
+    main()
