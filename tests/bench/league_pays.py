@@ -149,6 +149,8 @@ def train(folder: Path, settings: Mapping[str, Any], start: str | None, minutes:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if not snapshots_of(run):
+        raise SystemExit(f"{run} has no snapshot: give more --minutes")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
@@ -241,8 +243,6 @@ def exploited(run: Path, study: Mapping[str, Any], seed: int) -> dict[str, float
 def measured(run: Path, baseline: Path, study: Mapping[str, Any], seed: int) -> dict[str, float]:
     """What the main of a run is worth."""
     game, own = study["game"], snapshots_of(run)
-    if not own:
-        raise SystemExit(f"{run} has no snapshot: give more --minutes")
     *_, last = own.values()
     batched = make_batched(game, 1)
     try:
@@ -376,6 +376,10 @@ def main() -> None:
     study = opened(options)
     arms = [options.baseline, *(arm for arm in options.arms if arm != options.baseline)]
     results: dict[str, dict[int, dict[str, float]]] = {arm: {} for arm in arms}
+    batched = make_batched(study["game"], 1)
+    batched.reset(np.zeros(1, np.uint64))
+    batched.step(batched.idle_actions())  # brawl compiles now, and not in the time of an arm
+    batched.close()
     longest = 0.0  # of the measurements
     for seed, arm in itertools.product(range(study["seeds"]), arms):
         folder, baseline = (options.folder / f"{one}-{seed}" for one in (arm, options.baseline))
