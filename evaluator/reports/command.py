@@ -37,3 +37,6 @@ def report(
             found = of_league_player(client, player, run, exploits)
     for path in write(found, out):
         say(f"written: {path}")
+    about = found.numbers.get("newest", found.numbers)
+    for name, words in about.get("headline", {}).items():
+        say(f"{about['player']}, {name}: {words}")

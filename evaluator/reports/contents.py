@@ -49,7 +49,7 @@ def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, An
         "from either seat",
         facts=_player_facts(met),
         sections=of_player.player_sections(player, met),
-        numbers={"player": player, **facts, **_player_numbers(met, ())},
+        numbers={"player": player, **facts, **_player_numbers(player, met, ())},
         end=_end(),
     )
 
@@ -82,7 +82,7 @@ def of_league_player(
         lead=f"A player of the run {run}, by its clean matches",
         facts={"steps": f"{player.step:,}", **_player_facts(met)},
         sections=of_player.player_sections(player.name, met, bounds),
-        numbers={"player": player.name, "run": run, **_player_numbers(met, bounds)},
+        numbers={"player": player.name, "run": run, **_player_numbers(player.name, met, bounds)},
         end=_end(),
     )
 
@@ -122,7 +122,7 @@ def of_run(client: MatchmakerClient, run: str, exploits: Path | None = None) -> 
         newest = max(mains, key=lambda one: one.step)
         met, bounds = _seen(client, newest.name, known, exploits)
         sections += of_player.player_sections(newest.name, met, bounds)
-        numbers["newest"] = {"player": newest.name, **_player_numbers(met, bounds)}
+        numbers["newest"] = {"player": newest.name, **_player_numbers(newest.name, met, bounds)}
     return Report(
         title=run,
         lead="A run of the league: ratings, training, and its newest evaluated snapshot",
@@ -158,7 +158,7 @@ def _player_facts(met: Sequence[Met]) -> dict[str, str]:
     return {"matches": f"{sum(one.matches for one in met):,}", **shown}
 
 
-def _player_numbers(met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, Any]:
+def _player_numbers(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, Any]:
     scores = group_scores(met)
     gaps = {
         f"{one} - {other}": asdict(of_player.gap(scores[one], scores[other]))
@@ -172,6 +172,7 @@ def _player_numbers(met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, An
         "groups": {name: asdict(one) for name, one in scores.items()},
         "gaps": gaps,
         "ancestors": [asdict(one) | {"score": asdict(one.score)} for one in ancestors],
+        "headline": of_player.headline(player, met, bounds),
         "drops": [one.opponent for one in of_player.drops(ancestors)],
         "exploitability": [asdict(one) | {"exploitability": one.exploitability} for one in bounds],
     }

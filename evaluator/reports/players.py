@@ -325,6 +325,39 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
     return found
 
 
+# --- in a few lines
+
+
+def headline(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, str]:
+    """How exploitable a player is, which bots it beats, and which of its earlier selves.
+
+    It beats whom it takes more than half of the points from, by the low end of the interval.
+    """
+    lines = {
+        "exploitability": f"not measured: bin/league exploit {player} trains exploiters against it"
+    }
+    if bounds:
+        best = bounds[0]
+        lines["exploitability"] = (
+            f"an exploiter wins {best.exploitability:+.2f} a match or more ({best.source}, "
+            f"{best.steps:,} steps)"
+        )
+    groups = {TRAINING: "", HELD_OUT: "held out: "}
+    bots = {name: [one for one in met if one.group == name] for name in groups}
+    if found := [f"{groups[name]}{_beaten(own)}" for name, own in bots.items() if own]:
+        lines["bots"] = "; ".join(found)
+    if own := ancestors(met):
+        lines["earlier selves"] = _beaten(own)
+    return lines
+
+
+def _beaten(met: Sequence[Met]) -> str:
+    worst = min(met, key=lambda one: one.score.value)
+    beaten = sum(one.score.low > 0.5 for one in met)
+    points = f"{worst.score.value:.0%} of the points [{texts.interval(worst.score)}]"
+    return f"beats {beaten} of {len(met)}, the hardest {worst.opponent} with {points}"
+
+
 # --- exploitability
 
 
@@ -351,11 +384,12 @@ class Bound:
 def bound_of(exploit: Exploit) -> Bound:
     """The bound of a certificate of `bin/league exploit`."""
     best = exploit.best
+    control = f", placebo {exploit.placebo.value.value:+.2f}" if exploit.placebo else ""
     return Bound(
         exploiter=best.digest[:12],
         score=measured(best.points, best.matches, exploit.confidence),
         matches=best.matches,
-        source=f"best of {len(exploit.tries)} tries of bin/league exploit, {exploit.unit}",
+        source=f"best of {len(exploit.tries)} tries of bin/league exploit, {exploit.unit}{control}",
         steps=best.steps,
         paid=best.value,
     )

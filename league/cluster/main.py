@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +36,8 @@ from league.security.tokens import TokenFile
 from league.settings.base import resolve
 from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
+
+_HEADLINE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,9 +243,29 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
                 print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
             except Exception as error:  # it must not hide how the run ended
                 print(f"start-league: the summary can't be drawn ({error!r})", file=sys.stderr)
+            if screen.done_share >= 1 and screen.league.evaluations:
+                _print_headline(folder, topology.mains)
             if can_continue and screen.done_share < 1:
                 line = f"Continue with: bin/start-league --run-dir {folder.path}"
                 console.print(line, soft_wrap=True, markup=False)
+
+
+def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
+    """Writes the report of a run that is done, and prints what it comes to.
+
+    `mains` are the names of their processes.
+    """
+    commands = [["report", "--out", str(folder.path / "report")]]
+    for name in mains:
+        player = name.removeprefix("learner-")
+        commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
+    sys.stdout.flush()
+    for command in commands:
+        command = [sys.executable, "-m", "league.cli.main", *command]
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [*command, "--run-dir", str(folder.path)], timeout=_HEADLINE_SECONDS, check=False
+            )
 
 
 if __name__ == "__main__":

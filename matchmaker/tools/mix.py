@@ -30,12 +30,13 @@ from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import RunArgument, RunOption
 
+EVEN, WON = ".2_to_.8", "above_.9"
 KINDS = ("self", "snapshots", "exploiters", "bots")
 BANDS = {
     "below_.2": (0.0, 0.2),
-    ".2_to_.8": (0.2, 0.8),
+    EVEN: (0.2, 0.8),
     "above_.8": (0.8, math.inf),
-    "above_.9": (0.9, math.inf),
+    WON: (0.9, math.inf),
 }
 """Expected scores from and up to; `above_.8` holds those of `above_.9` too."""
 
@@ -59,6 +60,7 @@ def command(
     last: Annotated[
         float | None, Option(metavar="SHARE", help="Only this last share of its steps, as .25.")
     ] = None,
+    brief: Annotated[bool, Option("--brief", help="Print the last part in a sentence.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print one object with all digits.")] = False,
 ) -> int:
     """Shows which opponents a learner met, and how strong they were, by quarter of its steps.
@@ -74,6 +76,9 @@ def command(
     parts = parts_of(matches, last)
     if as_json:
         print(json.dumps({"player": player, "parts": parts}))
+        return 0
+    if brief:
+        print("\n".join(_sentence(player, part) for part in parts[-1:]))
         return 0
     columns = ["steps", "matches#", *(f"{name}#" for name in (*KINDS, *BANDS, "expected", "score"))]
     print_table(f"Opponents of {player}", columns, [_row(part) for part in parts])
@@ -164,6 +169,15 @@ def _summary(matches: Sequence[Met], total: int) -> dict[str, float]:
         "expected": fmean(match.expected for match in matches),
         "score": fmean(match.score for match in matches),
     }
+
+
+def _sentence(player: str, part: dict[str, Any]) -> str:
+    kinds = ", ".join(f"{name} {one['share']:.0%}" for name, one in part["kinds"].items())
+    even, won = (part["bands"].get(band, {"share": 0.0})["share"] for band in (EVEN, WON))
+    return (
+        f"{player} since step {part['since_step']:,} met {kinds}; of its matches {even:.0%} were "
+        f"even (expected score .2 to .8) and {won:.0%} as good as won (above .9)"
+    )
 
 
 def _row(part: dict[str, Any]) -> list[str]:
