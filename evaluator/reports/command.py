@@ -10,6 +10,7 @@ import typer
 from league.cli.connection import League, with_league
 from league.cli.output import say
 from league.runs.exploits import FOLDER
+from league.views.text import plain
 
 
 @with_league(past=True)
@@ -39,4 +40,4 @@ def report(
         say(f"written: {path}")
     about = found.numbers.get("newest", found.numbers)
     for name, words in about.get("headline", {}).items():
-        say(f"{about['player']}, {name}: {words}")
+        print(plain(f"{about['player']}, {name}: {words}"))

@@ -33,7 +33,7 @@ def written(folder: Path) -> dict[str, Any]:
 
 def test_a_run_s_report_agrees_with_its_log(live: Live, tmp_path: Path, capsys: Capture) -> None:
     ask = asking(live, capsys)
-    ask("report", "--out", str(tmp_path / "run"))
+    said = ask("report", "--out", str(tmp_path / "run"))
     found = written(tmp_path / "run")
     listed = {row["player"]: row for row in rows(ask("ratings", "--fit"))}
     assert found["ratings"].keys() == listed.keys()
@@ -45,6 +45,12 @@ def test_a_run_s_report_agrees_with_its_log(live: Live, tmp_path: Path, capsys: 
         int(row["games"]) for row in rows(ask("payoff", "--book", "train", "--row", "main"))
     )
     assert found["newest"]["player"] == "main@2000"
+    bots = [one for one in found["newest"]["opponents"] if one["group"] == "training bots"]
+    beaten = [one for one in bots if one["score"]["low"] > 0.5]
+    hardest = min(bots, key=lambda one: one["score"]["value"])["opponent"]
+    for words in (said, found["newest"]["headline"]["bots"]):
+        assert f"{len(beaten)} of {len(bots)}" in words
+        assert hardest in words
 
     ask("report", "main", "--out", str(tmp_path / "player"))
     player = written(tmp_path / "player")
@@ -91,6 +97,8 @@ def test_an_accepted_exploiter_bounds_its_victim(tmp_path: Path, capsys: Capture
     assert (bound["exploiter"], bound["steps"]) == (gate.candidate, 500)
     assert bound["exploitability"] == pytest.approx(2 * bound["score"]["low"] - 1)
     assert 0 < bound["exploitability"] < 1
+    words = written(tmp_path / "report")["headline"]["exploitability"]
+    assert f"{bound['exploitability']:+.2f}" in words
     (later,) = written(tmp_path / "later")["exploitability"]
     wilson = wilson_interval(30, 40)
     assert (later["score"]["value"], later["score"]["low"]) == (0.75, wilson.low)

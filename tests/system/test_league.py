@@ -181,6 +181,10 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.html"):
         assert f"main@{end}" in (league.folder / name).read_text()
     assert (league.folder / "training_curves.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads((league.folder / "report" / "report.json").read_text())["newest"]["headline"]
+    for words in told.values():
+        assert words in league.words
+    assert "main since step " in league.words
     assert not league.announced("matchmaker")
 
 
