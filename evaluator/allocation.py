@@ -155,7 +155,7 @@ def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
 def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
     """Numbers of all pairs that may meet: two snapshots, or a lineage's newest and a bot.
 
-    What an older snapshot scores against a bot tells of the two at that time, and little of today
+    What an older snapshot scores against a bot measures the two at that time, and little of today
     (`fit_league`). An exploiter's matches with mains judge patches, so their number is planned.
     """
     players, can_meet = plan.facts.players, plan.facts.can_meet

@@ -331,7 +331,7 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
 def headline(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, str]:
     """How exploitable a player is, which bots it beats, and which of its earlier selves.
 
-    It beats whom it takes more than half of the points from, by the low end of the interval.
+    It beats an opponent when the interval of its share of the points is above one half.
     """
     lines = {
         "exploitability": f"not measured: bin/league exploit {player} trains exploiters against it"

@@ -21,7 +21,7 @@ What is measured, in what a match pays: 1 for a win and -1 for a loss, in small 
     beyond_placebo     how much more that is than what as much self-play wins
     to_60%             steps until an exploiter had 60 % of the points, all of them where none had
     exploited_mixture  in small games: the same of the mixture of the later half's snapshots
-    worst_past         the least that the main wins of one of its own snapshots
+    worst_past         the least that the main wins of one of its snapshots
     unmet_bots         what it wins of the bots that no arm trains with, held-out ones among them
     performance        relative population performance: what the best mixture of the arm's snapshots
                        wins of the best mixture of the baseline's (Balduzzi et al. 2019)

@@ -14,7 +14,7 @@ neighbours together and is not in the result.
 
 A bot does not change, but what it is to a learner does: one that learns a bot's one weakness early
 gains nothing against it later. So a bot is a walk too, with a node for each eighth of an e-fold of
-steps, and matches against it tell of a lineage at about that time. With one strength for each bot
+steps, and matches against it measure a lineage at about that time. With one strength for each bot
 the snapshots' gaps of a run of `laptop` came out a tenth too short (docs/ratings.md). The bot's
 rating is that of its last node: what it is to the newest snapshots. Half of the variance of a bot's
 walk is that of one walk which all bots have in common.
@@ -54,9 +54,9 @@ _LIVE = " "
 _SEEN = " "
 """Between a bot's name and the number of its node."""
 _BIN = 0.125
-"""E-folds of steps that a bot's node stands for."""
+"""E-folds of steps from one node of a bot to the next."""
 _LINEAGES, _BOTS = 0, 1
-"""Groups of blocks, each with a κ of its own."""
+"""Groups of blocks; each has its κ."""
 _SETTLING = Drift().settling_steps
 
 
