@@ -168,7 +168,8 @@ class Plan:
         """Clean matches that may still be allocated; those of milestones come on top."""
         apart = {one.name for one in self.snapshots if one.milestone}
         spent = sum(n for (*pair, _), n in self.facts.counts.items() if apart.isdisjoint(pair))
-        return max(0, self._settings.matches_per_snapshot * len(self.snapshots) - spent // 2)
+        others = len(self.snapshots) - len(apart)
+        return max(0, self._settings.matches_per_snapshot * others - spent // 2)
 
     def newest(self) -> list[Player]:
         """The last snapshot of each lineage of a main."""

@@ -21,10 +21,10 @@ from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 
 BOTS = [bot.name for bot in game_spec("brawl").bots]
-FIRST = 12
-SETTINGS = EvaluatorSettings(matches_per_snapshot=18, milestone_matches=4)
+FIRST = 10
+SETTINGS = EvaluatorSettings(matches_per_snapshot=19, milestone_matches=4)
 """A snapshot plays `FIRST` matches at once, and no pair is chosen for what it tells: the rest of
-the budget of a few snapshots is less than what is allocated at once."""
+the budget of one snapshot is less than what is allocated at once."""
 
 
 class Running:

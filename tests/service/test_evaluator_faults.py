@@ -41,7 +41,7 @@ def test_a_stop_hands_the_leases_back_and_the_next_start_plays_the_rest(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
     register_snapshot(client, tmp_path, 10)
-    long = {"matches_per_snapshot": 300}  # 200 at once
+    long = {"matches_per_snapshot": 400}  # 200 at once
     with running(client, tmp_path, **long) as run:
         wait_for(lambda: run.status().matches_done >= 8)
         run.stop()

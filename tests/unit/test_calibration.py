@@ -52,7 +52,7 @@ def test_few_clean_matches_rate_the_snapshots_of_a_learner():
     rng = np.random.default_rng([2, 1])
     study.add(budget.League(rng, budget.fit_league, 0.5, 15.0))
     assert np.mean(study.held) > 0.75
-    assert np.median(study.half_widths) < 40.0
+    assert np.median(study.half_widths) < 45.0
     assert study.ranks[0] > 0.95
     assert study.taus[0] == pytest.approx(0.5, abs=0.3)
 
