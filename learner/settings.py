@@ -169,6 +169,10 @@ class StageSettings(Settings):
     """
     max_steps: int | None = Field(default=None, ge=1)
     """Steps after which the stage ends even without success, and says so; none: no limit."""
+    snapshot_interval: int | None = Field(default=None, ge=1)
+    """Steps between snapshots during the stage; none: `learner.snapshot_interval`."""
+    gamma: float | None = Field(default=None, gt=0, le=1)
+    """Discount per decision during the stage; none: `learner.gamma`."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

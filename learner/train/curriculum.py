@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from league.players import Book
 from league.rpc.client import MatchmakerClient
@@ -89,7 +89,7 @@ class Curriculum:
 
 def _stage(settings: StageSettings) -> Stage:
     """A stage as the league stores it."""
-    return Stage(**settings.model_dump())
+    return Stage(**settings.model_dump(include={field.name for field in fields(Stage)}))
 
 
 class StageRunner:
@@ -134,6 +134,11 @@ class StageRunner:
             ),
         )
 
+    @property
+    def snapshot_interval(self) -> int:
+        """Steps between snapshots now."""
+        return self.curriculum.stage.snapshot_interval or self._settings.learner.snapshot_interval
+
     def set_rewards(self, model: LeaguePPO) -> None:
         """Sets the reward weights of the stage and the step; a checkpoint needs none of this."""
         stage, step = self.curriculum.stage, model.num_timesteps
@@ -150,6 +155,8 @@ class StageRunner:
         self.curriculum.place = self._group.broadcast(self.curriculum.place)
         if self.curriculum.stage is not before:
             broker.change_mix(self.curriculum.stage.mix)
+        gamma = self.curriculum.stage.gamma or self._settings.learner.gamma
+        model.gamma = model.return_scale.gamma = gamma
         self.set_rewards(model)
         self._report(step, reason)
 
@@ -165,7 +172,7 @@ class StageRunner:
     def _win_rate(self, stage: Stage, step: int, after: int) -> WinRate | None:
         if step < self._look_at:
             return None
-        self._look_at = step + self._settings.learner.snapshot_interval // LOOKS
+        self._look_at = step + self.snapshot_interval // LOOKS
         opponent, player = stage.until_opponent, self.curriculum.player
         clean = self._client.payoff(Book.EVAL, columns=[opponent])
         training = self._client.payoff(Book.TRAIN, columns=[opponent], climb=True)

@@ -260,7 +260,7 @@ class Session:
         late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS
         due = {"snapshot": False, "over": False, "reset": False, "checkpoint": late}
         if self.generation is None:
-            interval = self.settings.learner.snapshot_interval
+            interval = self.stages.snapshot_interval
             intervals = step // interval - last // interval
             if intervals > 0:  # by its role the matchmaker may want it to win more first
                 standing = self.client.standing(self.live.name, intervals * interval, interval)
