@@ -61,8 +61,10 @@ REFUSALS_IN_A_ROW = 3
 """Reports of which every result was refused, one after the other, before the evaluator gives up."""
 FAILURES = 4
 """Matches of two players that break before they are left out, until a restart."""
-TOGETHER = 64
-"""Matches that batches together have at most, but for a first one that has more."""
+TOGETHER = 24
+"""Matches that batches together have at most, but for a first one that has more: a snapshot that
+comes meanwhile waits for them.
+"""
 ALLOCATED = 16
 """Matches that are allocated at once, by one fit."""
 FITTED = 300
