@@ -6,7 +6,6 @@ Shape suffixes: P pairs of matches, K measures, T frames, 2 seats or matches of 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from league.cli.connection import League
-from league.cli.members import Finder, Member, play
+from league.cli.members import Entrant, Finder, Member, play
 from league.errors import DataCorrupt, InvalidInput
-from league.evaluations import Who, mixture_of, pairs_of, text_of
+from league.evaluations import Who, pairs_of
 from league.games.base import CHOICE
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
@@ -66,7 +65,7 @@ class Benchmark:
     """Matches of `agent` against each of `opponents`, in pairs: each seed once from either seat.
 
     Args:
-        agent: who plays: a bot, a snapshot, a .safetensors file, a mixture of these, or a
+        agent: who plays: a bot, a snapshot, a .safetensors file, a mixture, or a
             `PlayingNetwork` in memory.
         opponents: names, or who by a name of your own. All meet the same seeds.
         matches: against each opponent, rounded up to whole pairs.
@@ -101,33 +100,27 @@ class Benchmark:
             raise InvalidInput(f"{self.matches} matches are too few: ask for {LEAST_MATCHES}")
         asked = self.opponents
         asked = asked if isinstance(asked, Mapping) else dict(zip(asked, asked, strict=True))
-        opponents = {name: mixture_of(who) for name, who in asked.items()}
-        own = mixture_of(self.agent) if isinstance(self.agent, str | Mapping) else {}
-        names = list(dict.fromkeys([*own, *(name for mix in opponents.values() for name in mix)]))
+        own = [self.agent] if isinstance(self.agent, str | Mapping) else []
+        whos: list[Who] = [*own, *asked.values()]
         run_dir = None if self.run_dir is None else Path(self.run_dir)
         finder = self.finder or Finder(League(run_dir=run_dir), self.game)
-        settings = finder.settings(names)
-        members = dict(zip(names, finder.find(settings.spec(), names), strict=True))
-        players = [(members[name], weight) for name, weight in own.items()]
+        settings = finder.settings(whos)
+        entrants = finder.entrants(settings.spec(), whos)
         if not isinstance(self.agent, str | Mapping):
-            players = [(Member(name="agent", digest="agent", network=self.agent), 1.0)]
+            agent = Member(name="agent", digest="agent", network=self.agent)
+            entrants.insert(0, Entrant(name="agent", members=(agent,), weights=(1.0,)))
+        player, *opponents = entrants
         return {
-            name: self._meet(
-                name,
-                settings,
-                players,
-                [(members[one], weight) for one, weight in mix.items()],
-                on_match or (lambda *_: None),
-            )
-            for name, mix in opponents.items()
+            name: self._meet(name, settings, player, opponent, on_match or (lambda *_: None))
+            for name, opponent in zip(asked, opponents, strict=True)
         }
 
     def _meet(
         self,
         name: str,
         settings: GameSettings,
-        players: Sequence[tuple[Member, float]],
-        opponents: Sequence[tuple[Member, float]],
+        player: Entrant,
+        opponent: Entrant,
         on_match: Callable[[str, int], None],
     ) -> Score:
         """Plays one mixture against another: each two members in proportion to their weights, one
@@ -136,17 +129,17 @@ class Benchmark:
         from league.agent.recorded_matches import paired
 
         bouts, weights, pairs_wanted = list[Bout](), list[float](), -(-self.matches // 2)
-        for player, weight in players:
-            for opponent, its_weight in opponents:
+        for one, weight in zip(player.members, player.weights, strict=True):
+            for other, its_weight in zip(opponent.members, opponent.weights, strict=True):
                 share = weight * its_weight
                 count = pairs_of(share, pairs_wanted)
-                seated, seed = (player.seated, opponent.seated), self.seed + len(bouts)
-                both = player.contender, opponent.contender
+                seated, seed = (one.seated, other.seated), self.seed + len(bouts)
+                both = one.contender, other.contender
                 bouts += paired(*both, seated, 2 * count, seed)
                 weights += [share / count] * count
         recipe = Recipe.of(settings)
         places = {bout.match_id(recipe): place for place, bout in enumerate(bouts)}
-        everyone = [member for member, _ in (*players, *opponents)]
+        everyone = [*player.members, *opponent.members]
         failures: dict[Bout, str] = {}
         found = play(
             settings, everyone, bouts, seed=self.seed, greedy=self.greedy, failures=failures
@@ -161,19 +154,12 @@ class Benchmark:
             why = next(iter(failures.values()))
             raise DataCorrupt(f"the matches against {name} could not be finished: {why}")
         return _score(
-            (_name(players), _name(opponents)),
+            (player.name, opponent.name),
             [(seen[2 * p], seen[2 * p + 1]) for p in pairs],
             np.array([weights[p] for p in pairs]),
             settings,
             failed=len(failures),
         )
-
-
-def _name(mixture: Sequence[tuple[Member, float]]) -> str:
-    shares = defaultdict[str, float](float)
-    for member, share in mixture:  # two names may mean one member
-        shares[member.name] += share
-    return text_of(shares)
 
 
 class _Seen(NamedTuple):

@@ -14,7 +14,7 @@ from league.cli.connection import League, with_league
 from league.cli.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
 from league.cli.output import print_table, progress, say
 from league.errors import InvalidInput
-from league.evaluations import PAIRED, mixture_of
+from league.evaluations import PAIRED
 from league.players import Book
 from league.views.report import finite, make_folder, write
 from league.views.text import interval, measured, number
@@ -39,7 +39,9 @@ CHECKS = {"win_rate": 0.7, "damage_ratio": 2.0, "knockouts": 2.0, "pickups": 1.0
 Player = Annotated[
     str,
     typer.Argument(
-        metavar="PLAYER", help="A bot, a snapshot, a .safetensors file, or a mixture as a=3,b=1."
+        metavar="PLAYER",
+        help="A bot, a snapshot, a .safetensors file, or a mixture: a=3,b=1, main@average, "
+        "league@nash.",
     ),
 ]
 Matches = Annotated[
@@ -89,8 +91,7 @@ def evaluate(
     from league.cli.members import Finder, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
-    names = [name for who in (player, *(against or ())) for name in mixture_of(who)]
-    settings = finder.settings(names)
+    settings = finder.settings([player, *(against or ())])
     opponents = against or [bot.name for bot in settings.spec().bots]
     if report is not None:
         make_folder(report)  # before anything is played
@@ -168,7 +169,7 @@ def ready(
     from league.cli.members import Finder, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
-    settings = finder.settings([*mixture_of(player), *mixture_of(against)])
+    settings = finder.settings([player, against])
     if missing := {"damage_dealt", "knockouts", "falls", "pickups"} - {*settings.spec().stats}:
         raise InvalidInput(
             f"{settings.name} counts no {', '.join(sorted(missing))}: the checks are for brawl; "
@@ -217,7 +218,9 @@ def ready(
 @with_league
 def compare(
     league: League,
-    first: Annotated[str, typer.Argument(metavar="A", help="A bot, snapshot or weights file.")],
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="A bot, a snapshot, a weights file or a mixture.")
+    ],
     second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
     elo0: Annotated[float, typer.Option(help="A lead in Elo that does not count.")] = 0.0,
     elo1: Annotated[float, typer.Option(help="A lead in Elo that is to be found.")] = 30.0,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from league.cli.members import Finder, play
+from league.cli.members import Finder, bouts_of, play
 from league.errors import DataCorrupt, InvalidInput
 from league.replay import Bout, Recipe
 from league.stats.gates import Estimate, Gate, Result, Verdict, elo_of, estimate
@@ -111,6 +111,7 @@ def compare(
 
     Pairs count in the order in which they began: short matches end first, and counting them first
     would favour who wins or loses quickly. What is still played when the tests decide is left out.
+    Of a mixture a member is drawn for each pair.
 
     Args:
         gate: the test that each player has to pass, without results.
@@ -121,22 +122,18 @@ def compare(
         InvalidInput: both names mean one player.
         DataCorrupt: no pair could be played to its end.
     """
-    from league.agent.recorded_matches import paired
-
     settings = finder.settings(names)
-    first, second = finder.find(settings.spec(), names)
-    if first.contender == second.contender:
+    first, second = finder.entrants(settings.spec(), names)
+    if first.shares == second.shares:
         raise InvalidInput(f"{names[0]} and {names[1]} are the same player: name two")
     seen = Comparison(first=first.name, second=second.name, gates=(gate, gate))
-    seated, recipe = (first.seated, second.seated), Recipe.of(settings)
-    bouts = paired(first.contender, second.contender, seated, most - most % 2, seed)
+    recipe, everyone = Recipe.of(settings), [*first.members, *second.members]
+    bouts = bouts_of(first, second, most - most % 2, seed)
     places = {bout.match_id(recipe): place for place, bout in enumerate(bouts)}
     failures: dict[Bout, str] = {}
     scores: dict[int, float] = {}
     pair = 0
-    for replay in play(
-        settings, (first, second), bouts, seed=seed, greedy=greedy, failures=failures
-    ):
+    for replay in play(settings, everyone, bouts, seed=seed, greedy=greedy, failures=failures):
         place = places[replay.match_id]
         scores[place] = replay.outcome if place % 2 == 0 else 1.0 - replay.outcome
         failed = {places[bout.match_id(recipe)] for bout in failures}

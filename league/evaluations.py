@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from league.errors import InvalidInput
+from league.errors import InvalidInput, NotFound
+from league.ids import NASH, averaged_lineage
 from league.metrics import Measured, wilson_interval
-from league.players import Book, PayoffCell
+from league.players import Book, PayoffCell, Player, later_half
 
 Who = str | Mapping[str, float]
 """A player's name, or a mixture of players with its weights."""
@@ -105,13 +106,14 @@ class Report:
 
 
 def mixture_of(who: Who) -> Mapping[str, float]:
-    """The weights of members: of a mapping, of "based=3,random=1", or of one name alone.
+    """The weights of members: of a mapping, of "based=3,random=1", or of one name alone, which may
+    be a path of a weights file.
 
     Raises:
         InvalidInput: a weight is no positive number.
     """
     mixture = {who: 1.0} if isinstance(who, str) else dict(who)
-    if isinstance(who, str) and "=" in who:
+    if isinstance(who, str) and "=" in who and not who.endswith(".safetensors"):
         parts = (part.rpartition("=") for part in who.split(","))
         try:
             mixture = {name.strip(): float(weight) for name, _, weight in parts}
@@ -127,6 +129,40 @@ def mixture_of(who: Who) -> Mapping[str, float]:
             f"{str(who)[:LONGEST]!r}"
         )
     return {name: weight / total for name, weight in mixture.items()}
+
+
+def members_of(
+    who: Who,
+    players: Callable[[], Iterable[Player]],
+    nash: Callable[[], Mapping[str, float]],
+) -> dict[str, float]:
+    """The weights of members, as `mixture_of`, with members in the place of mixtures that have a
+    name.
+
+    ``main@average`` is every snapshot of the later half of main's with the same weight, and
+    ``league@nash`` the mixture that no player of the league beats.
+
+    Args:
+        players: returns those of the league.
+        nash: returns the league's Nash mixture, {} before the first clean match.
+
+    Raises:
+        InvalidInput: a weight is no positive number.
+        NotFound: a mixture has no members yet.
+    """
+    shares: dict[str, float] = defaultdict(float)
+    for name, share in mixture_of(who).items():
+        parts: Mapping[str, float] = {name: 1.0}
+        if lineage := averaged_lineage(name):
+            half = later_half(lineage, players())
+            parts = {player.name: 1.0 / len(half) for player in half}
+        elif name == NASH:
+            parts = nash()
+            if not parts:
+                raise NotFound(f"there is no {NASH} before the first clean matches: wait for them")
+        for member, part in parts.items():
+            shares[member] += share * part
+    return dict(shares)
 
 
 def text_of(mixture: Mapping[str, float]) -> str:

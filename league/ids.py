@@ -15,6 +15,11 @@ _REFERENCE = rf"(?P<lineage>{_NAME})\.reference-(?P<step>[0-9]{{1,15}})"
 _LEARNER = rf"{_WORD}{{0,53}}"
 _GENERATION = rf"(?P<learner>{_LEARNER})\.g(?P<number>[1-9][0-9]{{0,8}})"
 _DIGEST = r"[0-9a-f]{64}"
+_AVERAGE = rf"(?P<lineage>(?:{_NAME}:)?{_NAME})@average"
+NASH = "league@nash"
+"""Name of the league's Nash mixture. As a lineage's average it is no player's: these have a number
+after the @.
+"""
 SHOWN = 80
 """Characters of a wrong name that a message repeats."""
 
@@ -113,6 +118,17 @@ def checked_learner_name(name: str) -> str:
         "is its name with .gNUMBER after it"
     )
     return _matched(_LEARNER, name, fault)[0]
+
+
+def averaged_lineage(name: str) -> str:
+    """The lineage whose average a name is, `main` of ``main@average``; "" for any other name."""
+    match = re.fullmatch(_AVERAGE, name)
+    return match["lineage"] if match else ""
+
+
+def is_mixture(name: str) -> bool:
+    """Whether the name is that of a mixture of players: a lineage's average, or `NASH`."""
+    return name == NASH or bool(averaged_lineage(name))
 
 
 def checked_digest(digest: str) -> str:

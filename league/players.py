@@ -95,6 +95,24 @@ def newest_snapshot(
     return max(own, key=lambda player: (player.name in played, player.step))
 
 
+def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
+    """The later half of a lineage's active snapshots by their steps; of one alone, that one.
+
+    Raises:
+        NotFound: it has none.
+    """
+    own = [
+        player
+        for player in players
+        if player.kind is PlayerKind.SNAPSHOT
+        and player.state is PlayerState.ACTIVE
+        and player.name.rpartition("@")[0] == lineage
+    ]
+    if not own:
+        raise NotFound(f"{lineage} has no active snapshot: there is nothing to average")
+    return sorted(own, key=lambda player: player.step)[len(own) // 2 :]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
     """One match to play, held under a lease. Field meanings: proto/league/v1/types.proto."""

@@ -65,7 +65,7 @@ def analyze(
     from league.cli.members import Finder, play, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
-    settings = finder.settings([player, *(against or [])])
+    settings = finder.settings([player, *(against or [])], alone=True)
     spec = settings.spec()
     names = against or [bot.name for bot in spec.bots]
     if not against and (league.run_dir or league.address or not player.endswith(SUFFIX)):

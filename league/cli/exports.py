@@ -81,7 +81,7 @@ def export(
     if kind == "ai2" and out.suffix != ".py":
         raise InvalidInput(f"{out} would be no Python file: name one that ends in .py")
     finder = Finder(league, game, blobs)
-    settings = finder.settings([snapshot])
+    settings = finder.settings([snapshot], alone=True)
     (member,) = finder.find(settings.spec(), [snapshot])
     if member.blobs is None:
         raise InvalidInput(f"{member.name} is a bot and has no weights: name a snapshot")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from league.cli.connection import League
 from league.cli.output import say
 from league.errors import DataCorrupt, InvalidInput, InvalidName, NotFound, nearest
+from league.evaluations import Who, members_of, mixture_of, text_of
 from league.games.base import EXTERNAL, GameSpec
 from league.games.settings import GameSettings
-from league.ids import checked_digest
+from league.ids import checked_digest, is_mixture
 from league.players import Player, PlayerKind, newest_snapshot
 from league.replay import Bout, Contender, Recipe, Replay
 from league.runs.blobs import SUFFIX, BlobFolder
@@ -46,6 +50,31 @@ class Member:
         return Contender(name=self.name, digest=self.digest)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """Who enters matches: a member, or a mixture of members that have `weights`, whose sum is 1.
+
+    One of them plays a match: it is drawn before the match begins.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def shares(self) -> dict[tuple[int, Contender], float]:
+        """The weight of each different member."""
+        shares: dict[tuple[int, Contender], float] = {}
+        for member, weight in zip(self.members, self.weights, strict=True):
+            key = member.seated, member.contender
+            shares[key] = shares.get(key, 0.0) + weight
+        return shares
+
+    def draw(self, rng: np.random.Generator) -> Member:
+        """The member that plays a match."""
+        return self.members[rng.choice(len(self.members), p=self.weights)]
+
+
 @dataclass
 class Finder:
     """Finds members by name. `game`, `blobs` and `assignments` (--set) are flags."""
@@ -55,12 +84,15 @@ class Finder:
     blobs: Path | None = None
     assignments: Sequence[str] = ()
 
-    def settings(self, names: Sequence[str]) -> GameSettings:
-        """The game of the run that the members come from, unless `--game` names another one."""
-        if mixtures := [name for name in names if "=" in name and not name.endswith(SUFFIX)]:
-            raise InvalidInput(
-                f"{mixtures[0]!r} is a mixture, which only eval and ready can play: name one player"
-            )
+    def settings(self, whos: Sequence[Who], *, alone: bool = False) -> GameSettings:
+        """The game of the run that the members come from, unless `--game` names another one; with
+        `alone` mixtures are refused.
+        """
+        names = [name for who in whos for name in mixture_of(who)]
+        if alone and (
+            mixtures := [who for who in whos if who not in names or is_mixture(str(who))]
+        ):
+            raise InvalidInput(f"{mixtures[0]!r} is a mixture, and one player is wanted: name it")
         own = self._settings_of_run() if self.league.run_dir is not None else None
         if own is not None and self.game in (None, own.name):
             return own
@@ -89,18 +121,43 @@ class Finder:
         rest = [name for name in names if name not in members]
         if rest:
             blobs = self._blob_folder()
-            with self.league.connect() as client:
-                players = client.players()
-            members |= {name: self._from_league(name, players, blobs, spec) for name in rest}
+            members |= {name: self._from_league(name, self.players, blobs, spec) for name in rest}
         return [members[name] for name in names]
+
+    def entrants(self, spec: GameSpec, whos: Sequence[Who]) -> list[Entrant]:
+        """An entrant for each name or mixture."""
+        parts = [members_of(who, lambda: self.players, self._nash) for who in whos]
+        names = list(dict.fromkeys(name for part in parts for name in part))
+        members = dict(zip(names, self.find(spec, names), strict=True))
+        entrants = []
+        for who, part in zip(whos, parts, strict=True):
+            shown: dict[str, float] = {}
+            for name, share in mixture_of(who).items():
+                known = members[name].name if name in members else name
+                shown[known] = shown.get(known, 0.0) + share  # two names may mean one member
+            own = tuple(members[name] for name in part)
+            entrants.append(Entrant(name=text_of(shown), members=own, weights=tuple(part.values())))
+        return entrants
 
     def snapshots(self) -> list[str]:
         """The names of all players of the league that have weights, the oldest first."""
-        with self.league.connect() as client:
-            frozen = [player for player in client.players() if player.digest]
+        frozen = [player for player in self.players if player.digest]
         if not frozen:
             raise NotFound("this run has no snapshot yet: wait for its first, or name a bot")
         return [one.name for one in sorted(frozen, key=lambda one: (one.step, one.name))]
+
+    @cached_property
+    def players(self) -> list[Player]:
+        """The players of the league, in order of registration."""
+        with self.league.connect() as client:
+            return client.players()
+
+    def _nash(self) -> dict[str, float]:
+        """The league's Nash mixture, {} without clean matches."""
+        from league.stats.structure.mixtures import nash_of  # scipy takes half a second to load
+
+        with self.league.connect() as client:
+            return nash_of(client.players(), client.payoff(), client.ratings())
 
     def _settings_of_run(self) -> GameSettings | None:
         file = self.league.folder() / "config.toml"
@@ -222,6 +279,30 @@ def play(
         disturb=disturb,
         failures=failures,
     )
+
+
+def bouts_of(
+    first: Entrant, second: Entrant, matches: int, seed: int, *, errs: bool = False
+) -> list[Bout]:
+    """Matches in pairs as `paired` makes them; of a mixture a member is drawn for each pair.
+
+    Args:
+        errs: the first is the bouts' pupil.
+    """
+    from league.agent.recorded_matches import paired
+
+    def pairs_of(one: Member, other: Member, count: int, seed: int) -> list[Bout]:
+        seated = one.seated, other.seated
+        pupil = one.name if errs else ""
+        return paired(one.contender, other.contender, seated, count, seed, pupil=pupil)
+
+    if len(first.members) == len(second.members) == 1:
+        return pairs_of(first.members[0], second.members[0], matches, seed)
+    rng = np.random.default_rng([seed, 3])
+    bouts = list[Bout]()
+    while len(bouts) < matches:  # two seeds a pair, in case that a member meets itself
+        bouts += pairs_of(first.draw(rng), second.draw(rng), 2, seed + len(bouts))
+    return bouts[:matches]
 
 
 def numbered(members: list[Member]) -> list[Member]:

@@ -47,7 +47,9 @@ def demo(
     league: League,
     players: Annotated[
         tuple[str, str],
-        typer.Argument(metavar="PLAYER PLAYER", help="Bots, snapshots or .safetensors files."),
+        typer.Argument(
+            metavar="PLAYER PLAYER", help="Bots, snapshots, .safetensors files or mixtures."
+        ),
     ],
     blobs: Blobs = None,
     game: GameName = None,
@@ -60,12 +62,15 @@ def demo(
     ] = None,
 ) -> None:
     """Plays a match of two members and shows it."""
+    import numpy as np
+
     from league.cli.members import Finder, numbered, play, say_it_compiles
     from league.replay import Bout, save_replay
 
-    finder = Finder(league, game, blobs, assignments or ())
+    finder, rng = Finder(league, game, blobs, assignments or ()), np.random.default_rng([seed, 3])
     settings = finder.settings(players)
-    first, second = numbered(finder.find(settings.spec(), players))
+    entrants = finder.entrants(settings.spec(), players)
+    first, second = numbered([entrant.draw(rng) for entrant in entrants])
     seats, bots = (first.contender, second.contender), (first.seated, second.seated)
     bout = Bout(seats=seats, bots=bots, seed=seed)
     failures: dict[Bout, str] = {}
@@ -256,7 +261,10 @@ def _hits(before: dict[str, Any], now: dict[str, Any], names: Sequence[str]) -> 
 def record(
     league: League,
     player: Annotated[
-        str, typer.Argument(metavar="PLAYER", help="A bot, a snapshot, or a .safetensors file.")
+        str,
+        typer.Argument(
+            metavar="PLAYER", help="A bot, a snapshot, a .safetensors file or a mixture."
+        ),
     ],
     opponents: Annotated[list[str], typer.Argument(metavar="OPPONENT...", help="One or more.")],
     out: Annotated[
@@ -290,10 +298,9 @@ def record(
     assignments: Assignments = None,
 ) -> None:
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
-    from league.agent.recorded_matches import paired
-    from league.cli.members import Finder, play, say_it_compiles
+    from league.cli.members import Finder, bouts_of, play, say_it_compiles
     from league.games.base import CHOICE
-    from league.replay import save_replay
+    from league.replay import Recipe, save_replay
 
     finder, names = Finder(league, game, blobs, assignments or ()), [player, *opponents]
     settings = finder.settings(names)
@@ -302,7 +309,7 @@ def record(
         raise InvalidInput(
             f"--pace and --disturb change keys, and {settings.name} is a game of choices"
         )
-    first, *others = finder.find(settings.spec(), names)
+    first, *others = finder.entrants(settings.spec(), names)
     try:
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
@@ -312,15 +319,18 @@ def record(
         ) from None
     say_it_compiles(settings)
     rows, means = [], [name for name in MEANS if name in settings.spec().stats]
+    recipe = Recipe.of(settings)
     for other in others:
-        pupil = first.name if changes_keys else ""
-        seated = first.seated, other.seated
-        bouts = paired(first.contender, other.contender, seated, matches, seed, pupil=pupil)
+        bouts = bouts_of(first, other, matches, seed, errs=changes_keys)
+        seat_of = {  # a member that meets itself counts as the first seat
+            bout.match_id(recipe): place % 2 if bout.seats[0] != bout.seats[1] else 0
+            for place, bout in enumerate(bouts)
+        }
         failures: dict[Bout, str] = {}
         seats: dict[str, list[tuple[float, Mapping[str, float]]]] = {"both": []}
         for found in play(
             settings,
-            (first, other),
+            (*first.members, *other.members),
             bouts,
             seed=seed,
             greedy=greedy,
@@ -330,8 +340,7 @@ def record(
         ):
             if out is not None:
                 save_replay(out / f"{found.match_id}.replay", found)
-            # a member that meets itself counts as the first seat
-            seat = 0 if found.seats[0].name == first.name else 1
+            seat = seat_of[found.match_id]
             own = (found.outcome if seat == 0 else 1.0 - found.outcome, found.stats[seat])
             for place in ("both", *_places(seat, own[1])):
                 seats.setdefault(place, []).append(own)

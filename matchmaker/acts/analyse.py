@@ -25,10 +25,6 @@ GROWTH = 1.1
 """The next analysis is due when the clean matches have grown by this factor."""
 MOST_COMPARED = 3_000
 """Newest snapshots that are compared as near-copies: more would take gigabytes."""
-MOST_MIXED = 500
-"""Newest players of the mixture: 500 take 1.7 s where half of them have mass, 1,000 take 27 s."""
-_MASS = 1e-6
-"""A smaller mass is rounding."""
 
 
 def analyse(league: League) -> bool:
@@ -74,19 +70,21 @@ def near_copies(players: Sequence[Player], table: RatingTable, within: float) ->
     return [[compared[i] for i in one] for one in clusters if len(one) > 1]
 
 
-def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
-    """Returns the snapshots with mass in the Nash mixture of active snapshots and bots."""
+def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
+    """Returns the Nash mixture of active snapshots and bots; `table` is the eval book's."""
     # scipy takes half a second to load
-    from league.stats.structure.equilibria import nash_averaging
-    from league.stats.structure.table import margins, table_of_book
+    from league.stats.structure.mixtures import mixed_players, nash_mixture
+    from league.stats.structure.table import table_of_book
 
-    rated = {one.name: one for one in players if _is_opponent(one) and table.has(one.name)}
-    names = list(rated)[-MOST_MIXED:]
-    if not names:
-        return []
-    found = nash_averaging(margins(table_of_book(names, table).chance_NN))
-    masses = zip(names, found.mass_N, strict=True)
-    return [name for name, mass in masses if mass > _MASS and is_active_snapshot(rated[name])]
+    names = mixed_players(players, table.has)
+    return nash_mixture(table_of_book(names, table)) if names else {}
+
+
+def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
+    """Returns the snapshots with mass in the Nash mixture."""
+    players = list(players)
+    snapshots = {player.name for player in players if is_active_snapshot(player)}
+    return [name for name in nash_of(players, table) if name in snapshots]
 
 
 def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:
@@ -125,11 +123,6 @@ def retire_surplus(
 def is_active_snapshot(player: Player) -> bool:
     """Returns whether a snapshot may be drawn."""
     return player.kind is PlayerKind.SNAPSHOT and player.state is PlayerState.ACTIVE
-
-
-def _is_opponent(player: Player) -> bool:
-    kinds = (PlayerKind.SNAPSHOT, PlayerKind.BOT)
-    return player.kind in kinds and player.state is PlayerState.ACTIVE and not player.held_out
 
 
 def open_due_epochs(league: League) -> list[Book]:

@@ -14,13 +14,14 @@ from league.evaluations import (
     Evaluation,
     EvaluationState,
     Report,
-    mixture_of,
+    members_of,
     score_of,
     targets,
     text_of,
 )
 from league.players import Book, PlayerKind, newest_snapshot
 from matchmaker.acts import checks
+from matchmaker.acts.analyse import nash_of
 from matchmaker.acts.assign import check_frozen
 from matchmaker.state.evaluations import Asked, evaluation_of
 from matchmaker.state.league import League
@@ -87,15 +88,22 @@ def request(
 
 
 def _frozen(league: League, who: str, what: str) -> str:
-    """A name or a mixture, with a live player's newest snapshot in its place."""
-    shares: dict[str, float] = {}
-    for name, share in mixture_of(checks.text(who, what)).items():
-        player = league.view.players.get(name)
+    """A name or a mixture, with members in the place of mixtures that have a name, and a live
+    player's newest snapshot in its place.
+    """
+    view, shares = league.view, dict[str, float]()
+    members = members_of(
+        checks.text(who, what),
+        view.players.values,
+        lambda: nash_of(view.players.values(), view.tables[Book.EVAL]),
+    )
+    for name, share in members.items():
+        player = view.players.get(name)
         if player is None:
-            near = nearest(name, league.view.players) or "bin/league players lists them"
+            near = nearest(name, view.players) or "bin/league players lists them"
             raise NotFound(f"there is no player {name[:80]!r}: {near}")
         if player.kind is PlayerKind.LIVE:
-            player = newest_snapshot(name, league.view.players.values())
+            player = newest_snapshot(name, view.players.values())
         check_frozen(league, player.name)
         shares[player.name] = shares.get(player.name, 0.0) + share
     return text_of(shares)

@@ -101,7 +101,7 @@ def test_wrong_requests_exit_with_2(capsys: Capture) -> None:
     ):
         assert main(words) == 2, words
         assert capsys.readouterr().err
-    assert main(["compare", "caller=1,nash=1", "caller", "--game", "kuhn"]) == 2
+    assert main(["analyze", "caller=1,nash=1", "--game", "kuhn"]) == 2
     assert "mixture" in capsys.readouterr().err
 
 

@@ -1,0 +1,144 @@
+"""A lineage's average and the league's Nash mixture as players, in a run of rock-paper-scissors
+whose main took rock, then paper, then scissors.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_league import announced, rows
+from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
+
+from league.cli.main import main
+from league.players import Assignment, MatchResult, Pairing, Player, PlayerKind, SeatResult
+from league.rpc.client import MatchmakerClient
+from league.runs.finding import FORMAT
+from league.settings.base import resolve
+from league.settings.file import write_config
+from matchmaker.api.server import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+Capture = pytest.CaptureFixture[str]
+CHOICES = {1000: ROCK, 2000: ROCK, 3000: PAPER, 4000: SCISSORS}
+
+
+def result(match: Assignment) -> MatchResult:
+    one, other = (CHOICES[player.step] for player in match.seats)
+    return MatchResult(
+        match_id=match.match_id,
+        lease_token=match.lease_token,
+        outcome={0: 0.5, 1: 1.0, 2: 0.0}[(one - other) % 3],
+        frames=1,
+        seats=tuple(SeatResult(player=p.name, digest=p.digest) for p in match.seats),
+        finished_at=1.0,
+    )
+
+
+@pytest.fixture(scope="module")
+def resting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's folder. Its average takes paper and scissors; the first snapshot, paper and
+    scissors have met in clean matches.
+    """
+    run_dir = tmp_path_factory.mktemp("runs") / "rps-1"
+    run_dir.mkdir()
+    (run_dir / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0"}))
+    settings = resolve("board", assignments=[f'game.name="{GAME}"'], environment={})
+    write_config(run_dir / "config.toml", settings)
+    players = [rps_player(run_dir, "main", *one) for one in CHOICES.items()]
+    live = Player(name="main", game=GAME, kind=PlayerKind.LIVE)
+    with (
+        MatchmakerServer(run_dir / "league.db", 0, MatchmakerSettings(game=GAME)) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        client.register_players([live, *players])
+        evaluator = client.open_incarnation("evaluator-0").number
+        names = [f"main@{step}" for step in (1000, 3000, 4000)]
+        met = [
+            Pairing(player=one, opponent=other, pairs=50, book="eval", seed=1)
+            for one, other in itertools.combinations(names, 2)
+        ]
+        matches = client.acquire_pairings(evaluator, met)
+        client.report_results(evaluator, [result(match) for match in matches])
+    return run_dir
+
+
+@pytest.fixture
+def run_dir(resting: Path) -> Iterator[Path]:
+    settings = MatchmakerSettings(game=GAME)
+    with (
+        MatchmakerServer(resting / "league.db", 0, settings) as server,
+        announced(resting, server.address),
+    ):
+        yield resting
+
+
+def printed(capsys: Capture, run_dir: Path, *words: str, status: int = 0) -> str:
+    capsys.readouterr()
+    found = main([*words, "--run-dir", str(run_dir)])
+    captured = capsys.readouterr()
+    assert found == status, captured.err
+    return captured.err if status else captured.out
+
+
+def evaluated(capsys: Capture, run_dir: Path, *words: str) -> list[dict[str, Any]]:
+    return json.loads(printed(capsys, run_dir, "eval", *words, "--json"))["scores"]
+
+
+def test_a_mixture_is_evaluated(run_dir: Path, capsys: Capture) -> None:
+    against = ["--against", "always-rock", "league@nash", "main@average=1,always-rock=3"]
+    scores = evaluated(capsys, run_dir, "main@average", *against, "--matches", "48")
+    assert {one["player"] for one in scores} == {"main@average"}
+    assert [one["opponent"] for one in scores] == [
+        *("always-rock", "league@nash", "main@average=0.25,always-rock=0.75")
+    ]
+    rock, nash, both = scores
+    assert (rock["wins"], rock["losses"]) == (24, 24)
+    assert rock["win_rate"]["value"] == 0.5
+    assert nash["matches"] == nash["wins"] * 3 == nash["draws"] * 3
+    assert both["win_rate"]["value"] == pytest.approx(0.75 * 0.5 + 0.25 * 0.25, abs=0.01)
+
+
+def test_the_best_answer_to_the_last_snapshot_is_none_to_the_average(
+    run_dir: Path, capsys: Capture
+) -> None:
+    words = ["compare", "always-rock", "--elo1", "200"]
+    assert "always-rock is stronger" in printed(capsys, run_dir, *words, "main@4000")
+    assert "Neither" in printed(capsys, run_dir, *words, "main@average")
+    again = ["compare", "main@average", "main@3000=2,main@4000=2"]
+    assert "main@average" in printed(capsys, run_dir, *again, status=2)
+
+
+def test_one_member_plays_a_match(run_dir: Path, capsys: Capture) -> None:
+    demos = [
+        printed(capsys, run_dir, "demo", "main@average", "always-rock", "--seed", str(seed))
+        for seed in range(8)
+    ]
+    drawn = ["main@3000 wins" in shown for shown in demos]
+    assert 0 < sum(drawn) < 8
+    assert ["main@4000" in shown for shown in demos] == [not paper for paper in drawn]
+    words = ["record", "main@average", "always-rock", "--matches", "60"]
+    both = rows(printed(capsys, run_dir, *words))[0]
+    assert (both["player"], both["matches"], both["draws"]) == ("main@average", "60", "0")
+    assert 10 < int(both["wins"]) < 50
+    assert int(both["wins"]) % 2 == 0, "both matches of a pair are the same member's"
+
+
+def test_an_evaluator_plays_its_members(run_dir: Path, capsys: Capture) -> None:
+    words = ["eval", "main@average", "--against", "league@nash", "--queue", "--matches", "12"]
+    number = printed(capsys, run_dir, *words, status=2)
+    assert "main@3000 can't meet itself" in number
+    printed(capsys, run_dir, *words[:2], "--against", "main@1000", *words[4:])
+    with MatchmakerClient(json.loads((run_dir / "matchmaker.json").read_text())["address"]) as one:
+        (asked,) = one.evaluations()
+    assert (asked.player, asked.opponents) == ("main@3000=0.5,main@4000=0.5", ("main@1000",))
+
+
+def test_who_takes_one_player_says_so(run_dir: Path, capsys: Capture) -> None:
+    for name in ("main@average", "league@nash", "main@3000=1,main@4000=1"):
+        assert f"{name!r} is a mixture" in printed(capsys, run_dir, "analyze", name, status=2)
+    assert "other" in printed(capsys, run_dir, "eval", "other@average", status=2)
