@@ -113,6 +113,18 @@ def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
     return sorted(own, key=lambda player: player.step)[len(own) // 2 :]
 
 
+def averages(players: Iterable[Player]) -> list[str]:
+    """The names of the averages of a league's mains that have active snapshots."""
+    lineages = {
+        player.name.rpartition("@")[0]: None
+        for player in players
+        if player.kind is PlayerKind.SNAPSHOT
+        and player.state is PlayerState.ACTIVE
+        and player.role is Role.MAIN
+    }
+    return [f"{lineage}@average" for lineage in lineages]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
     """One match to play, held under a lease. Field meanings: proto/league/v1/types.proto."""

@@ -23,8 +23,9 @@ width, V views, K infosets (of both players and all levels), T frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -329,6 +330,36 @@ def uniform_table(tree: GameTree) -> Table:
     """Every legal action alike."""
     legal_KA = tree.legal_KA
     return legal_KA / legal_KA.sum(-1, keepdims=True)
+
+
+def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[float]) -> Table:
+    """The policy of a player that draws one of `tables` before each match and plays it throughout.
+
+    In an infoset it takes an action as often as the drawn policy does, given that the player's own
+    choices led there (Kuhn's theorem; weights w, own reaches r):
+
+        π(a|I) = Σ_i w_i r_i(I) π_i(a|I) / Σ_i w_i r_i(I)
+
+    Where none of them leads, every legal action alike: it does not matter.
+    """
+    total_KA = np.zeros(tree.legal_KA.shape)
+    for table_KA, weight in zip(tables, weights, strict=True):
+        by_view_VA = _by_view(tree, checked_table(tree, table_KA))
+        reach_V = np.ones(len(tree.players_V))
+        for level, following in pairwise(tree.levels):
+            goes_on_E = level.next_E != END
+            for player in range(2):
+                views_E = level.views_M2[level.nodes_E, player]
+                taken_E = _edge_probabilities(level, by_view_VA, player)
+                reach_E = reach_V[views_E] * taken_E
+                reach_V[following.views_M2[:, player]] = reach_E[goes_on_E]
+        total_KA += weight * reach_V[tree.infosets_K, None] * table_KA
+    reached_K1 = total_KA.sum(-1, keepdims=True)
+    return np.where(
+        reached_K1 > 0.0,
+        total_KA / np.where(reached_K1 > 0.0, reached_K1, 1.0),
+        uniform_table(tree),
+    )
 
 
 def strategy_table(tree: GameTree, strategy: Strategy) -> Table:

@@ -128,6 +128,16 @@ def test_one_member_plays_a_match(run_dir: Path, capsys: Capture) -> None:
     assert int(both["wins"]) % 2 == 0, "both matches of a pair are the same member's"
 
 
+def test_its_exploitability_is_that_of_its_mixture(run_dir: Path, capsys: Capture) -> None:
+    lines = printed(capsys, run_dir, "exploitability", "--json").splitlines()
+    found = {row["player"]: row for row in map(json.loads, lines)}
+    assert list(found) == [*(f"main@{step}" for step in CHOICES), "main@average"]
+    assert found["main@4000"]["nash_conv"] == pytest.approx(2.0, abs=0.01)
+    assert found["main@average"]["nash_conv"] == pytest.approx(1.0, abs=0.01)
+    line = printed(capsys, run_dir, "exploitability", "league@nash", "--json")
+    assert json.loads(line)["nash_conv"] == pytest.approx(0.0, abs=0.1)
+
+
 def test_an_evaluator_plays_its_members(run_dir: Path, capsys: Capture) -> None:
     words = ["eval", "main@average", "--against", "league@nash", "--queue", "--matches", "12"]
     number = printed(capsys, run_dir, *words, status=2)

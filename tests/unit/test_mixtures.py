@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from test_exact_values import random_table, tree_of
 
 from league.errors import InvalidName, NotFound
 from league.evaluations import members_of
+from league.games.exact import (
+    average_table,
+    best_response_value,
+    expected_value,
+    game_tree,
+    nash_conv,
+    rules_of,
+    strategy_table,
+    uniform_table,
+)
+from league.games.registry import make_batched
 from league.ids import NASH, averaged_lineage, checked_player_name
-from league.players import Player, PlayerKind, PlayerState, Role
+from league.players import Player, PlayerKind, PlayerState, Role, averages
 
 
 def snapshot(name: str, state: PlayerState = PlayerState.ACTIVE, role: Role = Role.MAIN) -> Player:
@@ -43,6 +55,12 @@ def test_named_mixtures_are_parts_of_others() -> None:
         members("league@nash", snapshot("main@1"))
 
 
+def test_the_averages_of_a_league_are_those_of_its_mains() -> None:
+    players = [snapshot("main@1"), snapshot("x.g1@1", role=Role.MAIN_EXPLOITER), snapshot("main@2")]
+    players += [snapshot("old@1", PlayerState.RETIRED), snapshot("second@4")]
+    assert averages(players) == ["main@average", "second@average"]
+
+
 def test_no_player_can_have_the_name_of_a_mixture() -> None:
     for name in ("main@average", "first:main@average", NASH):
         with pytest.raises(InvalidName):
@@ -50,3 +68,46 @@ def test_no_player_can_have_the_name_of_a_mixture() -> None:
     assert [averaged_lineage(name) for name in ("main@average", "main@5", "main", NASH)] == [
         *("main", "", "", "")
     ]
+
+
+@pytest.mark.parametrize(("game", "options"), [
+    ("kuhn", {}), ("leduc", {}), ("matrix:brps", {"rounds": 3}),
+])  # fmt: skip
+def test_the_average_policy_earns_what_a_policy_drawn_for_each_match_earns(game, options) -> None:
+    """In either role, against any opponent."""
+    tree = tree_of(game, **options)
+    ours, weights = [random_table(tree, seed) ** 4 for seed in (1, 2, 3)], (0.5, 0.3, 0.2)
+    ours = [table / table.sum(-1, keepdims=True) for table in ours]
+    average, opponent = average_table(tree, ours, weights), random_table(tree, 4)
+    plain = sum(w * table for w, table in zip(weights, ours, strict=True))
+    gaps = []
+    for role in range(2):
+        mine_K1 = (tree.players_K == role)[:, None]
+
+        def earned(table, mine_K1=mine_K1):
+            return expected_value(tree, (mine_K1 * table + ~mine_K1 * opponent))
+
+        drawn = sum(w * earned(table) for w, table in zip(weights, ours, strict=True))
+        assert earned(average) == pytest.approx(drawn, abs=1e-12)
+        gaps.append(abs(earned(plain) - drawn))
+    assert max(gaps) > 1e-4, "without reaches it would be another policy"
+
+
+def test_an_average_of_weak_policies_may_be_an_equilibrium() -> None:
+    tree = tree_of("matrix:mp")
+    sides = [uniform_table(tree) * 0.0 for _ in range(2)]
+    for choice, table in enumerate(sides):
+        table[:, choice] = 1.0
+    assert [nash_conv(tree, table) for table in sides] == [2.0, 2.0]
+    assert nash_conv(tree, average_table(tree, sides, (0.5, 0.5))) == pytest.approx(0.0)
+
+
+def test_the_average_of_one_policy_is_that_policy() -> None:
+    tree = game_tree(rules_of(make_batched("kuhn", 1)))
+    for bot in tree.rules.bots:
+        table = strategy_table(tree, bot.strategy)
+        average = average_table(tree, [table], [1.0])
+        for role in range(2):
+            assert best_response_value(tree, average, role) == pytest.approx(
+                best_response_value(tree, table, role), abs=1e-12
+            )
