@@ -138,6 +138,41 @@ def test_its_exploitability_is_that_of_its_mixture(run_dir: Path, capsys: Captur
     assert json.loads(line)["nash_conv"] == pytest.approx(0.0, abs=0.1)
 
 
+def test_it_is_exploited(run_dir: Path, tmp_path: Path, capsys: Capture) -> None:
+    """The best answer to paper and scissors in turn is scissors: it wins half a match."""
+    quick = ["learner.matches=64", "learner.n_steps=4", "learner.batch_size=128"]
+    words = ["--steps", "8k", "--tries", "1", "--matches", "200", "--json", "--start", "initial"]
+    words += ["--out", str(tmp_path), *(word for one in quick for word in ("--set", one))]
+    names = ["main@average", "main@4000", "always-rock=1,always-scissors=1"]
+    shown = json.loads(printed(capsys, run_dir, "exploit", *names, *words))
+    average, last, bots = shown
+    assert [one["victim"] for one in shown[:2]] == names[:2]
+    assert 0.35 < average["bound"] < average["tries"][0]["value"]["high"] < 0.7
+    assert last["bound"] > 0.8
+    assert bots["bound"] > 0.3
+    (try_,) = average["tries"]
+    assert try_["losses"] < 20
+    assert min(try_["wins"], try_["draws"]) > 60
+    digests = {one.stem for one in (run_dir / "blobs").glob("*.safetensors")}
+    assert (last["mixture"], average["victim_digest"]) == ({}, "")
+    assert list(average["mixture"].values()) == [0.5, 0.5]
+    assert average["mixture"].keys() < digests
+    assert bots["mixture"] == {"always-rock": 0.5, "always-scissors": 0.5}
+
+
+def test_its_exploiter_begins_with_its_newest_member(
+    run_dir: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    words = ["--steps", "1", "--tries", "1", "--matches", "40", "--json", "--start", "victim"]
+    words += ["--set", "learner.learning_rate=1e-9", "--set", "learner.learning_rate_final=1e-9"]
+    words += ["--placebo", "--out", str(tmp_path)]
+    (found,) = json.loads(printed(capsys, run_dir, "exploit", "main@average", *words))
+    for one in (found["tries"][0], found["placebo"]):  # it still takes scissors
+        assert one["losses"] == 0
+        assert one["wins"] + one["draws"] == 40
+        assert min(one["wins"], one["draws"]) > 5
+
+
 def test_an_evaluator_plays_its_members(run_dir: Path, capsys: Capture) -> None:
     words = ["eval", "main@average", "--against", "league@nash", "--queue", "--matches", "12"]
     number = printed(capsys, run_dir, *words, status=2)
