@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from league.cli.output import is_terminal, print_table, say, share, when
 from league.errors import InvalidInput, nearest
 from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating, newest_snapshot
 from league.runs.files import write_whole
+
+if TYPE_CHECKING:  # scipy takes half a second to load
+    from league.stats.structure.mixtures import MixtureRating
 
 RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate# anchor"
 SPARED = "anchor losses draws wins win_rate kind sigma games score rank"
@@ -38,15 +41,20 @@ def ratings(
         ),
     ] = False,
 ) -> None:
-    """Shows the rating of every player, the best first."""
+    """Shows the rating of every player, the best first, and those of mixtures among them."""
     if fit and book is Book.TRAIN:
         raise InvalidInput(
             "--fit needs players that stay the same, and learners change between their matches: "
             "use --book eval or --book greedy"
         )
     check = None
+    mixtures: list[MixtureRating] = []
     with league.connect() as client:
         rated = client.ratings(book)
+        if rated and book is Book.EVAL:
+            from league.stats.structure.mixtures import rated_mixtures
+
+            mixtures = rated_mixtures(client.players(), client.payoff(book), rated)
         if fit and rated:
             from league.stats.ratings.cross_check import cross_check
 
@@ -69,6 +77,12 @@ def ratings(
         say(f"({note}, {check.widening:.2f} times as wide as by chance)")
         if check.warning:
             say(f"({check.warning})")
+    for mixture in mixtures:  # among the players, which alone have ranks
+        row = _mixture_row(mixture)
+        if check:
+            found = check.of_mixture(mixture.weights)
+            row += (*(f"{x:.2f}" for x in (found.estimate, found.low, found.high)), "")
+        rows.insert(sum(float(other[3]) >= mixture.score for other in rows), row)
     print_table(f"Ratings, book {book.value}", heads, rows, caption=caption, spared=SPARED)
 
 
@@ -78,6 +92,13 @@ def _rating_row(rating: Rating) -> tuple[str, ...]:
     player, anchor = rating.player, "pinned" if rating.pinned else ""
     win_rate = share(rating.wins, rating.games)
     return (str(rating.rank), player.name, player.kind.value, *skill, *counts, win_rate, anchor)
+
+
+def _mixture_row(mixture: MixtureRating) -> tuple[str, ...]:
+    skill = (f"{value:.2f}" for value in (mixture.score, mixture.mu, mixture.sigma))
+    counts = map(str, (mixture.games, mixture.wins, mixture.draws, mixture.losses))
+    win_rate = share(mixture.wins, mixture.games)
+    return ("", mixture.name, "mixture", *skill, *counts, win_rate, "")
 
 
 @with_league(past=True)

@@ -21,6 +21,7 @@ from league.views.text import percent, when
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.cross_check import CrossCheck
+    from league.stats.structure.mixtures import MixtureRating
 
 MOST_FITTED = 1000
 """Players up to which the fit, with the stretches between snapshots, takes less than a minute."""
@@ -54,7 +55,7 @@ class Leaderboard:
     @property
     def matches(self) -> int:
         """Clean matches that the ratings rest on."""
-        return sum(row["games"] for row in self.rows) // 2
+        return sum(row["games"] for row in self.rows if row["rank"]) // 2
 
 
 def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
@@ -71,6 +72,12 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
         agreement = fit.words()
     if not any(rating.games for rating in ratings):
         agreement = "There are no clean matches yet."
+    from league.stats.structure.mixtures import rated_mixtures
+
+    rows = [_row(one, greedy.get(one.player.name), fit) for one in ratings]
+    for mixture in rated_mixtures(client.players(), cells, ratings):
+        own = _mixture_row(mixture, fit)
+        rows.insert(sum(row["score"] >= own["score"] for row in rows), own)
     return Leaderboard(
         title=title,
         game=status.game,
@@ -78,7 +85,7 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
         made_at=now,
         log_position=status.log_position,
         agreement=agreement,
-        rows=tuple(_row(one, greedy.get(one.player.name), fit) for one in ratings),
+        rows=tuple(rows),
         cells=tuple(cells),
         shares=status.shares,
     )
@@ -98,7 +105,24 @@ def _row(rating: Rating, greedy: Rating | None, fit: CrossCheck | None) -> Row:
         greedy.wins / greedy.games if greedy and greedy.games else None,
         *(*fitted, None if fit is None else fit.gaps.get(player.name)),
     )
-    row = dict(zip(COLUMNS, values, strict=True))
+    return _rounded(dict(zip(COLUMNS, values, strict=True)))
+
+
+def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None) -> Row:
+    """A mixture among the players, which alone have ranks."""
+    wins = wilson_interval(mixture.wins, mixture.games)
+    own = {"player": mixture.name, "kind": "mixture", "step": 0, "pinned": False}
+    own |= {key: getattr(mixture, key) for key in ("score", "mu", "sigma", "games")}
+    own |= {key: getattr(mixture, key) for key in ("wins", "draws", "losses")}
+    own |= {"win_rate": mixture.wins / mixture.games, "wilson_low": wins.low}
+    own |= {"wilson_high": wins.high, "greedy_games": 0}
+    if fit is not None:
+        found = fit.of_mixture(mixture.weights)
+        own |= {"fit": found.estimate, "fit_low": found.low, "fit_high": found.high}
+    return _rounded(dict.fromkeys(COLUMNS) | own)
+
+
+def _rounded(row: Row) -> Row:
     return {key: round(one, 4) if isinstance(one, float) else one for key, one in row.items()}
 
 
@@ -162,9 +186,10 @@ def render_markdown(board: Leaderboard) -> str:
         sides,
     ]
     for row in board.rows:
+        rank = row["rank"] or ""
         texts = texts_of(row) | {"score": f"**{row['score']:.2f}**"}
         name = f"{row['player']} (anchor)" if row["pinned"] else row["player"]
-        lines.append(f"| {' | '.join([str(row['rank']), name, row['kind'], *texts.values()])} |")
+        lines.append(f"| {' | '.join([str(rank), name, row['kind'], *texts.values()])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -174,7 +199,7 @@ def render_html(board: Leaderboard) -> str:
         row for row in board.rows if row["kind"] == "snapshot" and "exploiter" not in row["role"]
     ]
     facts = {
-        "leads": board.rows[0]["player"] if board.rows else "no player yet",
+        "leads": next((row["player"] for row in board.rows if row["rank"]), "no player yet"),
         "clean matches": f"{board.matches:,}",
         "rated snapshots": str(len(snapshots)),
         "steps of the newest rated": f"{max((row['step'] for row in snapshots), default=0):,}",
@@ -213,7 +238,8 @@ def _rating_row(row: Row) -> str:
     numbers = [texts[name] for name in ("step", "score", "mu", "sigma", "fit", "games", "wins")]
     anchor = ' <span class="tag">anchor</span>' if row["pinned"] else ""
     return (
-        f'<tr class="{"top" if row["rank"] <= 3 else ""}"><td class="rank">{row["rank"]}</td>'
+        f'<tr class="{"top" if (row["rank"] or 4) <= 3 else ""}">'
+        f'<td class="rank">{row["rank"] or ""}</td>'
         f'<td class="name">{escape(row["player"])}</td>'
         f'<td><span class="tag {row["kind"]}">{row["kind"]}</span>{anchor}</td>'
         f"{cells(numbers, 'n')}<td>{bar}</td>{cells([texts['greedy']], 'n')}</tr>"

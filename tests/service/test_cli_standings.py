@@ -38,7 +38,7 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
         pair(small, "based", "random", 10)
         pair(small, "random", "based", 10)
         ask = asking(Live(small.server.address, {}), capsys)
-        listed = {row["player"]: row for row in rows(ask("ratings", "--fit"))}
+        listed = {row["player"]: row for row in rows(ask("ratings", "--fit")) if row["rank"]}
         whole = json.loads(ask("leaderboard", "export", "--format", "json"))
         page = ask("leaderboard", "export", "--format", "html")
         table = ask("leaderboard", "export", "--format", "md")
@@ -54,7 +54,8 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
                for name, row in listed.items() if name not in apart)  # fmt: skip
     for exported in (whole["standings"], lines):
         assert [row["player"] for row in exported if row["disagrees"] not in (None, "")] == apart
-        for row in exported:
+        assert {row["player"] for row in exported} - {"league@nash"} == listed.keys()
+        for row in (row for row in exported if row["rank"]):  # a mixture is no player
             shown = listed[row["player"]]
             fitted = [float(row[key]) for key in ("fit", "fit_low", "fit_high")]
             assert fitted == pytest.approx(
@@ -87,7 +88,9 @@ def test_the_fit_counts_training_matches_wherever_it_is_shown(
         ask("report", "--out", str(tmp_path / "report"))
         report = json.loads((tmp_path / "report" / "report.json").read_text())["ratings"]
     exported = {row["player"]: row for row in whole["standings"]}
-    assert listed.keys() == set(fit.names) == report.keys() == exported.keys()
+    mixtures = {"main@average", "league@nash"}
+    assert listed.keys() - mixtures == set(fit.names) == report.keys()
+    assert listed.keys() == exported.keys() > mixtures
     for name in fit.names:
         found = fit.interval(fit.number(name))
         width = found.high - found.low
@@ -120,6 +123,31 @@ def test_the_page_marks_an_anchor(tmp_path: Path, capsys: Capture) -> None:
         page = ask("leaderboard", "export", "--format", "html")
     (row,) = (line for line in page.split("<tr") if ">anchor</span>" in line)
     assert "random</td>" in row
+
+
+def test_a_mixture_is_rated_by_its_members_matches(tmp_path: Path, capsys: Capture) -> None:
+    with small_league(tmp_path, snapshots=(1000, 2000, 3000)) as small:
+        pair(small, "main@1000", "random", 5)
+        pair(small, "main@2000", "random", 30, outcome=0.5)
+        pair(small, "main@3000", "random", 30)
+        ask = asking(Live(small.server.address, {}), capsys)
+        listed = rows(ask("ratings", "--fit"))
+        others = [rows(ask("ratings", "--book", book)) for book in ("train", "greedy")]
+    by_name = {row["player"]: row for row in listed}
+    average, last, before = (by_name[f"main@{name}"] for name in ("average", "3000", "2000"))
+    assert (average["rank"], average["kind"], average["anchor"]) == ("", "mixture", "")
+    assert (average["games"], average["wins"], average["draws"]) == ("120", "60", "60")
+    for column in ("mu", "sigma", "fit", "low", "high"):
+        low, high = sorted(float(row[column]) for row in (before, last))
+        assert low < float(average[column]) < high, column
+    scores = [float(row["score"]) for row in listed]
+    assert scores == sorted(scores, reverse=True)
+    assert [row["rank"] for row in listed if row["kind"] != "mixture"] == ["1", "2", "3", "4"]
+    nash = by_name["league@nash"]
+    assert {key: nash[key] for key in ("mu", "sigma", "games", "fit")} == {
+        key: last[key] for key in ("mu", "sigma", "games", "fit")
+    }, "it beats all others"
+    assert not any("mixture" in row.values() for table in others for row in table)
 
 
 @pytest.mark.parametrize(("width", "gone"), [(180, ""), (80, "wins"), (60, "wins rank")])
@@ -156,9 +184,11 @@ def test_the_leaderboard_is_the_same_in_every_format(
     assert [row["player"] for row in whole["standings"]] == names
     assert len(whole["payoff"]) == 30
     assert (
-        re.findall(r"^\| \d+ \| (\S+) \|", (tmp_path / "board.md").read_text(), re.MULTILINE)
+        re.findall(r"^\| \d* \| (\S+) \|", (tmp_path / "board.md").read_text(), re.MULTILINE)
         == names
     )
+    page = (tmp_path / "board.html").read_text()
+    assert re.findall(r'<td class="name">([^<]+)</td><td><span class="tag', page) == names
     assert board.matches == 90
 
 

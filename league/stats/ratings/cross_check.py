@@ -21,6 +21,7 @@ from league.players import PayoffCell, Player, Rating
 from league.stats.ratings.belief import BETA
 from league.stats.ratings.fit import Interval
 from league.stats.ratings.lineage import fit_league
+from league.stats.ratings.mixture import rating_of
 
 WORTH = 0.05
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
@@ -44,6 +45,18 @@ class CrossCheck:
     gaps: Mapping[str, float]
     widening: float
     warning: str
+
+    def of_mixture(self, weights: Mapping[str, float]) -> Interval:
+        """The rating of a mixture by those of its members: an interval that also holds if they err
+        all alike.
+        """
+        field = [found.estimate for found in self.intervals.values()]
+
+        def of(end: str) -> float:
+            mus = {name: getattr(self.intervals[name], end) for name in weights}
+            return rating_of(weights, mus, field)
+
+        return Interval(of("estimate"), of("low"), of("high"))
 
     def words(self) -> str:
         """Returns a sentence that names the players on which the two disagree, and the warning."""

@@ -1,15 +1,19 @@
-"""The Nash mixture of a league's players.
+"""Mixtures of a league's players: its Nash mixture, and how strong a mixture is.
 
 Shape suffix: N players.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from league.players import PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.evaluations import members_of
+from league.ids import NASH
+from league.players import PayoffCell, Player, PlayerKind, PlayerState, Rating, averages
+from league.stats.ratings.mixture import rating_of
 from league.stats.structure.equilibria import nash_averaging
 from league.stats.structure.table import Table, margins, table_of
 
@@ -52,3 +56,63 @@ def nash_of(
     if len(names) < 2:
         return dict.fromkeys(names, 1.0)
     return nash_mixture(table_of(cells, [rated[name] for name in names]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureRating:
+    """How strong a mixture is by its members' clean matches.
+
+    Attributes:
+        weights: of its members that have such matches.
+        mu: as `rating_of` has it. sigma: of its members, on average.
+        wins, draws, losses: of its members together.
+    """
+
+    name: str
+    weights: Mapping[str, float]
+    mu: float
+    sigma: float
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def score(self) -> float:
+        """As a player's, μ − 3σ."""
+        return self.mu - 3.0 * self.sigma
+
+    @property
+    def games(self) -> int:
+        """Clean matches of its members."""
+        return self.wins + self.draws + self.losses
+
+
+def rated_mixtures(
+    players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Sequence[Rating]
+) -> list[MixtureRating]:
+    """The averages of a league's mains, and its Nash mixture, by the eval book.
+
+    Mixtures need no matches: their expected score against a player is the mean of their members'.
+    Members without clean matches leave their weight to the others.
+    """
+    rated = {one.player.name: one for one in ratings if one.games}
+    field = [one.mu for one in rated.values()]
+    nash, found = nash_of(players, cells, ratings), []
+    for name in (*averages(players), *([NASH] if nash else [])):
+        members = members_of(name, lambda: players, lambda: nash)
+        known = {one: share for one, share in members.items() if one in rated}
+        weights = {one: share / sum(known.values()) for one, share in known.items()}
+        own = [rated[one] for one in weights]
+        if own:
+            found.append(
+                MixtureRating(
+                    name=name,
+                    weights=weights,
+                    mu=rating_of(weights, {one.player.name: one.mu for one in own}, field),
+                    sigma=sum(weights[one.player.name] * one.sigma for one in own),
+                    wins=sum(one.wins for one in own),
+                    draws=sum(one.draws for one in own),
+                    losses=sum(one.losses for one in own),
+                )
+            )
+    return found
