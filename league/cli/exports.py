@@ -41,7 +41,8 @@ def export(
         str | None,
         typer.Argument(
             metavar="SNAPSHOT",
-            help="A snapshot, a live player (its newest snapshot), or a .safetensors file.",
+            help="A snapshot, a live player (its newest snapshot), or a .safetensors file; for ai2 "
+            "also a mixture.",
         ),
     ] = None,
     out: Annotated[
@@ -81,13 +82,16 @@ def export(
     if kind == "ai2" and out.suffix != ".py":
         raise InvalidInput(f"{out} would be no Python file: name one that ends in .py")
     finder = Finder(league, game, blobs)
-    settings = finder.settings([snapshot], alone=True)
-    (member,) = finder.find(settings.spec(), [snapshot])
-    if member.blobs is None:
-        raise InvalidInput(f"{member.name} is a bot and has no weights: name a snapshot")
+    settings = finder.settings([snapshot], alone=kind != "ai2")
+    (entrant,) = finder.entrants(settings.spec(), [snapshot])
     from league.agent.snapshot import load_snapshot
 
-    network, card = load_snapshot(member.blobs, member.digest)
+    loaded = []
+    for member in entrant.members:
+        if member.blobs is None:
+            raise InvalidInput(f"{member.name} is a bot and has no weights: name a snapshot")
+        loaded.append(load_snapshot(member.blobs, member.digest))
+    member, (network, card) = entrant.members[0], loaded[0]
     if kind == "sb3":
         from league.agent.export.sb3 import write_sb3
 
@@ -97,17 +101,21 @@ def export(
 
         write_onnx(out, network, card)
     elif kind == "ai2":
-        from league.agent.export.ai2 import write_ai2
+        from league.agent.export.ai2 import Exported, write_ai2
         from league.agent.export.ai2_check import ms_a_frame
 
-        _spec(settings, member, card)
-        write_ai2(out, network, card, name=member.name, greedy=greedy)
+        members = []
+        for member, own, share in zip(entrant.members, loaded, entrant.weights, strict=True):
+            _spec(settings, member, own[1])
+            members.append(Exported(member.name, *own, share))
+        write_ai2(out, members, name=entrant.name, greedy=greedy)
         say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
     else:
         from league.agent.export.onnx_graph import write_folder
 
         write_folder(out, network, card, _spec(settings, member, card))
-    say(f"{out}: {member.name} as {kind}, step {card.step:,} of {card.game}")
+    step = max(one.step for _, one in loaded)
+    say(f"{out}: {entrant.name} as {kind}, step {step:,} of {card.game}")
 
 
 def _check(file: Path) -> None:

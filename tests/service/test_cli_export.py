@@ -73,6 +73,22 @@ def test_the_tournaments_file_and_its_check(
     assert "league" in capsys.readouterr().err
 
 
+def test_a_mixture_is_exported_to_the_tournament_alone(
+    served_run: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    mixture = ["export", "main@1000=1,main@2000=3", "--run-dir", str(served_run), "--out"]
+    assert main([*mixture, str(tmp_path / "my_agent.py")]) == 0
+    assert "main@1000=0.25,main@2000=0.75" in capsys.readouterr().err
+    text = (tmp_path / "my_agent.py").read_text()
+    assert [text.count(f"'snapshot': 'main@{step}'") for step in (1000, 2000)] == [1, 1]
+    assert main(["export", "main@average", *mixture[2:], str(tmp_path / "average.py")]) == 0
+    assert "main@average as ai2" in capsys.readouterr().err
+    for words in (["agent.zip"], ["agent.onnx"], ["agent", "--format", "folder"]):
+        assert main([*mixture, str(tmp_path / words[0]), *words[1:]]) == 2
+        assert "mixture" in capsys.readouterr().err
+        assert not (tmp_path / words[0]).exists()
+
+
 def test_a_renamed_file_is_refused_with_its_right_name(
     weights: Path, tmp_path: Path, capsys: Capture
 ) -> None:

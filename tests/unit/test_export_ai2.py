@@ -15,7 +15,7 @@ from exports import EXPORTED, SIZES, agent, balanced, card, seen
 
 from league.agent.config import AgentConfig, NetworkConfig
 from league.agent.export import ai2_check, ai2_seat
-from league.agent.export.ai2 import write_ai2
+from league.agent.export.ai2 import Exported, write_ai2
 from league.agent.export.ai2_check import check, original, pythons
 from league.agent.perceptron import ACTIVATIONS
 from league.errors import InvalidInput
@@ -37,7 +37,8 @@ DAMAGE, STOCKS, STATE, KO = [12, 44], [13, 45], [8, 40], 11
 
 
 def write(path: Path, config: NetworkConfig, greedy: bool = True) -> Path:
-    write_ai2(path, balanced(config), card("streaming"), name="main@1234", greedy=greedy)
+    member = Exported("main@1234", balanced(config), card("streaming"))
+    write_ai2(path, [member], name="main@1234", greedy=greedy)
     return path
 
 
@@ -176,8 +177,46 @@ def test_damaged_weights_are_refused(
 
 
 def test_another_game_is_refused(tmp_path: Path) -> None:
+    member = Exported("main@5", agent("kuhn"), card("kuhn"))
     with pytest.raises(InvalidInput, match="kuhn"):
-        write_ai2(tmp_path / "a.py", agent("kuhn"), card("kuhn"), name="main@5", greedy=False)
+        write_ai2(tmp_path / "a.py", [member], name="main@5", greedy=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mixture_draws_a_member_for_each_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs, skips = {"main@1": STREAMING, "main@2": PERCEPTRON}, {"main@1": 4, "main@2": 2}
+    cards = {name: replace(card("streaming"), frame_skip=skip) for name, skip in skips.items()}
+    members = {name: Exported(name, balanced(configs[name]), cards[name]) for name in configs}
+    for name, member in members.items():
+        write_ai2(tmp_path / f"{name}.py", [member], name=name, greedy=True)
+    both = [members["main@1"]._replace(share=0.8), members["main@2"]._replace(share=0.2)]
+    write_ai2(tmp_path / "both.py", both, name="main@average", greedy=True)
+    rng = np.random.default_rng(1)
+    shown = [original(rng.uniform(-1, 1, 64)) for _ in range(6)]
+    for frame in shown:
+        frame[DAMAGE], frame[STOCKS], frame[STATE] = 0.2, 2, 6
+
+    def keys(plays: Any) -> bytes:
+        plays.reset()
+        return np.stack([plays.predict(frame) for frame in shown]).tobytes()
+
+    alone = {name: keys(loaded(tmp_path / f"{name}.py", monkeypatch)) for name in members}
+    assert len(set(alone.values())) == 2
+    plays = loaded(tmp_path / "both.py", monkeypatch, seed=3)
+    drawn = [keys(plays) for _ in range(200)]
+    assert set(drawn) == set(alone.values())
+    assert 0.7 < drawn.count(alone["main@1"]) / 200 < 0.9
+
+
+def test_a_file_that_github_would_refuse_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("league.agent.export.ai2.MOST_BYTES", 10_000)
+    members = [Exported(f"main@{n}", balanced(PERCEPTRON), card("streaming")) for n in range(9)]
+    with pytest.raises(InvalidInput, match="9 snapshots"):
+        write_ai2(tmp_path / "a.py", members, name="main@average", greedy=False)
     assert not list(tmp_path.iterdir())
 
 

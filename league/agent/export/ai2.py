@@ -1,4 +1,5 @@
-"""A snapshot as one Python file that UTMIST's AI² tournament takes as `user/my_agent.py`.
+"""A snapshot, or a mixture of several, as one Python file that UTMIST's AI² tournament takes as
+`user/my_agent.py`.
 
 The file is `ai2_agent.py` with the conversion of observations, a card and the weights in it.
 """
@@ -9,7 +10,11 @@ import base64
 import hashlib
 import pprint
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from league.agent.config import AgentConfig
 from league.agent.contract import PlayingNetwork
@@ -19,44 +24,44 @@ from league.errors import InvalidInput
 from league.games.ai2 import observation
 from league.runs.files import write_whole
 
+MOST_BYTES = 100_000_000
+"""GitHub takes no larger file."""
 
-def write_ai2(
-    path: Path, network: PlayingNetwork, card: SnapshotCard, *, name: str, greedy: bool
-) -> None:
+
+class Exported(NamedTuple):
+    """A snapshot in the file, and the share of the matches that it plays."""
+
+    name: str
+    network: PlayingNetwork
+    card: SnapshotCard
+    share: float = 1.0
+
+
+def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: bool) -> None:
     """Writes the file.
 
     Args:
-        name: of the snapshot, for its readers.
+        members: one snapshot, or several, of which the agent draws one when a match begins.
+        name: of all together, for the file's readers.
         greedy: whether it presses the likeliest keys instead of drawing them.
 
     Raises:
-        InvalidInput: the snapshot plays another game, or the file can't be written.
+        InvalidInput: a snapshot plays another game, or the file would be too large, or can't be
+            written.
         StorageFull: the disk is full.
     """
-    if card.game != "brawl":
+    cards, arrays = zip(*map(_card, members), strict=True)
+    flat = [array.tobytes() for own in arrays for array in own.values()]
+    text = base64.b85encode(zlib.compress(b"".join(flat), 9)).decode()
+    if len(text) > MOST_BYTES:
         raise InvalidInput(
-            f"{name} plays {card.game}, and the tournament's game is brawl: name a snapshot of it"
+            f"{path} would have {len(text) / 1e6:,.0f} MB for {len(members)} snapshots, and GitHub "
+            "takes 100: name fewer, as in main@1000=1,main@2000=1"
         )
-    arrays = {  # the critic does not play
-        key: tensor.detach().cpu().float().numpy().astype("<f4")
-        for key, tensor in network.state_dict().items()
-        if not key.startswith("critic.")
-    }
-    sizes = network.config.to_dict()
-    sizes["actor_layers"] = sum(key.startswith("actor.hidden.") for key in arrays) // 2
-    if isinstance(network.config, AgentConfig):
-        sizes |= {"pool": network.config.pool, "waves": WAVES}
-        sizes["places"] = list(network.config.places)  # a tuple would be an index of two axes
-    packed = zlib.compress(b"".join(array.tobytes() for array in arrays.values()), 9)
-    text = base64.b85encode(packed).decode()
     values = {
-        "snapshot": name,
-        "step": card.step,
-        "game_version": card.game_version,
-        "frame_skip": card.frame_skip,
+        "name": name,
         "greedy": greedy,
-        "network": sizes,
-        "shapes": {key: array.shape for key, array in arrays.items()},
+        "members": cards,
         "weights_sha256": hashlib.sha256(text.encode()).hexdigest(),
     }
     lines = "\n".join(text[at : at + 100] for at in range(0, len(text), 100))
@@ -74,3 +79,32 @@ def write_ai2(
     ):
         agent = agent.replace(place, content)
     write_whole(path, agent)
+
+
+def _card(member: Exported) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What the file says of a member, and its weights."""
+    name, network, card, share = member
+    if card.game != "brawl":
+        raise InvalidInput(
+            f"{name} plays {card.game}, and the tournament's game is brawl: name a snapshot of it"
+        )
+    arrays = {  # the critic does not play
+        key: tensor.detach().cpu().float().numpy().astype("<f4")
+        for key, tensor in network.state_dict().items()
+        if not key.startswith("critic.")
+    }
+    sizes = network.config.to_dict()
+    sizes["actor_layers"] = sum(key.startswith("actor.hidden.") for key in arrays) // 2
+    if isinstance(network.config, AgentConfig):
+        sizes |= {"pool": network.config.pool, "waves": WAVES}
+        sizes["places"] = list(network.config.places)  # a tuple would be an index of two axes
+    values = {
+        "snapshot": name,
+        "share": share,
+        "step": card.step,
+        "game_version": card.game_version,
+        "frame_skip": card.frame_skip,
+        "network": sizes,
+        "shapes": {key: array.shape for key, array in arrays.items()},
+    }
+    return values, arrays

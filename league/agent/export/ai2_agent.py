@@ -20,7 +20,7 @@ KO = 11
 
 
 class SubmittedAgent(Agent):
-    """Plays the snapshot that `CARD` describes.
+    """Plays the snapshot that `CARD` describes; of several, one that it draws when a match begins.
 
     Args:
         file_path: of the original's agents; this one has no file.
@@ -29,7 +29,8 @@ class SubmittedAgent(Agent):
 
     def __init__(self, file_path: Any = None, seed: Any = None) -> None:
         super().__init__(file_path)
-        self.network = Network(CARD["network"], read_weights())
+        weights = zip(CARD["members"], read_weights())  # noqa: B905
+        self.networks = [Network(card["network"], own) for card, own in weights]
         self.random = np.random.default_rng(seed)
         self.reset()
 
@@ -38,6 +39,11 @@ class SubmittedAgent(Agent):
 
     def reset(self) -> None:
         """Forgets everything: a match begins. `predict` also notices when one does."""
+        drawn = 0
+        if len(self.networks) > 1:
+            shares = [card["share"] for card in CARD["members"]]
+            drawn = self.random.choice(len(shares), p=np.array(shares) / sum(shares))
+        self.network, self.frame_skip = self.networks[drawn], CARD["members"][drawn]["frame_skip"]
         self.network.forget()
         self.frame = 0
         self.before = np.zeros((3, 2))
@@ -55,7 +61,7 @@ class SubmittedAgent(Agent):
         if self.frame and (fell.any() or (stocks > stocks_before).any()):
             self.reset()
         self.before = now
-        if self.frame % CARD["frame_skip"] == 0:
+        if self.frame % self.frame_skip == 0:
             logits = self.network.step(np.concatenate([converted(raw), self.held]))
             draws = self.random.random(len(logits))
             down = logits > 0 if CARD["greedy"] else draws < sigmoid(logits)
@@ -203,21 +209,24 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def read_weights() -> dict[str, np.ndarray]:
-    """The arrays by name; raises ValueError when they are not those of `CARD`."""
+def read_weights() -> list[dict[str, np.ndarray]]:
+    """The members' arrays by name; raises ValueError when they are not those of `CARD`."""
     text = "".join(WEIGHTS.split())
     if hashlib.sha256(text.encode()).hexdigest() != CARD["weights_sha256"]:
         raise ValueError("the weights in this file are damaged: export the agent again")
     flat = np.frombuffer(zlib.decompress(base64.b85decode(text)), "<f4")
-    ends = np.cumsum([math.prod(shape) for shape in CARD["shapes"].values()])
-    parts = np.split(flat, ends[:-1])
-    return {
-        name: part.reshape(shape)
-        for (name, shape), part in zip(CARD["shapes"].items(), parts)  # noqa: B905
-    }
+    found: list[dict[str, np.ndarray]] = []
+    start = 0
+    for card in CARD["members"]:
+        found.append({})
+        for name, shape in card["shapes"].items():
+            end = start + math.prod(shape)
+            found[-1][name] = flat[start:end].reshape(shape)
+            start = end
+    return found
 
 
 CARD: dict[str, Any] = {}
-"""What the snapshot is: sizes of its network, shapes of its weights, and how it is played."""
+"""The snapshots: sizes of the network, shapes of the weights, and how each is played."""
 WEIGHTS = ""
-"""The weights as one float32 vector, compressed by zlib, in base85."""
+"""The weights of all as one float32 vector, compressed by zlib, in base85."""
