@@ -20,6 +20,7 @@ from league.games.exact import (
 from league.games.registry import make_batched
 from league.ids import NASH, averaged_lineage, checked_player_name
 from league.players import Player, PlayerKind, PlayerState, Role, averages
+from league.stats.ratings.mixture import rating_of
 
 
 def snapshot(name: str, state: PlayerState = PlayerState.ACTIVE, role: Role = Role.MAIN) -> Player:
@@ -111,3 +112,11 @@ def test_the_average_of_one_policy_is_that_policy() -> None:
             assert best_response_value(tree, average, role) == pytest.approx(
                 best_response_value(tree, table, role), abs=1e-12
             )
+
+
+def test_a_mixture_is_rated_like_a_player_that_scores_as_much() -> None:
+    halves, mus = {"weak": 0.5, "strong": 0.5}, {"weak": 20.0, "strong": 30.0}
+    assert rating_of(halves, mus, [25.0]) == pytest.approx(25.0)
+    assert rating_of(halves, mus, [10.0]) < 25.0, "a strong member's lead is worth less"
+    assert rating_of({"weak": 0.9, "strong": 0.1}, mus, [25.0]) < 22.0
+    assert rating_of({"weak": 1.0}, mus, [25.0]) == 20.0
