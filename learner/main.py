@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--weights-only",
         action="store_true",
-        help="with --from a checkpoint: take its weights, not its optimizer and return scale",
+        help="with --from: take the weights, not the optimizer and the return scale",
     )
     add(
         "--if-new",

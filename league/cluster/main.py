@@ -101,7 +101,7 @@ def _command(
         bool,
         typer.Option(
             "--weights-only",
-            help="With --from a checkpoint: take its weights, not its optimizer and return scale.",
+            help="With --from: take the weights, not the optimizer and the return scale.",
         ),
     ] = False,
 ) -> Command:

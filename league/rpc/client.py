@@ -478,7 +478,7 @@ class MatchmakerClient(Connection):
         Args:
             number: the next one; the newest one's number again returns that one.
             victims: none named means the present mains.
-            parent: the candidate whose weights it learns on with, "" for fresh ones.
+            parent: the candidate whose weights it learns on with, "" for none.
 
         Raises:
             NotFound: there is no main to exploit yet, or a named victim does not exist.

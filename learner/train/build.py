@@ -32,7 +32,7 @@ from learner.settings import (
     RegularisationSettings,
     StageSettings,
 )
-from learner.train.checkpoint import Values, read_checkpoint
+from learner.train.checkpoint import Values, read_checkpoint, snapshot_values
 from learner.train.loggers import make_logger
 
 RESIDENT_BYTES = 4096 << 20
@@ -200,7 +200,7 @@ def make_model(
 def initial_values(
     source: str, blobs: BlobFolder, players: Sequence[Player], game: str
 ) -> tuple[Values, str]:
-    """Weights to start from, and the name of the member that they belong to, if any.
+    """Weights (and more) to start from, and the name of the member that they belong to, if any.
 
     Args:
         source: a snapshot's name in this league, a snapshot file or a checkpoint file.
@@ -235,4 +235,4 @@ def _snapshot_values(source: str, blobs: BlobFolder, digest: str, game: str) -> 
         raise ConfigError(
             f"--from {source}: it plays {card.game}, this run plays {game}: name a snapshot of it"
         )
-    return {"network": network.state_dict()}
+    return snapshot_values(network, card)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from league.agent.contract import AgentState
+from league.agent.contract import AgentState, PlayingNetwork
+from league.agent.snapshot import SnapshotCard
 from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch, is_full
 from league.players import Assignment
 from learner.ppo.league_ppo import LeaguePPO
@@ -184,8 +185,19 @@ def parts_of(saved: Values) -> list[Values]:
     return [saved, *others]
 
 
+def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
+    """What a snapshot has of `algorithm_state`: its weights, and the scale of returns in whose unit
+    its critic predicts, as measured over the card's steps. A scale of 1 was not measured.
+    """
+    values: Values = {"network": network.state_dict()}
+    if card.reward_scale != 1.0:
+        m2 = card.step * card.reward_scale**2
+        values["return_scale"] = {"return_N": [], "count": card.step, "mean": 0.0, "m2": m2}
+    return values
+
+
 def load_weights(model: LeaguePPO, values: Values) -> None:
-    """Restores weights, and the state of the optimizer and the reward scale where given.
+    """Restores weights, and the state of the optimizer and the scale of returns where given.
 
     Raises:
         ConfigError: the weights are of another agent size.
@@ -199,11 +211,12 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
         ) from None
     if model.policy.forecast is not None and values.get("forecast"):
         model.policy.forecast.load_state_dict(values["forecast"])
+    if "return_scale" in values:
+        model.return_scale.load(values["return_scale"])
     if "optimizer" in values:
         _load_optimizer(model.policy.optimizer, values["optimizer"])
         if values.get("scaler"):  # empty but for float16
             model.gradient_step.scaler.load_state_dict(values["scaler"])
-        model.return_scale.load(values["return_scale"])
         if model.rate.desired_kl is not None:
             model.rate.scale = values["rate_scale"]
 

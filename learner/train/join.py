@@ -29,6 +29,7 @@ from learner.train.checkpoint import (
     load_environment_state,
     load_weights_and_counters,
     parts_of,
+    snapshot_values,
 )
 
 log = logging.getLogger(__name__)
@@ -85,12 +86,12 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
 def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
     """What a checkpoint would hold of the learner's newest snapshot; None if there is none.
 
-    Lost are the optimizer's moments, the scale of returns and the references.
+    Lost are the optimizer's moments and the references.
     """
     frozen = client.players(kinds=[PlayerKind.SNAPSHOT])
     for player in reversed([one for one in frozen if one.creator == live.creator]):
         try:
-            network, _ = load_snapshot(blobs, player.digest)
+            network, card = load_snapshot(blobs, player.digest)
         except (NotFound, DataCorrupt) as error:
             log.warning("%s can't be continued from: %s", player.name, error)
             continue
@@ -98,12 +99,12 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
         place = places.get(live.name, Place())
         log.warning(
             "no checkpoint fits the league's log: training continues from %s, with a new "
-            "optimizer, scale of returns and references",
+            "optimizer and new references",
             player.name,
         )
         return {
             "algorithm": {
-                "network": network.state_dict(),
+                **snapshot_values(network, card),
                 "num_timesteps": player.step,
                 "updates": 0,
             },

@@ -123,7 +123,7 @@ def settings_of(arm: str, game: str, seed: int, started: bool) -> dict[str, Any]
         settings["curriculum"] = {"stages": [stage]}
         rates = {rate: own["learner"][f"{rate}_final"] for rate in ("learning_rate", "ent_coef")}
         constant = [f"learner.{rate}={value}" for rate, value in rates.items() if value is not None]
-        supervisor["learners"] = [  # exploiters begin with new weights and keep their schedules
+        supervisor["learners"] = [  # exploiters keep their schedules
             {**one, "set": [*one["set"], *(constant if one["role"] == "main" else ())]}
             for one in own["supervisor"]["learners"]
         ]

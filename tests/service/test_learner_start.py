@@ -105,7 +105,6 @@ def begins_anew(session):
 def has_no_more_than_weights(session, expected):
     model = session.model
     assert model.policy.optimizer.state_dict()["state"] == {}
-    assert (model.return_scale.count, model.return_scale.scale) == (0.0, 1.0)
     assert model.rate.scale == 1.0
     assert not same(model.policy.forecast.state_dict(), expected["forecast"])
 
@@ -130,20 +129,27 @@ def test_a_checkpoint_gives_weights_optimizer_return_scale_and_steered_step_size
     begins_anew(session)
 
 
-@pytest.mark.parametrize("source", ["checkpoint", "snapshot", "file"])
-def test_weights_alone_come_from_a_checkpoint_if_asked_and_from_a_snapshot(
+@pytest.mark.parametrize("source", ["checkpoint", "snapshot", "weights of snapshot", "file"])
+def test_weights_alone_come_from_a_checkpoint_if_asked_and_with_their_scale_from_a_snapshot(
     league, snapshot, source
 ):
     """A member's name is the parent of what is trained from it."""
     flags = {
         "checkpoint": (league.checkpoint, "--weights-only"),
         "snapshot": (snapshot.name,),
+        "weights of snapshot": (snapshot.name, "--weights-only"),
         "file": (str(league.folder / "blobs" / f"{snapshot.digest}.safetensors"),),
     }
     session = league.begin("--from", *flags[source])
     assert has_weights(session, league.saved["algorithm"])
     has_no_more_than_weights(session, league.saved["algorithm"])
-    assert session.publisher.parent == (snapshot.name if source == "snapshot" else "")
+    returns, saved = session.model.return_scale, league.saved["algorithm"]["return_scale"]
+    if "--weights-only" in flags[source]:
+        assert (returns.count, returns.scale) == (0.0, 1.0)
+    else:
+        deviation = (saved["m2"] / saved["count"]) ** 0.5
+        assert (returns.count, returns.scale) == (STEPS, pytest.approx(deviation, rel=1e-6))
+    assert session.publisher.parent == (snapshot.name if "snapshot" in source else "")
     begins_anew(session)
 
 
