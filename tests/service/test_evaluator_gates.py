@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,24 @@ def test_gates_are_played_to_their_end_and_the_main_patches_one(
     metrics = [player.state for player in client.players() if player.name == rock]
     assert metrics == [PlayerState.RETIRED]
     assert client.payoff(Book.EVAL, rows=[rock]) == [], "a rejected one plays no more"
+
+
+def test_a_gate_goes_before_requests_and_new_snapshots(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
+    for step in (200, 300):
+        client.register_players([rps_player(tmp_path, "main", step, ROCK)])
+    client.request_evaluation("main@100", ["main@200"], 40, "bob")
+    candidate = freeze(client, tmp_path, 1, PAPER)
+    with evaluating(client, tmp_path):
+        wait_for(lambda: states(client)[candidate] is GateState.ACCEPTED)
+        wait_for(lambda: not client.evaluations(open_only=True))
+    with closing(sqlite3.connect(tmp_path / "league.db")) as log:
+        kinds = log.execute("SELECT category FROM assignments ORDER BY ordinal").fetchall()
+    gate = [kind == ("gate",) for kind in kinds]
+    assert gate == sorted(gate, reverse=True), "all gate matches come first"
+    assert sum(gate) >= 18
+    assert len(gate) - sum(gate) >= 40
 
 
 def test_a_candidate_whose_weights_are_gone_is_given_up(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.settings import EvaluatorSettings
 from league.cluster.main import main as start_league
 from league.cluster.main import parse
 from league.cluster.topology import MATCHMAKER, LearnerOptions, plan
@@ -13,6 +14,7 @@ from league.errors import ConfigError
 from league.runs.folder import Request, open_run
 from league.runs.settings import SupervisorSettings
 from league.settings.base import lay_over, resolve
+from league.settings.presets import preset_names
 
 NAMES = ("learner-main", "learner-main-exploiter", "learner-league-exploiter")
 
@@ -51,6 +53,12 @@ def test_learners_that_can_not_be(
     entries = [{"name": name, "role": role} for name, role in learners]
     with pytest.raises(ConfigError, match=sentence):
         lay_over({"supervisor": {"learners": entries, "evaluators": evaluators}})
+
+
+@pytest.mark.parametrize("preset", [name for name in preset_names() if "league3" in name])
+def test_gates_do_not_wait_for_a_free_core(preset: str) -> None:
+    """Several learners leave none; at 19 the evaluator takes nothing else."""
+    assert resolve(preset, environment={}).of(EvaluatorSettings).nice < 19
 
 
 def test_settings_of_one_learner_are_checked_before_a_folder_is_made(tmp_path: Path) -> None:
