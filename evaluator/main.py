@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 import os
 import signal
@@ -20,6 +19,7 @@ from league.rpc.channel import Reminders
 from league.security.credentials import of_run
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
+from league.service.priority import step_back
 from league.service.server import check_port
 from league.service.settings import OperationsSettings
 from league.settings.base import resolve_run
@@ -87,21 +87,6 @@ def _stop_on_signals(stop: threading.Event) -> None:
         signal.signal(number, on_signal)
 
 
-def _step_back(nice: int) -> None:
-    """Lets a learner on the same cores go first.
-
-    Linux shares a core among sessions before it compares their processes (sched(7), "autogroup"),
-    and under `bin/start-league` this process leads a session: that becomes nice as a whole. At 19
-    a learner that waits for a moment gets its core back at once: `laptop` is 7 % faster.
-    """
-    value = os.nice(max(0, nice - os.nice(0)))  # a process that was started nicer stays so
-    if value == 19 and hasattr(os, "SCHED_IDLE"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    if os.getsid(0) == os.getpid():
-        with contextlib.suppress(OSError):  # another system, or a kernel without autogroups
-            Path("/proc/self/autogroup").write_text(str(nice))
-
-
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop`; raises `LeagueError`."""
     sections = resolve_run(arguments.run_dir, arguments.preset, arguments.config, default=None)
@@ -116,7 +101,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
         raise ConfigError(
             f"{arguments.run_dir} can't be a run folder ({error.strerror}): give another --run-dir"
         ) from None
-    _step_back(settings.nice)
+    step_back(settings.nice)
 
     # Heavy imports wait until flags and settings are known to be good.
     import torch

@@ -19,6 +19,7 @@ from league.rpc.channel import Reminders
 from league.runs.finding import running_league
 from league.security.credentials import add_client_flags, of_run
 from league.security.settings import SecuritySettings
+from league.service.priority import step_back
 from league.settings.base import Sections, resolve_run
 from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.cloning import main as cloning
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from league.rpc.client import MatchmakerClient
 
 MAIN = "main"
+NICE = 5
+"""Nice value of exploiters: on two cores two of them and an evaluator as nice leave a main one."""
 log = logging.getLogger("learner")
 
 
@@ -210,6 +213,9 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 
 def run(options: argparse.Namespace, sections: Sections) -> None:
     """Trains as the command line says, alone or as one of several ranks."""
+    role = Role(options.role)
+    if role in EXPLOITING:
+        step_back(NICE)
     threads = sections.of(LearnerSettings).threads
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import torch
@@ -228,7 +234,6 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     device = devices[int(os.environ["RANK"]) if is_rank() else 0]
     log.info("%s", sentence)
     settings = SessionSettings.of(sections)
-    role = Role(options.role)
     own = sections.of(ExploiterSettings)
     if role in EXPLOITING:
         if options.source:
