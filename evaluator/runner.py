@@ -363,6 +363,8 @@ class Evaluator:
     def plan(self, client: MatchmakerClient | None = None) -> Plan:
         """What is due now, as `client` sees the league."""
         client = client or self._client
+        gates, requests = client.gates(), client.evaluations(open_only=True)
+        # after these, so that a player who comes with one meanwhile is not missing
         players = {player.name: player for player in client.players()}
         counts = {
             (cell.row, cell.column, book): cell.games
@@ -373,8 +375,8 @@ class Evaluator:
             players=players,
             counts=counts,
             ratings=client.ratings(Book.EVAL),
-            gates=client.gates(),
-            requests=client.evaluations(open_only=True),
+            gates=gates,
+            requests=requests,
             curricula=client.curricula(),
             can_meet=lambda player, opponent: not self._problem(players, player, opponent),
         )

@@ -120,6 +120,24 @@ def test_a_gate_goes_before_requests_and_new_snapshots(
     assert len(gate) - sum(gate) >= 40
 
 
+def test_a_gate_that_opens_while_the_evaluator_plans_is_played(
+    client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, frozen = MatchmakerClient.players, list[str]()
+
+    def players(self: MatchmakerClient, *words: object, **named: object) -> list[Player]:
+        found = asked(self, *words, **named)  # type: ignore[arg-type]
+        if self is not client and not frozen:
+            frozen.append("")  # what follows asks for players too
+            frozen[:] = [freeze(client, tmp_path, 1, PAPER)]
+        return found
+
+    monkeypatch.setattr(MatchmakerClient, "players", players)
+    with evaluating(client, tmp_path):
+        wait_for(lambda: {*states(client).values()} - {GateState.OPEN})
+    assert states(client) == {frozen[0]: GateState.ACCEPTED}
+
+
 def test_a_candidate_whose_weights_are_gone_is_given_up(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
