@@ -59,8 +59,8 @@ class LearnerSettings(Settings):
     threads: int = Field(1, ge=1)
     """OpenMP threads of this process; two busy ones on two cores are slower than one."""
     snapshot_interval: int = Field(50_000, ge=1)
-    """Steps between frozen snapshots; with `matchmaker.roles = "alphastar-pseudocode"` one of a
-    main may come up to one interval later.
+    """Steps between frozen snapshots, twice as many in the last stage of a curriculum; with
+    `matchmaker.roles = "alphastar-pseudocode"` one of a main may come up to one interval later.
     """
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
@@ -169,10 +169,6 @@ class StageSettings(Settings):
     """
     max_steps: int | None = Field(default=None, ge=1)
     """Steps after which the stage ends even without success, and says so; none: no limit."""
-    snapshot_interval: int | None = Field(default=None, ge=1)
-    """Steps between snapshots during the stage; none: `learner.snapshot_interval`."""
-    gamma: float | None = Field(default=None, gt=0, le=1)
-    """Discount per decision during the stage; none: `learner.gamma`."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

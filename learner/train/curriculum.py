@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from league.players import Book
 from league.rpc.client import MatchmakerClient
@@ -89,7 +89,7 @@ class Curriculum:
 
 def _stage(settings: StageSettings) -> Stage:
     """A stage as the league stores it."""
-    return Stage(**settings.model_dump(include={field.name for field in fields(Stage)}))
+    return Stage(**settings.model_dump())
 
 
 class StageRunner:
@@ -136,8 +136,10 @@ class StageRunner:
 
     @property
     def snapshot_interval(self) -> int:
-        """Steps between snapshots now."""
-        return self.curriculum.stage.snapshot_interval or self._settings.learner.snapshot_interval
+        """Steps between snapshots now: near ones are alike once the curriculum is climbed."""
+        *climb, last = self.curriculum.stages
+        is_last = bool(climb) and self.curriculum.stage is last
+        return (2 if is_last else 1) * self._settings.learner.snapshot_interval
 
     def set_rewards(self, model: LeaguePPO) -> None:
         """Sets the reward weights of the stage and the step; a checkpoint needs none of this."""
@@ -155,8 +157,6 @@ class StageRunner:
         self.curriculum.place = self._group.broadcast(self.curriculum.place)
         if self.curriculum.stage is not before:
             broker.change_mix(self.curriculum.stage.mix)
-        gamma = self.curriculum.stage.gamma or self._settings.learner.gamma
-        model.gamma = model.return_scale.gamma = gamma
         self.set_rewards(model)
         self._report(step, reason)
 

@@ -56,18 +56,18 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
     assert log.count("asked for by hand by bert@desk") == 1
 
 
-def test_a_stage_has_its_snapshot_interval(tmp_path):
+def test_snapshots_come_half_as_often_in_the_last_stage(tmp_path):
     stages = (
         "curriculum.stages=[{name='often', mix='league', max_steps=1024}, "
-        "{name='seldom', mix='league', snapshot_interval=2048}]",
+        "{name='seldom', mix='league'}]",
         "learner.snapshot_interval=512",
     )
     flags = [word for setting in stages for word in ("--set", setting)]
     with small_league(tmp_path, snapshots=(), mixes=MIXES) as league:
         with learners(tmp_path) as begin:
-            assert begin(league.server.address, "--steps", "6144", *flags).wait(150) == 0
+            assert begin(league.server.address, "--steps", "4096", *flags).wait(150) == 0
         frozen = [one.step for one in snapshots(league.client)]
-    assert frozen == [512, 2048, 4096, 6144]
+    assert frozen == [512, 1024, 2048, 3072, 4096]
 
 
 def matches_by_mix(league):

@@ -15,9 +15,8 @@ from learner.train.curriculum import Curriculum, StageRunner
 
 STAGES = (
     "curriculum.stages=[{name='first', mix='one', until_opponent='based', until_win_rate=0.7, "
-    "min_matches=40}, {name='last', mix='one', gamma=0.9}]",
+    "min_matches=40}, {name='last', mix='one'}]",
     "learner.snapshot_interval=1000",
-    "learner.gamma=0.99",
 )
 
 
@@ -38,17 +37,11 @@ class Learner:
         self.mixes = []
         self._broker = SimpleNamespace(asked=lambda: None, change_mix=self.mixes.append)
         self._model = SimpleNamespace(
-            env=SimpleNamespace(),
-            logger=SimpleNamespace(record=lambda *_: None),
-            return_scale=SimpleNamespace(),
+            env=SimpleNamespace(), logger=SimpleNamespace(record=lambda *_: None)
         )
         self._runner = StageRunner(
             settings, league.client, RankGroup(), self.curriculum, incarnation, 0
         )
-
-    @property
-    def gamma(self):
-        return self._model.gamma
 
     def stage_at(self, step):
         self._model.num_timesteps = step
@@ -67,11 +60,9 @@ def test_training_matches_end_a_stage_once_there_are_enough(league):
     learner = Learner(league, incarnation)
     train(league, incarnation, 39, won, step=900)
     assert learner.stage_at(1000) == "first"
-    assert learner.gamma == 0.99
     train(league, incarnation, 1, won, step=950)
     assert learner.stage_at(1100) == "first", "not looked again yet"
     assert learner.stage_at(1200) == "last"
-    assert learner.gamma == 0.9
     assert learner.mixes == ["one"]
     entered = events(league, "stage")[-1].text
     assert entered.startswith("main enters stage 'last' at step 1,200: main wins an estimated ")
