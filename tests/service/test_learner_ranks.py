@@ -47,7 +47,8 @@ def rows(folder, name):
 def test_two_ranks_are_one_learner(server, start, tmp_path):
     """With references, so that these too are agreed on and registered once."""
     held = ("regularisation.alpha=0.5", "regularisation.reference_interval=16")
-    flags = [word for one in held for word in ("--set", one)]
+    stage = "curriculum.stages=[{name='league', mix='league'}]"
+    flags = [word for one in (*held, stage) for word in ("--set", one)]
     assert start(server.address, "--ranks", "2", "--steps", "1536", *flags).wait(timeout=150) == 0
     with MatchmakerClient(server.address) as client:
         assert [player.name for player in snapshots(client)] == ["main@1024", "main@1536"]
