@@ -172,7 +172,7 @@ class StageRunner:
     def _win_rate(self, stage: Stage, step: int, after: int) -> WinRate | None:
         if step < self._look_at:
             return None
-        self._look_at = step + self.snapshot_interval // LOOKS
+        self._look_at = step + self._settings.learner.snapshot_interval // LOOKS
         opponent, player = stage.until_opponent, self.curriculum.player
         clean = self._client.payoff(Book.EVAL, columns=[opponent])
         training = self._client.payoff(Book.TRAIN, columns=[opponent], climb=True)

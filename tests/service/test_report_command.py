@@ -37,6 +37,7 @@ def test_a_run_s_report_agrees_with_its_log(live: Live, tmp_path: Path, capsys: 
     found = written(tmp_path / "run")
     rated = rows(ask("ratings", "--fit"))
     listed = {row["player"]: row for row in rated if row["kind"] != "mixture"}
+    assert {row["player"] for row in rated} - listed.keys() == {"main@average", "league@nash"}
     assert found["ratings"].keys() == listed.keys()
     for name, rating in found["ratings"].items():
         assert rating["value"] == pytest.approx(float(listed[name]["fit"]), abs=0.01)
