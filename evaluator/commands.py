@@ -98,7 +98,9 @@ def evaluate(
     say_it_compiles(settings)
     benchmark = Benchmark(player, opponents, matches, greedy=greedy, seed=seed, finder=finder)
     with progress() as show:
-        found = benchmark.run(lambda name, done: show(f"{player} against {name}: {done} matches"))
+        found = benchmark.run(
+            lambda name, done: show(f"{player} against {name}, matches played: {done}")
+        )
     scores = list(found.values())
     for score in scores:
         if score.failed:
@@ -178,7 +180,9 @@ def ready(
     say_it_compiles(settings)
     benchmark = Benchmark(player, [against], matches, greedy=greedy, seed=seed, finder=finder)
     with progress() as show:
-        found = benchmark.run(lambda name, done: show(f"{player} against {name}: {done} matches"))
+        found = benchmark.run(
+            lambda name, done: show(f"{player} against {name}, matches played: {done}")
+        )
     (score,) = found.values()
     checks = {name: score.win_rate if name == "win_rate" else score.means[name] for name in CHECKS}
     said = {
