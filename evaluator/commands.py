@@ -210,10 +210,10 @@ def ready(
         lines,
         caption="pass: the whole 95 % interval is above; not shown: more --matches may decide",
     )
-    if not is_ready:
-        short = [
-            f"{name.replace('_', ' ')}: {word}" for name, word in said.items() if word != "pass"
-        ]
+    short = [f"{name.replace('_', ' ')}: {word}" for name, word in said.items() if word != "pass"]
+    if is_ready:
+        say(f"{score.player} is ready: it passes all {len(said)} checks")
+    else:
         shown = "is not ready" if "fail" in said.values() else "is not shown to be ready"
         say(f"{score.player} {shown} ({', '.join(short)})")
     return int(not is_ready)

@@ -14,6 +14,13 @@ from collections.abc import Iterable
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Asks «did you mean 'based'?» when one of `known` looks like `word`; "" otherwise."""
+    lineage, at, step = word.rpartition("@")
+    if at and step.isdecimal():  # of one lineage the nearest step, which is seldom alike in letters
+        steps = [name.rpartition("@") for name in known]
+        ages = [int(age) for name, _, age in steps if name == lineage and age.isdecimal()]
+        if ages:
+            return f"did you mean '{lineage}@{min(ages, key=lambda age: abs(age - int(step)))}'?"
+        known = ["".join(parts) for parts in steps]
     close = difflib.get_close_matches(word, sorted(known), n=1)
     return f"did you mean {close[0]!r}?" if close else ""
 

@@ -67,10 +67,11 @@ def analyze(
     finder = Finder(league, game, blobs, assignments or ())
     settings = finder.settings([player, *(against or [])], alone=True)
     spec = settings.spec()
+    (member,) = finder.find(spec, [player])
     names = against or [bot.name for bot in spec.bots]
     if not against and (league.run_dir or league.address or not player.endswith(SUFFIX)):
-        names += _spread([name for name in finder.snapshots() if name != player])
-    member, *others = finder.find(spec, [player, *names])
+        names += _spread([name for name in finder.snapshots() if name != member.name])
+    others = finder.find(spec, names)
     if member.blobs is None:
         raise InvalidInput(f"{member.name} is a bot and has no latent: name a snapshot")
     if out is not None:

@@ -21,8 +21,12 @@ def report(
         typer.Argument(metavar="[PLAYER]", help="A member of the league (default: the whole run)."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html, .json and .png.")
-    ] = Path("report"),
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for report.html, .json and .png (default: report in the run's folder).",
+        ),
+    ] = None,
 ) -> None:
     """Writes a report on a run, or on a player by its clean matches: HTML, JSON and PNG."""
     from evaluator.reports.contents import of_league_player, of_run
@@ -36,6 +40,8 @@ def report(
             found = of_run(client, run, exploits)
         else:
             found = of_league_player(client, player, run, exploits)
+    if out is None:
+        out = Path("report") if league.address else league.folder() / "report"
     for path in write(found, out):
         say(f"written: {path}")
     about = found.numbers.get("newest", found.numbers)

@@ -81,7 +81,10 @@ def of_league_player(
         title=player.name,
         lead=f"A player of the run {run}, by its clean matches",
         facts={"steps": f"{player.step:,}", **_player_facts(met)},
-        sections=of_player.player_sections(player.name, met, bounds),
+        sections=[
+            of_player.summary(player.name, met, bounds),
+            *of_player.player_sections(player.name, met, bounds),
+        ],
         numbers={"player": player.name, "run": run, **_player_numbers(player.name, met, bounds)},
         end=_end(),
     )
@@ -121,6 +124,7 @@ def of_run(client: MatchmakerClient, run: str, exploits: Path | None = None) -> 
     if mains:
         newest = max(mains, key=lambda one: one.step)
         met, bounds = _seen(client, newest.name, known, exploits)
+        sections.insert(0, of_player.summary(newest.name, met, bounds))
         sections += of_player.player_sections(newest.name, met, bounds)
         numbers["newest"] = {"player": newest.name, **_player_numbers(newest.name, met, bounds)}
     return Report(

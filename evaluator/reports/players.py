@@ -210,7 +210,7 @@ def _generalisation(player: str, met: Sequence[Met]) -> Section | None:
         title=f"Generalisation of {player}",
         words="Share of the points by kind of opponent, each opponent counting alike. Held-out "
         "bots, which training never met, show whether it learnt to play or its opponents; "
-        f"snapshots are as strong as itself. {'; '.join(said)}.",
+        f"snapshots are of all ages. {'; '.join(said)}.",
         chart=_points([f"{group} ({counts[group]})" for group in scores], scores, scores.values()),
         headings=("opponents", "number#", "points#", "95 %#"),
         rows=[
@@ -349,6 +349,17 @@ def headline(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> dict[s
     if own := ancestors(met):
         lines["earlier selves"] = _beaten(own)
     return lines
+
+
+def summary(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> Section:
+    """The headline as the first section of a report."""
+    return Section(
+        title=f"{player} in a few lines",
+        words="It beats an opponent when the 95 % interval of its share of the points is above "
+        "one half.",
+        headings=("about", "found"),
+        rows=[*headline(player, met, bounds).items()],
+    )
 
 
 def _beaten(met: Sequence[Met]) -> str:

@@ -18,7 +18,7 @@ from league.cli.output import is_terminal, operator, print_pairs, print_table, p
 from league.errors import InvalidInput
 from league.evaluations import FILES, PAIRED, EvaluationState, Report, mixture_of, targets, text_of
 from league.ids import SnapshotName
-from league.players import Book, Player, PlayerKind
+from league.players import SILENT_SECONDS, Book, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import SUFFIX, BlobFolder
 from league.views.text import interval, number
@@ -98,12 +98,25 @@ def ask(
         if report.matches_done:
             said += f": {report.matches_done} of {report.matches_total} matches are in the log"
         say(said)
+        if report.is_open and not _is_played(client):
+            say("(no evaluator is running, so nothing is played: bin/evaluator starts one)")
         if wait:
             report = follow(client, asked.number)
         if wait or as_json:
             return show(report, as_json=as_json)
         print(asked.number)
     return 0
+
+
+def _is_played(client: MatchmakerClient) -> bool:
+    """Whether an evaluator has been heard from lately."""
+    status = client.status()
+    return any(
+        not worker.player
+        and worker.activity not in ("done", "stopped")
+        and status.vitals.now - worker.last_beat_at < SILENT_SECONDS
+        for worker in status.workers
+    )
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,9 @@ def test_a_run_s_report_agrees_with_its_log(live: Live, tmp_path: Path, capsys: 
     for words in (said, found["newest"]["headline"]["bots"]):
         assert f"{len(beaten)} of {len(bots)}" in words
         assert hardest in words
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    first, *_ = page.split("Rating over steps")
+    assert all(html.escape(words) in first for words in found["newest"]["headline"].values())
 
     ask("report", "main", "--out", str(tmp_path / "player"))
     player = written(tmp_path / "player")
@@ -66,6 +71,17 @@ def test_a_run_s_report_agrees_with_its_log(live: Live, tmp_path: Path, capsys: 
     assert (ancestor["group"], ancestor["ancestor_step"]) == ("league snapshots", 1000)
     assert ancestor["means"]["knockouts"] == {"value": 1.0, "low": None, "high": None}
     assert player["gaps"].keys() >= {"training bots - league snapshots"}
+
+
+def test_a_run_s_report_goes_into_its_folder(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "--run-dir", str(run)]) == 0
+    written(run / "report")
+    assert not (tmp_path / "report").exists()
 
 
 def test_a_report_of_nothing_is_refused(live: Live, tmp_path: Path, capsys: Capture) -> None:
