@@ -139,7 +139,7 @@ def _summary(found: Structure, versus: Groups) -> list[tuple[str, str]]:
         ("unknown pairs", f"as the ratings predict, worth {table.prior_games:.1f} games"),
         ("Nash mixture", _mixture(found)),
         ("cyclic part", _cyclic(cyclicity.share, cyclicity.by_chance, cyclicity.p_value)),
-        ("three-cycles", f"{found.sure_cycles:,} sure ones, corrected for looking at all of them"),
+        ("three-cycles", f"{found.sure_cycles:,} sure, corrected for looking at all of them"),
         ("clusters", f"{found.clusters.count} of {count} players"),
     ]
     if versus:

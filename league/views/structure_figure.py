@@ -80,7 +80,7 @@ def _heading(figure: Figure, structure: Structure, title: str) -> None:
     if not np.isnan(found.share):
         words = f"{found.share:.0%} of the payoff is cyclic, by chance up to {found.by_chance:.0%}"
         figure.text(0.975, 0.955, words, ha="right", fontsize=12)
-    cycles = f"{structure.sure_cycles:,} sure three-cycles"
+    cycles = f"three-cycles that are sure: {structure.sure_cycles:,}"
     clusters = f"{structure.clusters.count} clusters of {len(structure.table.names)} players"
     figure.text(0.975, 0.925, f"{cycles}, {clusters}", ha="right", color=FAINT)
 

@@ -81,7 +81,9 @@ ARMS: dict[str, dict[str, Any]] = {
     },
     "today": {"mix": {}},
 }
-"""What an arm changes of the preset. `bots` are those of the preset's mix, in its proportions."""
+"""What an arm changes of the preset. `bots` are those of the preset's mix, in its proportions, or
+`random` where it has none.
+"""
 FOREVER = 1_000_000_000
 """Steps: the clock ends a run before."""
 ROOT = Path(__file__).parents[2]
@@ -108,6 +110,7 @@ def settings_of(arm: str, game: str, seed: int, started: bool) -> dict[str, Any]
     if mix:
         weights = own["matchmaker"]["mixes"][last["mix"]]
         bots = {name: weight for name, weight in weights.items() if name not in CATEGORIES}
+        bots = bots or {"random": 1.0}
         part = mix.pop("bots", 0.0) / sum(bots.values())
         mix |= {name: part * weight for name, weight in bots.items() if part}
         matchmaker["mixes"] = {last["mix"]: mix}
