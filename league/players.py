@@ -257,6 +257,8 @@ class Share:
     matches: int
 
 
+ENDED = ("done", "stopped")
+"""Activities of a worker that plays no more."""
 SILENT_SECONDS = 30.0
 """A worker sends a heartbeat every second or two; without one for so long it hangs or has ended."""
 
@@ -317,7 +319,12 @@ class LeagueStatus:
         """Whether a worker's heartbeats have stopped, and it did not say that it ends."""
         heard = max(worker.last_beat_at, self.vitals.started_at)  # none comes before the start
         is_late = self.vitals.now - heard > SILENT_SECONDS
-        return is_late and worker.activity not in ("done", "stopped")
+        return is_late and worker.activity not in ENDED
+
+    def is_running(self, worker: WorkerStatus) -> bool:
+        """Whether a worker has been heard from lately, and did not say that it ends."""
+        is_heard = self.vitals.now - worker.last_beat_at < SILENT_SECONDS
+        return is_heard and worker.activity not in ENDED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable, is_full
 from league.exploiters import EXPLOITING
-from league.players import SILENT_SECONDS, Role
+from league.players import Role
 from league.rpc.channel import Reminders
 from league.runs.finding import running_league
 from league.security.credentials import add_client_flags, of_run
@@ -164,8 +164,7 @@ def _free_name(options: argparse.Namespace) -> str:
     running = {
         worker.worker.removeprefix("learner-")
         for worker in status.workers
-        if status.vitals.now - worker.last_beat_at < SILENT_SECONDS
-        and worker.activity not in ("done", "stopped")
+        if status.is_running(worker)
     }
     if options.name in running:
         raise ConfigError(

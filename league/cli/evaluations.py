@@ -18,7 +18,7 @@ from league.cli.output import is_terminal, operator, print_pairs, print_table, p
 from league.errors import InvalidInput
 from league.evaluations import FILES, PAIRED, EvaluationState, Report, mixture_of, targets, text_of
 from league.ids import SnapshotName
-from league.players import SILENT_SECONDS, Book, Player, PlayerKind
+from league.players import Book, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import SUFFIX, BlobFolder
 from league.views.text import interval, number
@@ -98,7 +98,9 @@ def ask(
         if report.matches_done:
             said += f": {report.matches_done} of {report.matches_total} matches are in the log"
         say(said)
-        if report.is_open and not _is_played(client):
+        status = client.status()
+        evaluators = [one for one in status.workers if not one.player and status.is_running(one)]
+        if report.is_open and not evaluators:
             say("(no evaluator is running, so nothing is played: bin/evaluator starts one)")
         if wait:
             report = follow(client, asked.number)
@@ -106,17 +108,6 @@ def ask(
             return show(report, as_json=as_json)
         print(asked.number)
     return 0
-
-
-def _is_played(client: MatchmakerClient) -> bool:
-    """Whether an evaluator has been heard from lately."""
-    status = client.status()
-    return any(
-        not worker.player
-        and worker.activity not in ("done", "stopped")
-        and status.vitals.now - worker.last_beat_at < SILENT_SECONDS
-        for worker in status.workers
-    )
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_league import rows, served
-from evaluator_league import register_bots_and_live, register_snapshot
+from evaluator_league import matchmaker_of, register_bots_and_live, register_snapshot
 from small_league import played
 
 from league.cli.main import main
@@ -69,6 +69,19 @@ def play(client: MatchmakerClient, asked: Evaluation) -> None:
         for one in targets(asked)
     ]
     client.report_results(number, map(played, client.acquire_pairings(number, wanted)))
+
+
+def test_a_queue_that_nobody_plays_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with matchmaker_of(tmp_path) as client:
+        words = ["eval", "based", "--against", "constant", "--queue", "--address", client.address]
+        client.open_incarnation("learner-main", player="main")
+        assert main([*words, "--matches", "20"]) == 0
+        assert "bin/evaluator" in capsys.readouterr().err
+        client.open_incarnation("evaluator-0")
+        assert main([*words, "--matches", "40"]) == 0
+        assert "bin/evaluator" not in capsys.readouterr().err
 
 
 def test_it_prints_the_number_of_the_evaluation(call: Call, client: MatchmakerClient) -> None:
