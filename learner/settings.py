@@ -1,6 +1,6 @@
 """The learner's settings: `[learner]`, `[regularisation]` and `[curriculum]`.
 
-Defaults are those of the `full` preset.
+Defaults are for the large agent on a GPU, and play the league's mix from the first step.
 """
 
 from __future__ import annotations

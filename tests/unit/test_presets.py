@@ -31,15 +31,23 @@ def differences(first, second):
     }
 
 
-def test_the_short_run_predicts_the_long_one():
+def test_the_short_run_rehearses_the_long_one():
     assert differences("test", "full") == {
+        "game.match_seconds",
         "learner.steps",
         "learner.matches",
         "learner.n_steps",
         "learner.batch_size",
         "learner.snapshot_interval",
+        "curriculum.stages",
         "matchmaker.max_saved",
     }
+    short, long = (
+        resolve(name, environment={})["curriculum"]["stages"] for name in ("test", "full")
+    )
+    lengths = ("min_matches", "max_steps")
+    for one, other in zip(short, long, strict=True):
+        assert all(one[key] == other[key] for key in one if key not in lengths)
 
 
 @pytest.mark.parametrize(
@@ -54,22 +62,29 @@ def test_lengths(preset, steps, rollouts, interval, kept):
     assert (learner["snapshot_interval"], sections["matchmaker"]["max_saved"]) == (interval, kept)
 
 
-def test_full_plays_the_mix_from_the_first_step():
-    sections = resolve("full", environment={})
-    (stage,) = sections["curriculum"]["stages"]
-    mix = sections["matchmaker"]["mixes"][stage["mix"]]
-    shares = {category: weight / sum(mix.values()) for category, weight in mix.items()}
-    assert shares == {"snapshots": 0.7, "constant": 0.05, "based": 0.15, "random": 0.1}
-    assert (sections["agent"]["size"], sections["game"]["frame_skip"]) == ("large", 1)
-    assert sections["game"]["reward"] == "dense"
-
-
-@pytest.mark.parametrize("preset", ["laptop", "curriculum"])
+@pytest.mark.parametrize("preset", ["laptop", "full"])
 def test_stages_go_from_constant_to_based_to_the_mix(preset):
     first, second, last = resolve(preset, environment={})["curriculum"]["stages"]
     assert (first["until_opponent"], first["until_win_rate"]) == ("constant", 0.9)
     assert (second["until_opponent"], second["until_win_rate"]) == ("based", 0.7)
     assert (last["mix"], last["until_opponent"]) == ("league", "")
+
+
+def test_full_is_the_laptops_training_of_the_large_agent():
+    full, laptop = (resolve(preset, environment={}) for preset in ("full", "laptop"))
+    assert (full["agent"]["size"], full["game"]["frame_skip"]) == ("large", 1)
+    stages = [
+        [(s["mix"], s["reward"]) for s in of["curriculum"]["stages"]] for of in (full, laptop)
+    ]
+    assert stages[0] == stages[1]
+    for section, key in (
+        ("game", "reward"),
+        ("learner", "ent_coef"),
+        ("learner", "ent_coef_final"),
+    ):
+        assert full[section][key] == laptop[section][key]
+    frames = [of["game"]["frame_skip"] / (1 - of["learner"]["gamma"]) for of in (full, laptop)]
+    assert frames == [pytest.approx(200), pytest.approx(200)]
 
 
 def checked(sections):
