@@ -21,7 +21,6 @@ POLICY_FIELDS = (
     "adaptive",
     "within_snapshots",
     "roles",
-    "near_copies",
     "matches_per_draw",
 )
 """The settings that a draw depends on. Logs of older versions lack some of these."""
@@ -94,12 +93,6 @@ class MatchmakerSection(Settings):
     """Who learners play among themselves. "mix": as the mix says. Else a learner's role decides,
     as in AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots, self
     and exploiters together go to the role's branches, its other categories don't change.
-    """
-
-    near_copies: float = Field(default=0.1, ge=0.0, le=1.0)
-    """Snapshots whose shares of clean matches differ by at most this from each other (root mean
-    square over opponents, what chance explains left out) share the weight of one, except under
-    `recent` and `latest`. 0 gives every snapshot its own weight.
     """
 
     matches_per_draw: int = Field(default=1, ge=1, le=64)

@@ -220,15 +220,13 @@ def _reasons(record: MatchRecord, why: dict[str, Any]) -> Iterator[str]:
         if len(within) == 1:
             rule = "of the only one there was"
         roles = f", its role by {why['roles']}" if "roles" in why else ""
-        clusters = why.get("analysis")
-        copies = f"; near-copies share their weight, by event {clusters}" if clusters else ""
         yield f"{why['player']} asked for an opponent under the mix {why['mix']!r}{roles}"
         yield (
             f"category {category!r} was drawn out of {shares} (which include the shares of empty "
             "categories)"
         )
         chosen = record.assignment.opponent.name
-        yield f"within it the rule {rule} chose {chosen} out of {len(within)}{copies}"
+        yield f"within it the rule {rule} chose {chosen} out of {len(within)}"
         chance = share(why["probability"], 1)
         yield f"together its chance was {chance}; draw seed {why['draw_seed']}"
     yield (

@@ -1,8 +1,8 @@
-"""Measures the league periodically: near-copies, the support of its Nash mixture, epochs; and
-retires snapshots above `max_saved` by that.
+"""Measures the league periodically: the support of its Nash mixture, and rating epochs; retires
+snapshots above `max_saved` by that support.
 
-The first two come from the clean matches (`league.stats.structure`): near-copies while
-`near_copies` is above 0, the support while some lineage has `max_saved` snapshots.
+The support comes from the clean matches (`league.stats.structure`), while some lineage has
+`max_saved` snapshots.
 """
 
 from __future__ import annotations
@@ -23,51 +23,29 @@ FIRST_MATCHES = 200
 """Clean matches before which no player is known well enough."""
 GROWTH = 1.1
 """The next analysis is due when the clean matches have grown by this factor."""
-MOST_COMPARED = 3_000
-"""Newest snapshots that are compared as near-copies: more would take gigabytes."""
 
 
 def analyse(league: League) -> bool:
     """Analyses the league if that is due and records the result; returns whether it did."""
-    view, within = league.view.checked(), league.settings.near_copies
+    view = league.view.checked()
     with view.lock:
         table, last = view.tables[Book.EVAL], view.analysis
         players, matches = list(view.players.values()), table.games
     snapshots = [player for player in players if is_active_snapshot(player)]
     sizes = Counter(SnapshotName.parse(one.name).lineage for one in snapshots)
     is_full = max(sizes.values(), default=0) >= league.settings.max_saved
-    if not is_due(last, matches) or not (within or is_full):
+    if not is_full or not is_due(last, matches):
         return False
-    clusters = near_copies(players, table, within) if within else []
-    support = supporting(players, table) if is_full else []
-    copies = sum(map(len, clusters))
-    text = (
-        f"{copies} snapshots are near-copies, in {len(clusters)} clusters that weigh as one each; "
-        f"{len(support)} are in the Nash support and retire last"
-    )
+    support = supporting(players, table)
+    text = f"{len(support)} snapshots are in the Nash support and retire last"
     with league.store.write() as tx:
-        league.log(tx, EVENT, text, matches=matches, clusters=clusters, support=support)
+        league.log(tx, EVENT, text, matches=matches, support=support)
     return True
 
 
 def is_due(last: Analysis, matches: int) -> bool:
     """Returns whether there are enough new clean matches since the last analysis."""
     return matches >= max(FIRST_MATCHES, GROWTH * last.matches)
-
-
-def near_copies(players: Sequence[Player], table: RatingTable, within: float) -> list[list[str]]:
-    """Returns clusters of near-copies among the active snapshots; `table` is the eval book's."""
-    # scipy takes half a second to load
-    from league.stats.structure.clusters import clusters_of
-    from league.stats.structure.table import table_of_book
-
-    names = [one.name for one in players if is_active_snapshot(one) and table.has(one.name)]
-    compared = names[-MOST_COMPARED:]
-    met = {other for name in compared for other in table.payoff.row(name)}
-    everybody = [*compared, *sorted(met.difference(compared))]
-    found = clusters_of(table_of_book(everybody, table, rows=len(compared)), within)
-    clusters = [[i for i in one if i < len(compared)] for one in found.members()]
-    return [[compared[i] for i in one] for one in clusters if len(one) > 1]
 
 
 def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:

@@ -106,9 +106,7 @@ def _draw_table(
         is_new = 0.0 <= now - known.at < limits.DRAW_SECONDS
         if is_new or known.event_position == view.event_position:
             return known.number, known.table
-    table = draw_table(
-        league.settings, learner, mix, view.players, view.tables, view.analysis, view.exploiters
-    )
+    table = draw_table(league.settings, learner, mix, view.players, view.tables, view.exploiters)
     number = league.add_draw(tx, table.body_json, _stream(league.seed).seed)
     found = KnownDraw(number, table, view.event_position, now)
     tx.after_commit(lambda: view.draws.update({(learner.name, mix): found}))

@@ -18,7 +18,6 @@ from league.stats.ratings import BETA, Belief, RatingTable
 from matchmaker.sampling import roles
 from matchmaker.sampling.mixes import Candidates, adapted_mix
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 SELF = "self"
@@ -45,7 +44,6 @@ class Pool:
     players: Mapping[str, Player]
     tables: Mapping[Book, RatingTable]
     exploiters: ExploiterState = NO_EXPLOITERS
-    analysis: Analysis = NO_ANALYSIS
 
     @property
     def has_role_rules(self) -> bool:

@@ -25,15 +25,12 @@ from league.stats.ratings import RatingTable
 from matchmaker.sampling.candidates import Pool, Slice, candidates_of, slices_of
 from matchmaker.sampling.mixes import normalised, weights_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 WORDS = 4
 """Words of 64 bits that a draw takes."""
 _DIGITS = 9
 """Decimals of probabilities, which keep the records in the log short."""
-_BY_AGE = ("recent", "latest")
-"""Rules under which near-copies don't share weight: the newest snapshots are often alike."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +68,10 @@ def draw_table(
     mix_name: str,
     players: Mapping[str, Player],
     tables: Mapping[Book, RatingTable],
-    analysis: Analysis = NO_ANALYSIS,
     exploiters: ExploiterState = NO_EXPLOITERS,
 ) -> DrawTable:
     """Computes one learner's probabilities now; a pure function of its arguments."""
-    if not settings.near_copies:
-        analysis = NO_ANALYSIS
-    pool = Pool(settings, learner, players, tables, exploiters, analysis)
+    pool = Pool(settings, learner, players, tables, exploiters)
     parts: dict[str, list[Slice]] = {}
     for one in slices_of(pool, mix_name):
         parts.setdefault(one.category, []).append(one)
@@ -93,8 +87,6 @@ def draw_table(
     if pool.has_role_rules:
         rules = {category: slices[0].rule for category, slices in parts.items()}
         body |= {"roles": settings.roles, "rules": rules}
-    if analysis.cluster:
-        body["analysis"] = analysis.position
     if settings.matches_per_draw > 1:
         body["matches_per_draw"] = settings.matches_per_draw
     return _table(body, json.dumps(body, separators=(",", ":")))
@@ -121,8 +113,6 @@ def _probabilities(slices: Sequence[Slice], pool: Pool) -> dict[str, float]:
     for one in slices:
         candidates = candidates_of(one.players, pool)
         weights_N = weights_of(one.rule, candidates)
-        if one.rule not in _BY_AGE:
-            weights_N = weights_N * pool.analysis.parts(candidates.names)
         shares_N = (normalised(weights_N) * (one.weight / total)).round(_DIGITS)
         shares = zip(candidates.names, shares_N.tolist(), strict=True)
         if len(slices) == 1:

@@ -67,7 +67,7 @@ from league.settings.base import resolve
 from league.stats.structure.cycles import holm
 from league.stats.structure.equilibria import relative_performance
 
-PLAIN, PFSP = {"within_snapshots": "uniform", "near_copies": 0.0}, {"within_snapshots": "pfsp_hard"}
+PLAIN, PFSP = {"within_snapshots": "uniform"}, {"within_snapshots": "pfsp_hard"}
 NO_EVALUATOR = {"evaluators": 0}
 """Of arms that choose opponents without clean matches."""
 ARMS: dict[str, dict[str, Any]] = {

@@ -86,9 +86,7 @@ class Fixed:
 def lived(folder):
     """The log of a league with results in both books, to be copied."""
     mixes = PAST_MIX | {"league": {"self": 1.0}}
-    with small_league(
-        folder, (), whole=False, mixes=mixes, within_snapshots="uniform", near_copies=0.0
-    ) as league:
+    with small_league(folder, (), whole=False, mixes=mixes, within_snapshots="uniform") as league:
         client, fixed = league.client, Fixed()
         client.register_players([learner(name) for name in LEARNERS if name != "main"])
         client.register_players(list(past()))
@@ -131,7 +129,7 @@ def served(history, folder, *, whole=True, **settings):
     drawn by.
     """
     shutil.copy(history, folder / "league.db")
-    wanted = MatchmakerSettings(**({"near_copies": 0.0, "mixes": PAST_MIX} | settings))
+    wanted = MatchmakerSettings(**({"mixes": PAST_MIX} | settings))
     server = MatchmakerServer(folder / "league.db", settings=wanted, clock=ManualClock())
     with server, MatchmakerClient(server.address, wait_seconds=5) as client:
         yield server, client

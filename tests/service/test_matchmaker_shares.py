@@ -7,8 +7,6 @@ All seeds are fixed, so a p-value is the same on every run.
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from drawn_league import (
@@ -100,37 +98,3 @@ def test_shares_of_an_adaptive_mix(history, tmp_path):
         counts = drawn(client, "league")
         assert p_value(counts, shares(adapted)) > SURE
         assert p_value(counts, shares(written)) < 1e-6
-
-
-def test_near_copies_share_the_weight_of_one(history, tmp_path):
-    settings = {"within_snapshots": "pfsp_hard", "near_copies": 0.08}
-    with served(history, tmp_path, **settings) as (server, client):
-        alone = Beliefs(server)
-        apart = by_categories(lambda names: alone.shares("pfsp_hard", names))
-        assert p_value(drawn(client, draws=1024), apart) > SURE  # until they are looked for
-        assert server.analyse()
-        assert not server.analyse()  # nothing new since
-        with server.store.read() as reader:
-            (event,) = reader.events_of("analysis")
-        assert json.loads(event.data_json)["clusters"] == [["twin@1000000", "twin@2000000"]]
-
-        def within(names):
-            shares = alone.shares("pfsp_hard", names)
-            halved = {
-                name: share / (2 if name.startswith("twin") else 1)
-                for name, share in shares.items()
-            }
-            return {name: share / sum(halved.values()) for name, share in halved.items()}
-
-        counts = drawn(client)
-        assert p_value(counts, by_categories(within)) > SURE
-        assert p_value(counts, apart) < 1e-6
-        match = client.acquire_matches(opened(client), 1, "past")[0]
-        assert json.loads(client.match(match.match_id).why_json)["analysis"] == event.position
-    with served(tmp_path / "league.db", _made(tmp_path / "again"), **settings) as (server, _):
-        assert server.league.view.analysis.cluster == {"twin@1000000": 0, "twin@2000000": 0}
-
-
-def _made(folder):
-    folder.mkdir()
-    return folder

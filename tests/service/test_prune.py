@@ -134,7 +134,7 @@ def test_weights_that_nothing_needs_are_listed_and_go_when_asked(
         save_replay(file, replay)
         with server.store.write() as tx:
             for name in ("main@13000", "main@9000"):
-                found = {"matches": 300, "clusters": [], "support": [name]}
+                found = {"matches": 300, "support": [name]}
                 server.league.log(tx, "analysis", "the support", **found)
 
         retired = {f"main@{step}" for step in range(1000, 15000, 1000)}

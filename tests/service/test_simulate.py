@@ -93,7 +93,7 @@ def test_every_match_is_accounted_for(elo):
 
 def test_rock_paper_scissors_gives_f_var_its_shares(tmp_path):
     """Against those it beats at .9, .5 and .1 a learner plays .09 : .25 : .09."""
-    settings = {"within_snapshots": "pfsp_var", "near_copies": 0.0}
+    settings = {"within_snapshots": "pfsp_var"}
     report = simulate(tmp_path, "rps", players=20, matches=3000, **settings)
     rows = {(row["learner"], row["against"]): row for row in report["groups"]}
     assert follows(report)

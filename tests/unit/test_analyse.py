@@ -1,9 +1,7 @@
-"""The analysis of a league: near-copies, the Nash support, and who retires last."""
+"""The analysis of a league: the Nash support, and who retires last."""
 
 import json
 from dataclasses import replace
-
-import pytest
 
 from league.players import Event, Player, PlayerKind, PlayerState
 from league.stats.ratings import RatingTable
@@ -12,18 +10,11 @@ from matchmaker.acts.analyse import (
     GROWTH,
     first_to_retire,
     is_due,
-    near_copies,
     supporting,
 )
 from matchmaker.state.analysis import NO_ANALYSIS, Analysis, analysis_of
 
 RING = ("rock@1", "paper@1", "scissors@1")
-RATES = {
-    "a@1": {"x": 0.9, "y": 0.2, "z": 0.5, "b@1": 0.5},
-    "a@2": {"x": 0.1, "y": 0.8, "z": 0.5},
-    "b@1": {"x": 0.9, "y": 0.2, "z": 0.5},
-    "b@2": {"x": 0.9, "y": 0.8, "z": 0.9},
-}
 
 
 def snapshot(name, **changes):
@@ -47,29 +38,6 @@ def played(rates, games=60):
 
 def ring(*names):
     return {one: {names[place - 1]: 1.0} for place, one in enumerate(names)}
-
-
-def test_snapshots_with_like_rows_are_near_copies():
-    players, table = [snapshot(name) for name in RATES], played(RATES)
-    assert near_copies(players, table, 0.1) == [["a@1", "b@1"]]
-    assert near_copies(players, table, 0.01) == [], "60 matches are not that exact"
-    assert near_copies(players, table, 0.9) == [["a@1", "a@2", "b@1", "b@2"]]
-    assert near_copies(players, played(RATES, games=4), 0.1) == []
-    assert near_copies(players, RatingTable(), 0.1) == []
-
-
-def test_only_active_snapshots_with_clean_matches_are_compared():
-    retired = snapshot("b@1", state=PlayerState.RETIRED)
-    players = [snapshot("a@1"), retired, snapshot("c@1"), bot("x")]
-    assert near_copies(players, played(RATES), 0.1) == []
-
-
-def test_a_clusters_weight_is_that_of_one_however_many_of_it_are_candidates():
-    found = Analysis(7, 300, {"a": 0, "b": 0, "c": 0, "x": 1, "y": 1})
-    parts = found.parts(["a", "new", "b", "c", "x"])
-    assert parts.tolist() == pytest.approx([1 / 3, 1, 1 / 3, 1 / 3, 1])
-    assert found.parts(["a", "b"]).tolist() == [0.5, 0.5]
-    assert NO_ANALYSIS.parts(["a", "b"]).tolist() == [1.0, 1.0]
 
 
 def test_the_members_of_a_cycle_are_in_the_support_and_players_that_lose_to_all_are_not():
@@ -105,7 +73,7 @@ def test_the_support_retires_last_and_milestones_and_the_newest_never():
 
 
 def test_it_is_due_when_the_clean_matches_have_grown():
-    last = Analysis(7, 1000)
+    last = Analysis(1000)
     assert not is_due(NO_ANALYSIS, FIRST_MATCHES - 1)
     assert is_due(NO_ANALYSIS, FIRST_MATCHES)
     assert not is_due(last, int(GROWTH * 1000) - 1)
@@ -113,7 +81,6 @@ def test_it_is_due_when_the_clean_matches_have_grown():
 
 
 def test_an_analysis_is_read_from_its_event():
-    data = {"matches": 90, "clusters": [["a", "c"], ["d", "e"]], "support": ["b"]}
+    data = {"matches": 90, "clusters": [["a", "c"]], "support": ["b"]}  # older logs had clusters
     event = Event(position=9, at=0.0, kind="analysis", text="", data_json=json.dumps(data))
-    clusters = {"a": 0, "c": 0, "d": 1, "e": 1}
-    assert analysis_of(event) == Analysis(9, 90, clusters, frozenset({"b"}))
+    assert analysis_of(event) == Analysis(90, frozenset({"b"}))
