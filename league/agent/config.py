@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from league.errors import ConfigError, DataCorrupt
 from league.games.base import CHOICE, KEYS, GameSpec
 from league.settings.base import Settings
+from league.settings.presets import known_near
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {
@@ -51,6 +52,11 @@ class AgentSettings(Settings):
     """Widths and depth of the network. `large` is what long runs use; `tiny` fits two CPU cores.
     Snapshots of other sizes can still be met as opponents."""
 
+    sizes: dict[str, int | tuple[int, ...]] = Field(default_factory=dict)
+    """Sizes that replace single ones of `size`: layers, width (of the encoder and its latent),
+    attention_heads, feed_forward, observation_hidden, memory (the LSTM), head_widths.
+    """
+
     encoder: Literal["streaming", "window"] = "streaming"
     """How the opponent's past is encoded: `streaming` costs one entry a step; `window` encodes
     the whole window again at every step and exists to compare with."""
@@ -68,6 +74,18 @@ class AgentSettings(Settings):
 
     recurrent: bool = True
     """Whether the LSTM remembers; without it, its state is cleared before every decision."""
+
+    @field_validator("sizes")
+    @classmethod
+    def _check_sizes(cls, sizes: dict[str, Any]) -> dict[str, Any]:
+        usual = SIZES["large"]
+        for name, value in sizes.items():
+            if name not in usual:
+                raise ValueError(f"there is no size {name!r}: {known_near(name, usual)}")
+            if isinstance(value, tuple) != isinstance(usual[name], tuple):
+                what = "a list of numbers" if isinstance(usual[name], tuple) else "one number"
+                raise ValueError(f"{name} is {value}: give it {what}")
+        return sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +235,6 @@ class AgentConfig(NetworkConfig):
             action_size=spec.action_size,
             action_kind=spec.action_kind,
             places=spec.places,
-            **settings.model_dump(exclude={"size"}),
-            **SIZES[settings.size],
+            **settings.model_dump(exclude={"size", "sizes"}),
+            **SIZES[settings.size] | settings.sizes,
         )

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+import torch
 from agents import DEEP, PERCEPTRON, TINY
 
 from league.agent.architectures import config_of
 from league.agent.config import AgentConfig, AgentSettings
+from league.agent.network import AgentNetwork
 from league.agent.perceptron import PerceptronConfig
 from league.errors import ConfigError, DataCorrupt
 from league.games.registry import game_spec
@@ -27,6 +29,32 @@ def test_a_length_that_leaves_no_pool_names_one_that_does() -> None:
     with pytest.raises(ConfigError, match=r"at least 31\b"):
         AgentConfig.of(AgentSettings(size="large", sequence_length=30), SPEC)
     assert AgentConfig.of(AgentSettings(size="large", sequence_length=31), SPEC).pool == 1
+
+
+def test_single_sizes_replace_those_of_the_shorthand() -> None:
+    own = {"layers": 3, "width": 96, "memory": 160, "head_widths": [48]}
+    config = AgentConfig.of(AgentSettings(size="tiny", sizes=own), SPEC)
+    assert (config.layers, config.width, config.memory, config.head_widths) == (3, 96, 160, (48,))
+    assert (config.attention_heads, config.feed_forward, config.observation_hidden) == (4, 256, 128)
+    with torch.device("meta"):
+        network = AgentNetwork(config)
+    assert network.initial_state(2).h_BH.shape == (2, 160)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"widht": 96}, "widht.*'width'"),
+        ({"width": [96]}, "width.*one number"),
+        ({"head_widths": 96}, "head_widths.*list"),
+        ({"width": 90}, "90 .*4 heads"),
+        ({"memory": 0}, "memory = 0"),
+        ({"layers": 10}, "at least 51"),
+    ],
+)
+def test_sizes_that_can_not_be_used_are_named(sizes: dict, words: str) -> None:
+    with pytest.raises((ConfigError, ValueError), match=words):
+        AgentConfig.of(AgentSettings(size="tiny", sequence_length=17, sizes=sizes), SPEC)
 
 
 @pytest.mark.parametrize("config", [TINY, DEEP, PERCEPTRON])
