@@ -43,7 +43,14 @@ NOW_ONLY = replace(WINDOW, history=False, recurrent=False)
 PERCEPTRON = PerceptronConfig(
     observation_size=64, action_size=10, policy_widths=(24, 16), value_widths=(12,)
 )
-MEMBERS: dict[str, NetworkConfig] = {**CONFIGS, "perceptron": PERCEPTRON}
+RECURRENT = replace(PERCEPTRON, memory=8, memory_layers=2)
+MEMBERS: dict[str, NetworkConfig] = {
+    **CONFIGS,
+    "perceptron": PERCEPTRON,
+    "recurrent": RECURRENT,
+    "recurrent, shared": replace(RECURRENT, value_memory="shared"),
+    "recurrent, linear": replace(RECURRENT, value_memory="linear"),
+}
 """One of every architecture, for what all of them keep."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from agents import PERCEPTRON, network
+from agents import PERCEPTRON, RECURRENT, network
 
 from league.agent.config import AgentConfig, NetworkConfig
 from league.agent.contract import PlayingNetwork
@@ -43,6 +43,7 @@ EXPORTED: dict[str, NetworkConfig] = {
         **SIZES,
     ),
     "perceptron": PERCEPTRON,
+    "recurrent": RECURRENT,
 }
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from agents import DEEP, PERCEPTRON, TINY
+from agents import DEEP, PERCEPTRON, RECURRENT, TINY
 
 from league.agent.architectures import config_of
 from league.agent.config import AgentConfig, AgentSettings
@@ -57,7 +57,7 @@ def test_sizes_that_can_not_be_used_are_named(sizes: dict, words: str) -> None:
         AgentConfig.of(AgentSettings(size="tiny", sequence_length=17, sizes=sizes), SPEC)
 
 
-@pytest.mark.parametrize("config", [TINY, DEEP, PERCEPTRON])
+@pytest.mark.parametrize("config", [TINY, DEEP, PERCEPTRON, RECURRENT])
 def test_a_card_brings_the_sizes_back(config: AgentConfig) -> None:
     again = config_of(json.loads(json.dumps(config.to_dict())))
     assert again == config
@@ -84,6 +84,9 @@ def test_a_card_brings_the_sizes_back(config: AgentConfig) -> None:
         (PERCEPTRON, {"value_widths": [8] * 17}, "widths"),
         (PERCEPTRON, {"observation_size": 0}, "observation_size = 0"),
         (PERCEPTRON, {"architecture": "oracle"}, "oracle"),
+        (RECURRENT, {"memory": -1}, "memory = -1"),
+        (RECURRENT, {"memory_layers": 10**4}, "memory_layers"),
+        (RECURRENT, {"value_memory": "borrowed"}, "borrowed"),
     ],
 )
 def test_sizes_from_a_crafted_card_are_refused(
@@ -91,6 +94,14 @@ def test_sizes_from_a_crafted_card_are_refused(
 ) -> None:
     with pytest.raises(DataCorrupt, match=words):
         config_of(config.to_dict() | change)
+
+
+def test_a_card_that_knows_of_no_memory_has_none() -> None:
+    values = PERCEPTRON.to_dict()
+    for name in ("memory", "memory_layers", "value_memory"):
+        del values[name]
+    assert config_of(values) == PERCEPTRON
+    assert PERCEPTRON.memory == 0
 
 
 def test_sizes_that_are_missing_are_named_and_a_program_may_not_set_others_either() -> None:

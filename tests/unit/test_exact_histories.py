@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agents import DEEP, network
+from agents import DEEP, RECURRENT, network
 from test_exact_values import random_table, tree_of
 
 from league.agent.batched_policy import BatchedPolicy
+from league.agent.config import NetworkConfig
 from league.agent.history_policy import answers
 from league.games.base import CHOICE
 from league.games.choice_game import ChoiceGame
@@ -88,20 +89,23 @@ def test_matches_meet_the_infosets_and_pay_the_expected_value_of_a_table(
     assert (watched.visited > 0).mean() > 0.6
 
 
+@pytest.mark.parametrize("architecture", ["agent", "recurrent perceptron"])
 @pytest.mark.parametrize(("name", "options"), GAMES)
 def test_an_agent_answers_histories_as_it_chooses_in_matches(
-    name: str, options: dict[str, Any]
+    name: str, options: dict[str, Any], architecture: str
 ) -> None:
     tree, matches = tree_of(name, **options), 40
     watched = Watched(name, matches, uniform_table(tree), **options)
     game, asked = watched.game, 0
-    config = replace(
-        DEEP,
-        observation_size=game.spec.observation_size,
-        own_size=game.spec.own_size,
-        action_size=game.spec.action_size,
-        action_kind=CHOICE,
-        places=(),
+    sizes: dict[str, Any] = {
+        "observation_size": game.spec.observation_size,
+        "action_size": game.spec.action_size,
+        "action_kind": CHOICE,
+    }
+    config: NetworkConfig = (
+        replace(DEEP, own_size=game.spec.own_size, places=(), **sizes)
+        if architecture == "agent"
+        else replace(RECURRENT, **sizes)
     )
     played = network(config, seed=2).eval()
     for weights in played.parameters():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agents import PERCEPTRON
+from agents import PERCEPTRON, RECURRENT
 from exports import EXPORTED, SIZES, agent, balanced, card, seen
 
 from league.agent.config import AgentConfig, NetworkConfig
@@ -32,6 +32,7 @@ CONFIGS = {
     "window": WINDOW,
     "window without history": replace(WINDOW, history=False),
     **{f"perceptron {name}": replace(PERCEPTRON, activation=name) for name in ACTIVATIONS},
+    "recurrent": RECURRENT,
 }
 DAMAGE, STOCKS, STATE, KO = [12, 44], [13, 45], [8, 40], 11
 

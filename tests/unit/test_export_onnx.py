@@ -53,7 +53,7 @@ BARE = """name.split(".")[0] not in (*sys.stdlib_module_names, "numpy", "onnxrun
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every export, once: folders of `streaming` and `kuhn`, a graph of `perceptron`; the folders
+    """Every export, once: folders of `streaming` and `kuhn`, graphs of the others; the folders
     were played by a process that has neither torch nor us.
     """
     path = tmp_path_factory.mktemp("onnx")
@@ -62,7 +62,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_folder(path / name, agent(name), card(name), spec)
         np.savez(path / f"{name}.npz", **seen(EXPORTED[name], 60, 1, seed=5))
         shutil.copy(path / name / "model.onnx", path / f"{name}.onnx")
-    write_onnx(path / "perceptron.onnx", agent("perceptron"), card("perceptron"))
+    for name in ("perceptron", "recurrent"):
+        write_onnx(path / f"{name}.onnx", agent(name), card(name))
     run_alone(path, PROGRAM, "streaming", "kuhn", refused=BARE)
     return path
 

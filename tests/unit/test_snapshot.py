@@ -6,7 +6,7 @@ import json
 import pytest
 import safetensors.torch
 import torch
-from agents import DEEP, MEMBERS, PERCEPTRON, network, play, sequence
+from agents import DEEP, MEMBERS, PERCEPTRON, RECURRENT, network, play, sequence
 
 from league.agent.config import NetworkConfig
 from league.agent.snapshot import SnapshotCard, fingerprint, load_snapshot, read_card, save_snapshot
@@ -92,6 +92,7 @@ def test_every_process_writes_the_same_bytes(blobs: BlobFolder) -> None:
     [
         (DEEP, ["actor.last.bias", "memory.recurrent", "encoder.layers.1.bias"]),
         (PERCEPTRON, list(network(PERCEPTRON).state_dict())),
+        (RECURRENT, list(network(RECURRENT).state_dict())),
     ],
 )
 def test_other_weights_under_the_same_card_are_refused(

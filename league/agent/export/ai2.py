@@ -91,7 +91,7 @@ def _card(member: Exported) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays = {  # the critic does not play
         key: tensor.detach().cpu().float().numpy().astype("<f4")
         for key, tensor in network.state_dict().items()
-        if not key.startswith("critic.")
+        if not key.startswith("critic")
     }
     sizes = network.config.to_dict()
     sizes["actor_layers"] = sum(key.startswith("actor.hidden.") for key in arrays) // 2

@@ -80,12 +80,13 @@ class Network:
     def forget(self) -> None:
         """Empties the memory."""
         self.past: dict[str, np.ndarray] = {}
-        self.h = self.c = np.zeros((1, self.sizes.get("memory", 0)), np.float32)
+        layers, width = self.sizes.get("memory_layers", 1), self.sizes["memory"]
+        self.h, self.c = np.zeros((2, layers, width), np.float32)
 
     def step(self, seen: np.ndarray) -> np.ndarray:
         """The logits of the keys for one observation."""
         sizes, x = self.sizes, seen[None, : self.sizes["observation_size"]]
-        if "memory" in sizes:
+        if "encoder" in sizes:
             if not sizes["history"]:
                 self.past = {}
             if not sizes["recurrent"]:
@@ -100,6 +101,8 @@ class Network:
                 name = "observation." + layer
                 x = np.maximum(self.normed(name + "_norm", self.linear(name, x)), 0)
             x = self.remember(np.concatenate([x, latent, context], -1))
+        elif sizes["memory"]:
+            x = self.remember_in_layers(x)
         activation = ACTIVATIONS[sizes.get("activation", "relu")]
         for index in range(sizes["actor_layers"]):
             x = activation(self.linear(f"actor.hidden.{index}", x))
@@ -146,6 +149,17 @@ class Network:
         self.c = sigmoid(f) * self.c + sigmoid(i) * np.tanh(g)
         self.h = sigmoid(o) * np.tanh(self.c)
         return self.h
+
+    def remember_in_layers(self, x: np.ndarray) -> np.ndarray:
+        """One step of the LSTM of a policy that Stable-Baselines3 trained."""
+        for index in range(len(self.h)):
+            gates = self.linear(f"memory.input.{index}", x)
+            gates = gates + self.linear(f"memory.recurrent.{index}", self.h[[index]])
+            i, f, g, o = np.split(gates, 4, -1)
+            self.c[index] = sigmoid(f) * self.c[index] + sigmoid(i) * np.tanh(g)
+            x = sigmoid(o) * np.tanh(self.c[[index]])
+            self.h[index] = x
+        return x
 
     def linear(self, name: str, x: np.ndarray) -> np.ndarray:
         return product(x, self.weights[name + ".weight"]) + self.weights[name + ".bias"]
