@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -19,6 +20,7 @@ from league.agent.batched_policy import BatchedPolicy
 from league.agent.perceptron import PerceptronConfig
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import InvalidInput, LeagueError, Refused
+from league.games.base import KEYS
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.players import Assignment, Player, PlayerKind
@@ -34,6 +36,24 @@ from learner.train.metrics import Progress
 from learner.train.snapshots import SnapshotPublisher
 
 HEARTBEAT_SECONDS = 0.5
+
+
+class _Keys(spaces.MultiBinary):
+    """Keys of type float32: sb3-contrib's recurrent buffer gives actions to torch in the type of
+    their space, and torch knows no likelihood of int8 ones.
+
+    A saved model holds a plain `MultiBinary`, which loads without our packages.
+    """
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+        self.dtype: Any = np.dtype(np.float32)
+
+    def sample(self, *args: Any, **kwargs: Any) -> NDArray[np.int8]:
+        return spaces.MultiBinary(self.n, self.np_random).sample(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return spaces.MultiBinary.__new__, (spaces.MultiBinary,), self.__dict__
 
 
 class JoinedEnv(LeagueVecEnv):
@@ -52,6 +72,8 @@ class JoinedEnv(LeagueVecEnv):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        if self.game.spec.action_kind == KEYS:
+            self.action_space = _Keys(self.game.spec.action_size)
         self.client, self.broker, self.publisher = client, broker, publisher
         self.progress = Progress(0, self.game.spec.frames_per_second)
         self._last_heartbeat = 0.0
@@ -88,7 +110,7 @@ class JoinedEnv(LeagueVecEnv):
         It also takes over the steps that a loaded model has made.
 
         Raises:
-            InvalidInput: the policy is no `MlpPolicy`, or is on another device.
+            InvalidInput: `perceptron_of` refuses the policy, or it is on another device.
         """
         network = perceptron_of(model.policy)
         if network.device != self.opponent_policy.device:
@@ -218,7 +240,7 @@ def publish(
         milestone: whether the member never retires.
 
     Raises:
-        InvalidInput: the policy is no `MlpPolicy` of this game.
+        InvalidInput: `perceptron_of` refuses the policy, or it plays another game.
         Fenced: another process has taken the name.
     """
     joined: VecEnv | None = model.get_env() if env is None else env

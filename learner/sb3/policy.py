@@ -8,11 +8,19 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import nn
 
-from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
+from league.agent.perceptron import (
+    LINEAR,
+    OWN,
+    SHARED,
+    PerceptronConfig,
+    PerceptronNetwork,
+    TorchLSTM,
+)
 from league.errors import InvalidInput
 from league.games.base import CHOICE, KEYS
 
@@ -27,14 +35,14 @@ _ACTIVATIONS: dict[type[nn.Module], str] = {
 
 
 def perceptron_of(policy: Any) -> PerceptronNetwork:
-    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO; it shares the policy's parameters.
+    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO, or of an `MlpLstmPolicy` of
+    RecurrentPPO; it shares the policy's parameters.
 
     Raises:
         InvalidInput: for any other policy.
     """
-    if not isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy) or hasattr(
-        policy, "lstm_actor"
-    ):
+    known = isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy)
+    if not known or not hasattr(policy, "mlp_extractor"):  # an exported snapshot has none
         raise _unlike(f"{type(policy).__name__} is another kind")
     if (
         type(policy.features_extractor) is not FlattenExtractor
@@ -53,15 +61,42 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
         policy_widths=tuple(layer.out_features for layer in policy_layers),
         value_widths=tuple(layer.out_features for layer in value_layers),
         activation=next(iter({*one, *other}), "tanh"),
+        **_memory(policy),
     )
     with torch.device("meta"):
         network = PerceptronNetwork(config)
     ours: list[Any] = [*network.actor.hidden, network.actor.last]
     ours += [*network.critic.hidden, network.critic.last]
     all_theirs = [*policy_layers, actor, *value_layers, policy.value_net]
+    if config.memory:
+        _share_lstm(network.memory, policy.lstm_actor)
+        if config.value_memory == OWN:
+            _share_lstm(network.critic_memory, policy.lstm_critic)
+        elif config.value_memory == LINEAR:
+            ours.append(network.critic_input)
+            all_theirs.append(policy.critic)
     for mine, theirs in zip(ours, all_theirs, strict=True):
         mine.weight, mine.bias = theirs.weight, theirs.bias
     return network
+
+
+def _memory(policy: Any) -> dict[str, Any]:
+    """The config's fields about the LSTM, none without one."""
+    if not isinstance(policy, RecurrentActorCriticPolicy):
+        return {}
+    if policy.lstm_kwargs:
+        raise _unlike(f"its LSTM has the options {policy.lstm_kwargs}")
+    alone = SHARED if policy.shared_lstm else LINEAR
+    return {
+        "memory": policy.lstm_actor.hidden_size,
+        "memory_layers": policy.lstm_actor.num_layers,
+        "value_memory": OWN if policy.enable_critic_lstm else alone,
+    }
+
+
+def _share_lstm(ours: TorchLSTM, theirs: nn.LSTM) -> None:
+    for enter, recur, weights in zip(ours.input, ours.recurrent, theirs.all_weights, strict=True):
+        enter.weight, recur.weight, enter.bias, recur.bias = weights
 
 
 def _layers(net: nn.Module) -> tuple[list[nn.Linear], set[str]]:
@@ -87,5 +122,6 @@ def _kind(space: spaces.Space) -> str:
 def _unlike(why: str) -> InvalidInput:
     return InvalidInput(
         f"this policy can't join the league ({why}): "
-        "the MlpPolicy of PPO, A2C or MaskablePPO, trained in a league_env, can"
+        "the MlpPolicy of PPO, A2C or MaskablePPO and the MlpLstmPolicy of RecurrentPPO, trained "
+        "in a league_env, can"
     )

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import torch
 from evaluator_league import write_config
-from sb3_contrib import MaskablePPO
+from gymnasium.spaces import MultiBinary
+from sb3_contrib import MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_with_masks
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.callbacks import (
@@ -105,7 +106,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 def test_the_example_trains_reports_and_joins(trained: tuple[str, Path, PPO]) -> None:
     address, run_dir, model = trained
     page = PAGE.read_text(encoding="utf-8")
-    assert page.count("```python") == len(re.findall(r"<!-- .* -->\n```python", page)) == 3
+    assert page.count("```python") == len(re.findall(r"<!-- .* -->\n```python", page)) == 4
     assert model.num_timesteps == 4096
     assert (run_dir / "sb3-model.zip").is_file()
     with MatchmakerClient(address) as client:
@@ -162,6 +163,50 @@ def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
         assert against.get("sb3@4096", 0) + against.get("sb3@2048", 0) > 2
         records = [p.name for p in client.players(kinds=[PlayerKind.LIVE])]
         assert {"sb3", "other"} <= set(records)
+
+
+def test_a_policy_with_a_memory(
+    trained: tuple[str, Path, PPO], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address, run_dir, _ = trained
+    model = example(1, address, run_dir)["model"]
+    with MatchmakerClient(address) as client:
+        known = client.players(kinds=[PlayerKind.SNAPSHOT])
+        made = [player for player in known if player.name.startswith("lstm@")]
+    assert [player.name for player in made] == ["lstm@2048", "lstm@4096"]
+    network, card = load_snapshot(BlobFolder(run_dir / "blobs"), made[-1].digest)
+    assert card.agent == perceptron_of(model.policy).config
+    assert card.agent.memory == 64
+    final = perceptron_of(model.policy).state_dict()
+    assert all(torch.equal(weights, final[name]) for name, weights in network.state_dict().items())
+    words = ["--matches", "4", "--address", address, "--blobs", str(run_dir / "blobs"), "--json"]
+    assert main(["eval", "lstm@4096", "--against", "lstm@2048", *words]) == 0
+    assert "lstm@2048" in capsys.readouterr().out
+    model.save(tmp_path / "model")
+    with league_env(address, run_dir, name="lstm", matches=16, goes_on=True) as env:
+        assert env.action_space.contains(env.action_space.sample())
+        model = RecurrentPPO.load(tmp_path / "model", env=env, device="cpu")
+        assert type(model.action_space) is MultiBinary  # without our packages it loads as well
+        model.learn(512, reset_num_timesteps=False)
+        assert model.num_timesteps == 4096 + 512
+
+
+def test_a_memory_in_a_game_of_choices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "matrix:rps"
+    settings = MatchmakerSettings(game=name, mixes={"league": {"self": 1.0}})
+    with (
+        MatchmakerServer(tmp_path / "league.db", 0, settings) as server,
+        league_env(
+            server.address, tmp_path, matches=8, preset="board", settings=(f"game.name={name}",)
+        ) as env,
+    ):
+        model = RecurrentPPO("MlpLstmPolicy", env, n_steps=32, batch_size=64, device="cpu", seed=1)
+        env.follow(model)
+        model.learn(256)
+        assert publish(model).name == "sb3@256"
+    (file,) = (tmp_path / "blobs").glob("*.safetensors")
+    assert main(["exploitability", "--game", name, str(file)]) == 0
+    assert 0.0 < float(capsys.readouterr().out.splitlines()[1].split("\t")[2]) < 1.0
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
@@ -232,7 +277,7 @@ def learner_of(env: Any, **options: Any) -> MaskablePPO:
 def test_a_game_of_choices_with_masks(
     cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = example(1, cards, tmp_path)
+    names = example(2, cards, tmp_path)
     steps = names["model"].num_timesteps
     assert f"sb3@{steps}" in capsys.readouterr().out
     (file,) = (tmp_path / "blobs").glob("*.safetensors")
