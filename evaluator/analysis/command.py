@@ -76,14 +76,12 @@ def analyze(
         raise InvalidInput(f"{member.name} is a bot and has no latent: name a snapshot")
     if out is not None:
         make_folder(out)  # before anything is played
-    import torch
 
     from evaluator.analysis.analyse import analyse, watch
     from league.agent.recorded_matches import paired
     from league.agent.snapshot import load_snapshot, read_card
     from league.agent.strategy import with_encoder
 
-    torch.set_num_threads(1)
     network, card = load_snapshot(member.blobs, member.digest)
     with_encoder(network, member.name)
     others = list({one.name: one for one in others if one.name != member.name}.values())

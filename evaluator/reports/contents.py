@@ -24,6 +24,7 @@ from evaluator.reports.players import (
 from league.errors import LeagueError, NotFound, nearest
 from league.exploiters import is_mains_snapshot
 from league.games.base import GameSpec
+from league.games.exact import is_exact
 from league.games.registry import game_spec
 from league.ids import SnapshotName
 from league.metrics import Measured
@@ -49,7 +50,7 @@ def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, An
         "from either seat",
         facts=_player_facts(met),
         sections=of_player.player_sections(player, met),
-        numbers={"player": player, **facts, **_player_numbers(player, met, ())},
+        numbers={"player": player, **facts, **_player_numbers(player, spec.name, met, ())},
         end=_end(),
     )
 
@@ -77,15 +78,17 @@ def of_league_player(
             f"{player.name} has no clean matches yet: bin/league eval {player.name} --report DIR "
             "plays some"
         )
+    numbers: dict[str, Any] = {"player": player.name, "run": run}
+    numbers |= _player_numbers(player.name, player.game, met, bounds)
     return Report(
         title=player.name,
         lead=f"A player of the run {run}, by its clean matches",
         facts={"steps": f"{player.step:,}", **_player_facts(met)},
         sections=[
-            of_player.summary(player.name, met, bounds),
+            of_player.summary(numbers["headline"], player.name),
             *of_player.player_sections(player.name, met, bounds),
         ],
-        numbers={"player": player.name, "run": run, **_player_numbers(player.name, met, bounds)},
+        numbers=numbers,
         end=_end(),
     )
 
@@ -124,9 +127,10 @@ def of_run(client: MatchmakerClient, run: str, exploits: Path | None = None) -> 
     if mains:
         newest = max(mains, key=lambda one: one.step)
         met, bounds = _seen(client, newest.name, known, exploits)
-        sections.insert(0, of_player.summary(newest.name, met, bounds))
+        found = _player_numbers(newest.name, newest.game, met, bounds)
+        numbers["newest"] = {"player": newest.name, **found}
+        sections.insert(0, of_player.summary(found["headline"], newest.name))
         sections += of_player.player_sections(newest.name, met, bounds)
-        numbers["newest"] = {"player": newest.name, **_player_numbers(newest.name, met, bounds)}
     return Report(
         title=run,
         lead="A run of the league: ratings, training, and its newest evaluated snapshot",
@@ -162,7 +166,9 @@ def _player_facts(met: Sequence[Met]) -> dict[str, str]:
     return {"matches": f"{sum(one.matches for one in met):,}", **shown}
 
 
-def _player_numbers(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, Any]:
+def _player_numbers(
+    player: str, game: str, met: Sequence[Met], bounds: Sequence[Bound]
+) -> dict[str, Any]:
     scores = group_scores(met)
     gaps = {
         f"{one} - {other}": asdict(of_player.gap(scores[one], scores[other]))
@@ -176,7 +182,7 @@ def _player_numbers(player: str, met: Sequence[Met], bounds: Sequence[Bound]) ->
         "groups": {name: asdict(one) for name, one in scores.items()},
         "gaps": gaps,
         "ancestors": [asdict(one) | {"score": asdict(one.score)} for one in ancestors],
-        "headline": of_player.headline(player, met, bounds),
+        "headline": of_player.headline(player, met, bounds, exact=is_exact(game)),
         "drops": [one.opponent for one in of_player.drops(ancestors)],
         "exploitability": [asdict(one) | {"exploitability": one.exploitability} for one in bounds],
     }

@@ -328,14 +328,21 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
 # --- in a few lines
 
 
-def headline(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> dict[str, str]:
+def headline(
+    player: str, met: Sequence[Met], bounds: Sequence[Bound], *, exact: bool
+) -> dict[str, str]:
     """How exploitable a player is, which bots it beats, and which of its earlier selves.
 
     It beats an opponent when the interval of its share of the points is above one half.
+
+    Args:
+        exact: whether the game is small enough for exact values.
     """
     lines = {
         "exploitability": f"not measured: bin/league exploit {player} trains exploiters against it"
     }
+    if exact:
+        lines["exploitability"] = f"bin/league exploitability {player} computes it exactly"
     if bounds:
         best = bounds[0]
         lines["exploitability"] = (
@@ -351,14 +358,14 @@ def headline(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> dict[s
     return lines
 
 
-def summary(player: str, met: Sequence[Met], bounds: Sequence[Bound]) -> Section:
+def summary(headline: Mapping[str, str], player: str) -> Section:
     """The headline as the first section of a report."""
     return Section(
         title=f"{player} in a few lines",
         words="It beats an opponent when the 95 % interval of its share of the points is above "
         "one half.",
         headings=("about", "found"),
-        rows=[*headline(player, met, bounds).items()],
+        rows=[*headline.items()],
     )
 
 

@@ -211,13 +211,11 @@ def attention(
     check_png(out)
     league = League(run_dir=run_dir)
     replay = find_replay(league, match)
-    import torch
 
     from league.agent.snapshot import load_snapshot
     from league.runs.blobs import BlobFolder
     from league.views.attention import agent_seat, draw, read_match, summary_of
 
-    torch.set_num_threads(1)
     seat = agent_seat(replay, seat)
     contender = replay.seats[seat]
     folder = BlobFolder(blobs or league.folder() / "blobs")

@@ -154,6 +154,8 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status. An error is one sentence on stderr."""
+    # read when torch is loaded; two busy threads on two cores are slower than one
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):  # a worker's words may not fit into its encoding
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

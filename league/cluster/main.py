@@ -255,9 +255,14 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
 
     `mains` are the names of their processes.
     """
+    from league.games.exact import is_exact
+
     commands = [["report", "--out", str(folder.path / "report")]]
+    game = resolve(file=folder.config, environment={})["game"]["name"]
     for name in mains:
         player = name.removeprefix("learner-")
+        if is_exact(game):
+            commands.append(["exploitability", player, f"{player}@average"])
         commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
     sys.stdout.flush()
     for command in commands:

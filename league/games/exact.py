@@ -31,10 +31,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import InvalidInput
-from league.games.base import BatchedGame
+from league.errors import InvalidInput, LeagueError
+from league.games.base import CHOICE, BatchedGame
 from league.games.choice_game import ChoiceGame
 from league.games.choice_rules import ChoiceRules, Positions, Strategy, probabilities_of
+from league.games.registry import game_spec, make_batched
 
 END = -1
 """In `Level.next_E`: the match ended there."""
@@ -102,6 +103,21 @@ def rules_of(game: BatchedGame) -> ChoiceRules:
             f"{game.spec.name} has no exact values: matrix games, kuhn and leduc are small enough"
         )
     return game.rules
+
+
+def is_exact(name: str) -> bool:
+    """Whether exact values of the game of this name can be computed here."""
+    try:
+        if game_spec(name).action_kind != CHOICE:
+            return False
+        game = make_batched(name, 1)
+        try:
+            game_tree(rules_of(game))
+        finally:
+            game.close()
+    except LeagueError:  # too large, or of another package that is not here
+        return False
+    return True
 
 
 def game_tree(rules: ChoiceRules) -> GameTree:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter
 from pathlib import Path
@@ -57,8 +56,6 @@ def doctor(
         raise InvalidInput(
             "--run-dir has its own settings: leave out --preset, --config, --game and --set"
         )
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    import torch
 
     from learner.doctor.findings import REASONS, ordered, primary_causes, systems_of
     from learner.doctor.game import examine_game
@@ -66,7 +63,6 @@ def doctor(
     from learner.doctor.setup import set_up_of
     from learner.doctor.training import examine_training, train_minimal_agent
 
-    torch.set_num_threads(1)
     started = time.monotonic()
     findings: list[Finding] = []
     curve: tuple[float, ...] = ()

@@ -104,7 +104,6 @@ def profile(
             raise InvalidInput(f"{path} can't be written: name a file in a folder that you own")
     if write_preset is not None and write_preset.exists():
         raise InvalidInput(f"{write_preset} exists already: name another file, or move it away")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     import torch
 
     from league.agent.device import choose_device

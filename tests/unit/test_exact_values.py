@@ -16,6 +16,7 @@ from league.games.exact import (
     expected_value,
     exploitability,
     game_tree,
+    is_exact,
     nash_conv,
     rules_of,
     strategy_table,
@@ -138,3 +139,14 @@ class _Unfair(PokerRules):
 def test_observations_that_do_not_tell_enough_are_named(rules: ChoiceRules, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         game_tree(rules)
+
+
+@pytest.mark.parametrize(
+    ("game", "exact"),
+    [
+        *[(name, True) for name in ("kuhn", "leduc", "matrix:rps")],
+        *[(name, False) for name in ("brawl", "python:nowhere:Game", "matrix:ghost")],
+    ],
+)
+def test_which_games_have_exact_values(game: str, exact: bool) -> None:
+    assert is_exact(game) is exact
