@@ -136,10 +136,9 @@ class StageRunner:
 
     @property
     def snapshot_interval(self) -> int:
-        """Steps between snapshots now: near ones are alike once the curriculum is climbed."""
-        *climb, last = self.curriculum.stages
-        is_last = bool(climb) and self.curriculum.stage is last
-        return (2 if is_last else 1) * self._settings.learner.snapshot_interval
+        """Steps between snapshots now: near ones are alike once the curriculum's goals are met."""
+        has_climbed = len(self.curriculum.stages) > 1 and not self.curriculum.stage.until_opponent
+        return (2 if has_climbed else 1) * self._settings.learner.snapshot_interval
 
     def set_rewards(self, model: LeaguePPO) -> None:
         """Sets the reward weights of the stage and the step; a checkpoint needs none of this."""

@@ -56,10 +56,11 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
     assert log.count("asked for by hand by bert@desk") == 1
 
 
-def test_snapshots_come_half_as_often_in_the_last_stage(tmp_path):
+def test_snapshots_come_half_as_often_in_stages_without_a_goal(tmp_path):
     stages = (
-        "curriculum.stages=[{name='often', mix='league', max_steps=1024}, "
-        "{name='seldom', mix='league'}]",
+        "curriculum.stages=[{name='often', mix='league', until_opponent='random', "
+        "until_win_rate=0.99, max_steps=1024}, {name='seldom', mix='league', max_steps=2048}, "
+        "{name='end', mix='league'}]",
         "learner.snapshot_interval=512",
     )
     flags = [word for setting in stages for word in ("--set", setting)]

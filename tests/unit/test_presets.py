@@ -63,11 +63,17 @@ def test_lengths(preset, steps, rollouts, interval, kept):
 
 
 @pytest.mark.parametrize("preset", ["laptop", "full"])
-def test_stages_go_from_constant_to_based_to_the_mix(preset):
-    first, second, last = resolve(preset, environment={})["curriculum"]["stages"]
+def test_stages_go_from_constant_to_based_to_bots_to_the_league(preset):
+    sections = resolve(preset, environment={})
+    first, second, third, last = sections["curriculum"]["stages"]
     assert (first["until_opponent"], first["until_win_rate"]) == ("constant", 0.9)
     assert (second["until_opponent"], second["until_win_rate"]) == ("based", 0.7)
+    assert (third["mix"], third["until_opponent"]) == ("bots", "")
     assert (last["mix"], last["until_opponent"]) == ("league", "")
+    mix = sections["matchmaker"]["mixes"]["league"]
+    shares = {category: weight / sum(mix.values()) for category, weight in mix.items()}
+    league = {name: shares[name] for name in ("self", "snapshots", "exploiters")}
+    assert league == pytest.approx({"self": 0.35, "snapshots": 0.45, "exploiters": 0.1})
 
 
 def test_full_is_the_laptops_training_of_the_large_agent():
