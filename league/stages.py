@@ -59,6 +59,11 @@ class CurriculumStatus:
     def stage(self) -> Stage:
         return self.stages[self.place.index]
 
+    @property
+    def is_climbing(self) -> bool:
+        """Whether the learner has a goal to reach before its next stage."""
+        return bool(self.stage.until_opponent) and self.stage is not self.stages[-1]
+
 
 def named_stage(status: CurriculumStatus, name: str) -> Stage:
     """The stage that an operator means by `name` or by "next".

@@ -345,8 +345,10 @@ def headline(
         lines["exploitability"] = f"bin/league exploitability {player} computes it exactly"
     if bounds:
         best = bounds[0]
+        is_shown = best.exploitability > 0.0
         lines["exploitability"] = (
-            f"an exploiter wins {best.exploitability:+.2f} a match or more ({best.source}, "
+            f"{'an exploiter wins' if is_shown else 'no weakness shown: at least'} "
+            f"{best.exploitability:+.2f} a match{' or more' if is_shown else ''} ({best.source}, "
             f"{best.steps:,} steps)"
         )
     groups = {TRAINING: "", HELD_OUT: "held out: "}

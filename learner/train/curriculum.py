@@ -81,9 +81,12 @@ class Curriculum:
         limit = self.stage.max_steps
         if limit is None or step - self.place.since_step < limit:
             return ""
+        stage = self.stage
+        if not stage.until_opponent:
+            return f"stage {stage.name} has lasted its {limit:,} steps"
         return (
-            f"stage {self.stage.name} did not reach {self.stage.until_win_rate:.0%} wins against "
-            f"{self.stage.until_opponent or 'its goal'} in {limit:,} steps and is left"
+            f"stage {stage.name} did not reach {stage.until_win_rate:.0%} wins against "
+            f"{stage.until_opponent} in {limit:,} steps and is left"
         )
 
 

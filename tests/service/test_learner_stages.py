@@ -33,7 +33,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
         entered = [event.text for event in events(league, "stage")]
         assert len(entered) == 3
         assert "asked for by hand by anna@desk" in entered[1]
-        assert "in 512 steps and is left" in entered[2]
+        assert "has lasted its 512 steps" in entered[2]
         before = matches_by_mix(league)
         client.ask_stage("wait", "bert@desk")  # while no learner runs
         with learners(tmp_path, checkpoint_seconds=0.1) as begin:
