@@ -135,6 +135,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     """All of it with tokens and TLS, which every process finds in the run's folder and settings."""
     make_folder(tmp_path / "certs")
     settings = (
+        "learner.snapshot_interval=8_192",  # each has matches to play at the end
         "evaluator.matches_per_snapshot=60",
         "evaluator.milestone_matches=8",
         "evaluator.nice=1",
