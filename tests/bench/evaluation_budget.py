@@ -76,10 +76,16 @@ class League:
         fitted: the fit by which opponents are chosen.
         deviation: of a pair, the standard deviation in points.
         wandering: of bots against the learner, points² in an e-fold of steps.
+        frozen: steps of the snapshots.
     """
 
     def __init__(
-        self, rng: np.random.Generator, fitted: Fitted, deviation: float, wandering: float
+        self,
+        rng: np.random.Generator,
+        fitted: Fitted,
+        deviation: float,
+        wandering: float,
+        frozen: Sequence[int] = FROZEN,
     ) -> None:
         self.rng, self.fitted, self.deviation = rng, fitted, deviation
         self.advantage = deviation / 3.0
@@ -102,7 +108,7 @@ class League:
         self.clean: Counter[tuple[str, str, float]] = Counter()
         self.greedy: Counter[tuple[str, str]] = Counter()
         self.settings = resolve("laptop", environment={}).of(EvaluatorSettings)
-        for before, step in pairwise((0, *FROZEN)):
+        for before, step in pairwise((0, *frozen)):
             self._train(before, step)
             match = step * MATCHES // STEPS - 1
             name = str(SnapshotName("main", step))

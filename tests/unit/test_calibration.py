@@ -51,7 +51,7 @@ def test_few_clean_matches_rate_the_snapshots_of_a_learner():
     study = budget.Study("")
     for seed in range(1, 4):
         rng = np.random.default_rng([2, seed])
-        study.add(budget.League(rng, budget.fit_league, 0.5, 15.0))
+        study.add(budget.League(rng, budget.fit_league, 0.5, 15.0, budget.FROZEN[1::2]))
     assert np.mean(study.held) > 0.85
     assert np.median(study.half_widths) < 40.0
     assert min(study.ranks) > 0.95
