@@ -74,6 +74,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "bots": {"mix": {"bots": 1.0}, "supervisor": NO_EVALUATOR},
     "latest": {"mix": {"self": 1.0}, "supervisor": NO_EVALUATOR},
     "uniform": {"mix": {"snapshots": 1.0}, "matchmaker": PLAIN, "supervisor": NO_EVALUATOR},
+    "past_and_bots": {"mix": {"snapshots": 0.61, "bots": 0.39}, "matchmaker": PLAIN},
     "pfsp": {"mix": {"self": 0.35, "snapshots": 0.65}, "matchmaker": PFSP},
     "exploiters": {
         "mix": {"self": 0.35, "snapshots": 0.45, "exploiters": 0.1, "bots": 0.1},
@@ -82,7 +83,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "today": {"mix": {}},
 }
 """What an arm changes of the preset. `bots` are those of the preset's mix, in its proportions, or
-`random` where it has none.
+`random` where it has none. `past_and_bots` is what `laptop` was before.
 """
 FOREVER = 1_000_000_000
 """Steps: the clock ends a run before."""

@@ -24,7 +24,9 @@ def test_settings_of_an_arm_are_those_of_its_preset_with_another_mix(tmp_path, a
     mix = found["matchmaker"]["mixes"][stage["mix"]]
     known = ("self", "snapshots", "exploiters")
     shares = {name: mix.get(name, 0.0) / sum(mix.values()) for name in known}
-    bots = {"bots": 1.0, "exploiters": 0.1, "today": 1.0 - sum(shares.values())}.get(arm, 0.0)
+    bots = {"bots": 1.0, "past_and_bots": 0.39, "exploiters": 0.1}.get(arm, 0.0)
+    if arm == "today":
+        bots = 1.0 - sum(shares.values())
     assert sum(shares.values()) == pytest.approx(1.0 - bots)
     wanted = {name: share for name, share in pays.ARMS[arm]["mix"].items() if name in known}
     assert {name: shares[name] for name in wanted} == pytest.approx(wanted)
