@@ -345,12 +345,10 @@ def headline(
         lines["exploitability"] = f"bin/league exploitability {player} computes it exactly"
     if bounds:
         best = bounds[0]
-        is_shown = best.exploitability > 0.0
-        lines["exploitability"] = (
-            f"{'an exploiter wins' if is_shown else 'no weakness shown: at least'} "
-            f"{best.exploitability:+.2f} a match{' or more' if is_shown else ''} ({best.source}, "
-            f"{best.steps:,} steps)"
-        )
+        shown = "no weakness shown"
+        if best.exploitability > 0.0:
+            shown = f"an exploiter wins {best.exploitability:+.2f} a match or more"
+        lines["exploitability"] = f"{shown} ({best.source}, {best.steps:,} steps)"
     groups = {TRAINING: "", HELD_OUT: "held out: "}
     bots = {name: [one for one in met if one.group == name] for name in groups}
     if found := [f"{groups[name]}{_beaten(own)}" for name, own in bots.items() if own]:
