@@ -118,7 +118,9 @@ def exploiters_requests(league: SmallLeague) -> dict[str, Message]:
     known = client.generation(EXPLOITER)
     following = 1 if known is None else known.number + 1
     opened = client.open_incarnation(worker).number
-    begun = client.begin_generation(opened, EXPLOITER, Role.MAIN_EXPLOITER, following, 0)
+    begun = client.begin_generation(
+        opened, EXPLOITER, Role.MAIN_EXPLOITER, following, 0, ["main@2000"]
+    )
     number = client.open_incarnation(worker, begun.player).number
     frozen, other = (candidate(begun, step, card_json="{}", created_at=1.0) for step in (500, 600))
     client.open_gate(number, frozen)

@@ -45,7 +45,7 @@ desired_kl = 1e-5
 forecast_coef = 0.3
 ent_coef = 0.02
 ent_coef_final = 0.001
-snapshot_interval = 256
+snapshot_interval = 128
 
 [regularisation]
 alpha = 0.2
@@ -64,7 +64,7 @@ mix = "second"
 {reward}
 """
 """A rollout has 64 steps and 4 updates and is followed by a checkpoint; a snapshot comes every
-256 steps, a reference every 192.
+256 steps, twice the interval, a reference every 192.
 """
 
 KEYS = (

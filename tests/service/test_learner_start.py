@@ -22,7 +22,7 @@ from learner.train.session import Session
 
 STAGES = "[{name='short', mix='constant', max_steps=256}, {name='end', mix='league'}]"
 SETTINGS = (
-    "learner.desired_kl=1e-6",  # no update is that small: the step size is steered down
+    "learner.desired_kl=1e-9",  # no update is that small: the step size is steered down
     "learner.forecast_coef=0.3",
     "regularisation.alpha=0.1",
     f"curriculum.stages={STAGES}",
@@ -175,7 +175,7 @@ def test_a_learner_that_starts_from_a_snapshot_publishes_and_starts_so_once(
     [
         (["--from", "nobody"], "--from nobody: neither a member of this league nor a file"),
         (["--set", "learner.learning_rat=1"], "did you mean 'learning_rate'?"),
-        (["--set", NOWHERE], "lacks: it has based, constant, league"),
+        (["--set", NOWHERE], "lacks: it has based, bots, constant, league"),
         (["--set", NO_REWARD], "no reward preset 'y'"),
         (["--ranks", "3"], "learner.matches is 16, which can't be divided among 3 ranks"),
     ],

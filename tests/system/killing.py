@@ -35,6 +35,9 @@ milestone_matches = 8
 
 [learner]
 steps = 100_000_000
+
+[matchmaker.mixes]  # self-play would count in no payoff
+league = { snapshots = 6.0, constant = 2.0, based = 2.0, random = 1.0, weapon_seeker = 1.0 }
 """
 
 
