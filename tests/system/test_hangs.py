@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from test_league import League, assert_whole
 
-from league.rpc.channel import CALL_SECONDS
-
 LIMITS = {"silent_seconds": 2.0, "hang_seconds": 5.0}
+CALL_SECONDS = 5.0
 SHORT = f"""
 import functools, sys
 from league.cluster import main
+from league.rpc import channel
+channel.CALL_SECONDS = {CALL_SECONDS}
 main.Supervisor = functools.partial(main.Supervisor, **{LIMITS})
 sys.exit(main.main(sys.argv[1:]))
 """
@@ -31,7 +32,7 @@ def test_a_learner_that_hangs_is_reported_and_replaced(tmp_path: Path) -> None:
         league.until(lambda: league.steps() >= 256)
         hung, matchmaker = league.pid("learner"), league.pid("matchmaker")
         os.kill(matchmaker, signal.SIGSTOP)
-        time.sleep(1.2 * CALL_SECONDS)  # no heartbeat comes in, and a look at the league fails
+        time.sleep(1.5 * CALL_SECONDS)  # no heartbeat comes in, and a look at the league fails
         os.kill(matchmaker, signal.SIGCONT)
         reached = league.steps()
         league.until(lambda: league.steps() > reached)
