@@ -14,10 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from league.agent.history_policy import answers
+from league.agent.snapshot import load_snapshot
 from league.exploiters import GateState
+from league.games.exact import game_tree, rules_of, table_of
+from league.games.registry import make_batched
 from league.ids import SnapshotName
-from league.players import Book
 from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 from league.stats.gates import Certificate
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -79,22 +83,22 @@ def events(run: Path, kind: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def patched_weakness(db: Path) -> str:
+def patched_weakness(run: Path) -> str:
     """An exploiter of the planted weakness, which the main has patched after that weakness was no
     more taught: each of its victims is of that time, and takes rock.
-
-    Who takes rock beats scissors and loses to paper, in the clean matches of its gauntlet.
     """
     settings = MatchmakerSettings(game="matrix:rps")
     with (
-        MatchmakerServer(db, settings=settings, read_only=True) as server,
+        MatchmakerServer(run / "league.db", settings=settings, read_only=True) as server,
         MatchmakerClient(server.address, wait_seconds=5) as client,
     ):
-        gates, clean = client.gates(), {(c.row, c.column): c for c in client.payoff(Book.EVAL)}
+        gates, digests = client.gates(), {one.name: one.digest for one in client.players()}
+    tree = game_tree(rules_of(make_batched("matrix:rps", 1)))
 
     def takes_rock(name: str) -> bool:
-        scissors, paper = (clean[name, f"always-{other}"] for other in ("scissors", "paper"))
-        return scissors.wins >= SURE * scissors.games > 0 and paper.losses >= SURE * paper.games > 0
+        network, _ = load_snapshot(BlobFolder(run / "blobs"), digests[name])
+        table_KA = table_of(tree, lambda asked: answers(network, asked))
+        return bool((table_KA[:, 0] >= SURE).all())
 
     told = []
     for gate in gates:
@@ -146,7 +150,7 @@ def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
     }
     assert patched, table
 
-    candidate = patched_weakness(run / "league.db")
+    candidate = patched_weakness(run)
     assert candidate in patched, table
     file = tmp_path / "certificate.json"
     subprocess.run([*listed, candidate, "--out", str(file)], check=True)
