@@ -258,10 +258,10 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     from league.games.exact import is_exact
 
     commands = [["report", "--out", str(folder.path / "report")]]
-    game = resolve(file=folder.config, environment={})["game"]["name"]
+    game = resolve(file=folder.config, environment={})["game"]
     for name in mains:
         player = name.removeprefix("learner-")
-        if is_exact(game):
+        if is_exact(game["name"], **game["options"]):
             commands.append(["exploitability", player, f"{player}@average"])
         commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
     sys.stdout.flush()

@@ -105,12 +105,12 @@ def rules_of(game: BatchedGame) -> ChoiceRules:
     return game.rules
 
 
-def is_exact(name: str) -> bool:
-    """Whether exact values of the game of this name can be computed here."""
+def is_exact(name: str, **options: Any) -> bool:
+    """Whether exact values of the game of this name, with these options, can be computed here."""
     try:
-        if game_spec(name).action_kind != CHOICE:
+        if game_spec(name, **options).action_kind != CHOICE:  # spares a start of its processes
             return False
-        game = make_batched(name, 1)
+        game = make_batched(name, 1, **options)
         try:
             game_tree(rules_of(game))
         finally:

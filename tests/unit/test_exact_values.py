@@ -150,3 +150,8 @@ def test_observations_that_do_not_tell_enough_are_named(rules: ChoiceRules, mess
 )
 def test_which_games_have_exact_values(game: str, exact: bool) -> None:
     assert is_exact(game) is exact
+
+
+def test_a_game_of_many_rounds_has_too_large_a_tree() -> None:
+    assert is_exact("matrix:rps", rounds=3)
+    assert not is_exact("matrix:rps", rounds=40)
