@@ -2,5 +2,12 @@
 
 import os
 
+import pytest
+
 # Two OpenMP threads on two busy cores made a learner 50 times slower; `bin/test` sets this too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs the tests of whole systems first: these wait most, at the end for nothing else."""
+    items.sort(key=lambda item: "system" not in item.path.parts)
