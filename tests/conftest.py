@@ -9,5 +9,5 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the tests of whole systems first: these wait most, at the end for nothing else."""
+    """Runs the tests of whole systems first: they wait most, and others can run meanwhile."""
     items.sort(key=lambda item: "system" not in item.path.parts)
