@@ -277,7 +277,8 @@ def compare(
 def _standing(seen: Comparison) -> str:
     (up, down), upper = seen.gates, seen.gates[0].risks.upper
     points = sum(n * score for n, score in zip(up.counts, range(5), strict=True)) / 4
+    first, second = (round(one.llr, 1) + 0.0 for one in (up, down))  # a rounded zero has no sign
     return (
         f"{seen.first} {points / up.results:.1%} of {max(up.matches, down.matches)} matches; "
-        f"stronger at {upper:.1f}: {seen.first} {up.llr:+.1f}, {seen.second} {down.llr:+.1f}"
+        f"stronger at {upper:.1f}: {seen.first} {first:+.1f}, {seen.second} {second:+.1f}"
     )

@@ -140,7 +140,7 @@ def members_of(
     name.
 
     ``main@average`` is every snapshot of the later half of main's with the same weight, and
-    ``league@nash`` the mixture that no player of the league beats.
+    ``league@nash`` the mixture of active snapshots that none of them beats.
 
     Args:
         players: returns those of the league.

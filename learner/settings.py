@@ -123,7 +123,7 @@ class LearnerSettings(Settings):
 
 
 def _linear(start: float, final: float | None, remaining: float) -> float:
-    return start if final is None else final + (start - final) * remaining
+    return start if final is None else final + (start - final) * max(0.0, remaining)
 
 
 class RegularisationSettings(Settings):

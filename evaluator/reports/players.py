@@ -13,7 +13,7 @@ from league.games.base import GameSpec
 from league.ids import SnapshotName
 from league.metrics import Measured, wilson_interval
 from league.players import PayoffCell, Player, PlayerKind
-from league.runs.exploits import Exploit
+from league.runs.exploits import POINTS, Exploit
 from league.stats.gates import Certificate
 from league.views import text as texts
 from league.views.report import Forest, Panel, Section
@@ -304,7 +304,7 @@ def _together(pool: Sequence[Met]) -> Met:
     counts = [(one.wins, one.draws, one.losses) for one in pool]
     wins, draws, losses = map(sum, zip(*counts, strict=True))
     return Met(
-        opponent=f"{len(pool)} from {pool[0].opponent} to {pool[-1].ancestor_step}",
+        opponent=f"{pool[0].opponent} to {pool[-1].ancestor_step} ({len(pool)} together)",
         group=LEAGUE,
         wins=wins,
         draws=draws,
@@ -333,7 +333,7 @@ def headline(
 ) -> dict[str, str]:
     """How exploitable a player is, which bots it beats, and which of its earlier selves.
 
-    It beats an opponent when the interval of its share of the points is above one half.
+    It surely beats an opponent when the interval of its share of the points is above one half.
 
     Args:
         exact: whether the game is small enough for exact values.
@@ -343,12 +343,13 @@ def headline(
     }
     if exact:
         lines["exploitability"] = f"bin/league exploitability {player} computes it exactly"
-    if bounds:
+    elif bounds:
         best = bounds[0]
         shown = "no weakness shown"
         if best.exploitability > 0.0:
             shown = f"an exploiter wins {best.exploitability:+.2f} a match or more"
-        lines["exploitability"] = f"{shown} ({best.source}, {best.steps:,} steps)"
+        unit = "a win is 1, a loss -1" if best.unit == POINTS else best.unit
+        lines["exploitability"] = f"{shown} ({unit}; {best.source}, {best.steps:,} steps)"
     groups = {TRAINING: "", HELD_OUT: "held out: "}
     bots = {name: [one for one in met if one.group == name] for name in groups}
     if found := [f"{groups[name]}{_beaten(own)}" for name, own in bots.items() if own]:
@@ -362,8 +363,8 @@ def summary(headline: Mapping[str, str], player: str) -> Section:
     """The headline as the first section of a report."""
     return Section(
         title=f"{player} in a few lines",
-        words="It beats an opponent when the 95 % interval of its share of the points is above "
-        "one half.",
+        words="It surely beats an opponent when the 95 % interval of its share of the points is "
+        "above one half.",
         headings=("about", "found"),
         rows=[*headline.items()],
     )
@@ -373,7 +374,7 @@ def _beaten(met: Sequence[Met]) -> str:
     worst = min(met, key=lambda one: one.score.value)
     beaten = sum(one.score.low > 0.5 for one in met)
     points = f"{worst.score.value:.0%} of the points [{texts.interval(worst.score)}]"
-    return f"beats {beaten} of {len(met)}, the hardest {worst.opponent} with {points}"
+    return f"surely beats {beaten} of {len(met)}, the hardest {worst.opponent} with {points}"
 
 
 # --- exploitability
@@ -383,7 +384,8 @@ def _beaten(met: Sequence[Met]) -> str:
 class Bound:
     """What an exploiter shows of a player: it scores `score` in `matches` after `steps` of its own.
 
-    `paid` is what it wins a match where that was measured; else it is 2p − 1 of the score.
+    `paid` is what it wins a match, in `unit`, where that was measured; else it is 2p − 1 of the
+    score.
     """
 
     exploiter: str
@@ -392,6 +394,7 @@ class Bound:
     source: str
     steps: int
     paid: Measured | None = None
+    unit: str = POINTS
 
     @property
     def exploitability(self) -> float:
@@ -403,13 +406,15 @@ def bound_of(exploit: Exploit) -> Bound:
     """The bound of a certificate of `bin/league exploit`."""
     best = exploit.best
     control = f", placebo {exploit.placebo.value.value:+.2f}" if exploit.placebo else ""
+    tries = f"best of {len(exploit.tries)} tries of bin/league exploit"
     return Bound(
         exploiter=best.digest[:12],
         score=measured(best.points, best.matches, exploit.confidence),
         matches=best.matches,
-        source=f"best of {len(exploit.tries)} tries of bin/league exploit, {exploit.unit}{control}",
+        source=f"{tries} {best.value.value:+.2f}{control}",
         steps=best.steps,
         paid=best.value,
+        unit=exploit.unit,
     )
 
 

@@ -55,6 +55,8 @@ def exploiters(
     if candidate is None:
         rows = [row for gate in gates for row in _exploiter_rows(gate)]
         rows += [_learning_row(generation) for generation in learning]
+        if not rows:
+            say("(this run has no exploiters: `bin/start-league --preset league3` trains some)")
         print_table("Exploiters", EXPLOITERS, rows, caption=EXPLOITERS_CAPTION)
         return
     if candidate in {generation.player for generation in learning}:

@@ -140,8 +140,8 @@ class Finder:
         return entrants
 
     def snapshots(self) -> list[str]:
-        """The names of all players of the league that have weights, the oldest first."""
-        frozen = [player for player in self.players if player.digest]
+        """The names of the league's snapshots, the oldest first."""
+        frozen = [player for player in self.players if player.kind is PlayerKind.SNAPSHOT]
         if not frozen:
             raise NotFound("this run has no snapshot yet: wait for its first, or name a bot")
         return [one.name for one in sorted(frozen, key=lambda one: (one.step, one.name))]

@@ -212,4 +212,6 @@ def export(
         print(text, end="")
         return
     write_whole(out, text)
-    say(f"{out} holds {len(board.rows)} players and {board.matches} matches")
+    mixtures = sum(row["kind"] == "mixture" for row in board.rows)
+    others = f", {mixtures} mixtures" if mixtures else ""
+    say(f"{out} holds {len(board.rows) - mixtures} players{others} and {board.matches} matches")

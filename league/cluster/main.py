@@ -36,6 +36,7 @@ from league.security.tokens import TokenFile
 from league.settings.base import resolve
 from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
+from league.views.text import plain
 
 _HEADLINE_SECONDS = 60.0
 
@@ -243,6 +244,10 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
                 print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
             except Exception as error:  # it must not hide how the run ended
                 print(f"start-league: the summary can't be drawn ({error!r})", file=sys.stderr)
+            if is_live:  # else they are printed already
+                for note in screen.notes:
+                    if note.is_trouble and note.at >= supervisor.stopping_since:
+                        console.print(plain(note.text), soft_wrap=True, markup=False)
             if screen.done_share >= 1 and screen.league.evaluations:
                 _print_headline(folder, topology.mains)
             if can_continue and screen.done_share < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from types import FrameType
 
 from league.cluster.processes import ProcessGroup, RestartPolicy
 from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
-from league.errors import LeagueError
+from league.errors import LeagueError, Unavailable
 from league.players import SILENT_SECONDS
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import CURVES, RunFolder
@@ -28,7 +29,7 @@ from league.views.terminal.reader import LeagueReader
 _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
-_DRAWING_SECONDS = 60.0  # for the last curves of a run that is done
+_DRAWING_SECONDS = 60.0  # for the leaderboard and the last curves of a run that is done
 _STOPPED_BY_SECONDS = 9.0  # for the last curves after Ctrl-C
 STOP_WORKER_SECONDS = 7.0
 """For learner and evaluator to stop; a learner takes up to 6 to save."""
@@ -72,6 +73,7 @@ class Supervisor:
         self._started_at = time.time()
         self._phase = "starting"
         self._stop_requests = 0
+        self.stopping_since = math.inf
         self.files: list[Path] = []
         self._drawing: subprocess.Popen[bytes] | None = None
         self._group = ProcessGroup(
@@ -215,7 +217,7 @@ class Supervisor:
 
     def _stop(self) -> list[str]:
         """Stops learners and evaluator first, the matchmaker last; returns the killed ones."""
-        self._phase = "stopping"
+        self._phase, self.stopping_since = "stopping", time.time()
         asked, began = self._stop_requests, time.monotonic()
         if asked:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
@@ -232,10 +234,8 @@ class Supervisor:
                 return max(_LAST_LOOK_SECONDS, rest)
 
             self._reader.look_again(unused(), hurried=lambda: self._stop_requests >= 2)
-            if self._reader.facts.ratings:  # a matchmaker that hangs must not delay the end
-                writer = threading.Thread(target=self._write_leaderboard, daemon=True)
-                writer.start()
-                writer.join(unused())
+            if self._reader.facts.ratings:
+                self._write_leaderboard(unused() if asked else _DRAWING_SECONDS)
             self._reader.stop()
             if self._reader.facts.learner is not None:  # else there is nothing to draw
                 self._drawing = self._draw()
@@ -265,20 +265,45 @@ class Supervisor:
         if self._drawing is None:
             return
         with suppress(subprocess.TimeoutExpired):
-            if self._drawing.wait(max(0.0, seconds)) == 0:
-                self.files.append(self._folder.path / CURVES)
+            self._drawing.wait(max(0.0, seconds))
         self._drawing.kill()
-        self._drawing.wait()
+        if self._drawing.wait() == 0:
+            self.files.append(self._folder.path / CURVES)
+            return
+        command = f"bin/league curves --run-dir {self._folder.path}"
+        self.say(f"The curves were not drawn: `{command}` draws them.", is_trouble=True)
 
-    def _write_leaderboard(self) -> None:
+    def _write_leaderboard(self, seconds: float) -> None:
+        """Writes the leaderboard's files, within `seconds`: a matchmaker that hangs must not delay
+        the end. Ctrl-C leaves them out.
+        """
         path, address = self._folder.path, self._topology.addresses[MATCHMAKER]
-        try:
-            with MatchmakerClient(
-                address, wait_seconds=_LAST_LOOK_SECONDS, credentials=self._credentials
-            ) as client:
-                self.files += export_all(client, path, title=path.name, now=time.time())
-        except LeagueError as error:
-            self.say(f"The leaderboard was not written: {error}.", is_trouble=True)
+        reason = f"the matchmaker did not answer within {seconds:.1f} s"
+
+        def write() -> None:
+            nonlocal reason
+            try:
+                with MatchmakerClient(
+                    address, wait_seconds=seconds, credentials=self._credentials
+                ) as client:
+                    self.files += export_all(client, path, title=path.name, now=time.time())
+                reason = ""
+            except Unavailable:
+                pass
+            except LeagueError as error:
+                reason = str(error)
+
+        asked, deadline = self._stop_requests, time.monotonic() + seconds
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        while writer.is_alive() and time.monotonic() < deadline and self._stop_requests == asked:
+            self._tick()
+        if reason:
+            self.say(
+                f"The leaderboard was not written ({reason}): `bin/league leaderboard export "
+                f"--format html --out FILE --run-dir {path}` writes it.",
+                is_trouble=True,
+            )
 
     def _tick(self) -> None:
         self._display.show(self.screen)

@@ -36,7 +36,7 @@ def analyse(league: League) -> bool:
     is_full = max(sizes.values(), default=0) >= league.settings.max_saved
     if not is_full or not is_due(last, matches):
         return False
-    support = supporting(players, table)
+    support = list(nash_of(players, table))
     text = f"{len(support)} snapshots are in the Nash support and retire last"
     with league.store.write() as tx:
         league.log(tx, EVENT, text, matches=matches, support=support)
@@ -49,20 +49,13 @@ def is_due(last: Analysis, matches: int) -> bool:
 
 
 def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
-    """Returns the Nash mixture of active snapshots and bots; `table` is the eval book's."""
+    """Returns the Nash mixture of active snapshots; `table` is the eval book's."""
     # scipy takes half a second to load
     from league.stats.structure.mixtures import mixed_players, nash_mixture
     from league.stats.structure.table import table_of_book
 
     names = mixed_players(players, table.has)
     return nash_mixture(table_of_book(names, table)) if names else {}
-
-
-def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
-    """Returns the snapshots with mass in the Nash mixture."""
-    players = list(players)
-    snapshots = {player.name for player in players if is_active_snapshot(player)}
-    return [name for name in nash_of(players, table) if name in snapshots]
 
 
 def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:

@@ -10,7 +10,7 @@ from matchmaker.acts.analyse import (
     GROWTH,
     first_to_retire,
     is_due,
-    supporting,
+    nash_of,
 )
 from matchmaker.state.analysis import NO_ANALYSIS, Analysis, analysis_of
 
@@ -21,8 +21,8 @@ def snapshot(name, **changes):
     return replace(Player(name=name, game="brawl", kind=PlayerKind.SNAPSHOT), **changes)
 
 
-def bot(name, **changes):
-    return replace(Player(name=name, game="brawl", kind=PlayerKind.BOT), **changes)
+def bot(name):
+    return Player(name=name, game="brawl", kind=PlayerKind.BOT)
 
 
 def played(rates, games=60):
@@ -34,6 +34,10 @@ def played(rates, games=60):
                 won = int((game + 1) * rate) > int(game * rate)
                 table.fold(name, column, float(won))
     return table
+
+
+def supporting(players, table):
+    return list(nash_of(players, table))
 
 
 def ring(*names):
@@ -53,13 +57,12 @@ def test_the_only_answer_to_a_player_is_in_the_support_however_weak_otherwise():
     assert {"odd@1", "old@1"} <= set(found)
 
 
-def test_bots_that_are_not_held_out_count_but_are_not_named():
-    table = played(ring(*RING))
-    players = [*map(snapshot, RING[:2]), bot(RING[2])]
-    assert supporting(players, table) == list(RING[:2])
-    assert supporting([*players[:2], bot(RING[2], held_out=True)], table) == ["paper@1"]
+def test_bots_and_retired_snapshots_do_not_count():
+    table, players = played(ring(*RING)), [snapshot(name) for name in RING]
+    assert supporting(players, table) == list(RING)
     retired = snapshot(RING[2], state=PlayerState.RETIRED)
-    assert supporting([*players[:2], retired], table) == ["paper@1"]
+    for other in (bot(RING[2]), retired):
+        assert supporting([*players[:2], other], table) == ["paper@1"]
     assert supporting(players, RatingTable()) == []
 
 

@@ -18,6 +18,7 @@ from league.errors import NumericalFault
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.loss import WeightedMeans, advantage_sums, normalised
 from learner.ppo.optimizer import GradientStep
+from learner.settings import LearnerSettings
 
 CPU = torch.device("cpu")
 
@@ -167,3 +168,13 @@ def test_an_update_that_is_asked_to_stop_ends_behind_its_minibatch():
     model.train()
     assert model._n_updates == 1 + 3
     assert model.rate.scale < before
+
+
+def test_rates_keep_their_last_values_beyond_the_planned_steps():
+    """A rollout may be longer than all the steps that were asked for."""
+    settings = LearnerSettings(
+        learning_rate=1e-3, learning_rate_final=1e-5, ent_coef=0.1, ent_coef_final=0.0
+    )
+    assert settings.learning_rate_at(-1.0) == settings.learning_rate_at(0.0) == 1e-5
+    assert settings.ent_coef_at(-1.0) == 0.0
+    assert settings.learning_rate_at(1.0) == pytest.approx(1e-3)

@@ -14,11 +14,13 @@ from evaluator.reports.players import (
     HELD_OUT,
     LEAGUE,
     TRAINING,
+    Bound,
     Met,
     ancestors,
     drops,
     gap,
     group_scores,
+    headline,
     measured,
     player_sections,
 )
@@ -53,19 +55,27 @@ def test_every_opponent_of_a_group_counts_alike() -> None:
     assert scores[TRAINING].high - scores[TRAINING].low > 0.25  # as of 39 matches, not of 410
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_value_that_can_be_computed_is_not_given_by_a_bound(exact: bool) -> None:
+    paid = Measured(0.3, 0.2, 0.4)
+    bound = Bound(exploiter="a", score=paid, matches=9, source="tries", steps=5, paid=paid)
+    line = headline("main@1", [], [bound], exact=exact)["exploitability"]
+    assert ("bin/league exploitability main@1" in line, "+0.20" in line) == (exact, not exact)
+
+
 def test_ancestors_that_were_met_too_rarely_count_with_their_neighbours() -> None:
     steps = {900: (8, 2), 850: (1, 1), 800: (6, 3), 400: (20, 0), 350: (0, 2), 100: (12, 12)}
     own = [met(*counts, step=step) for step, counts in steps.items()]
     pooled = ancestors(own)
     assert [one.opponent for one in pooled] == [
-        "3 from main@800 to 900",
-        "2 from main@350 to 400",
+        "main@800 to 900 (3 together)",
+        "main@350 to 400 (2 together)",
         "main@100",
     ]
     assert [(one.wins, one.losses) for one in pooled] == [(15, 6), (20, 2), (12, 12)]
     assert pooled[0].score == measured(15, 21)
     assert [one.matches for one in ancestors(own[1:3])] == [11], "all there are"
-    assert [one.opponent for one in ancestors(own[1:4])] == ["3 from main@400 to 850"]
+    assert [one.opponent for one in ancestors(own[1:4])] == ["main@400 to 850 (3 together)"]
 
 
 def test_a_drop_is_marked_where_intervals_are_apart() -> None:

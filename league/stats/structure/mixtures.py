@@ -24,17 +24,16 @@ HAS_MASS = 1e-6
 
 
 def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> list[str]:
-    """The players that a league's Nash mixture may hold, the newest last: active snapshots, and
-    bots that learners meet, with clean matches.
+    """The players that a league's Nash mixture may hold, the newest last: active snapshots with
+    clean matches.
+
+    Bots never meet each other in clean matches, so a mixture that could hold them would believe
+    their ratings: in rock-paper-scissors it is then the one bot that is rated best.
     """
-    kinds = (PlayerKind.SNAPSHOT, PlayerKind.BOT)
     names = [
         one.name
         for one in players
-        if one.kind in kinds
-        and one.state is PlayerState.ACTIVE
-        and not one.held_out
-        and has_met(one.name)
+        if one.kind is PlayerKind.SNAPSHOT and one.state is PlayerState.ACTIVE and has_met(one.name)
     ]
     return names[-MOST_MIXED:]
 

@@ -158,6 +158,8 @@ def evaluation_line(screen: Screen) -> str:
         return "waiting for the evaluator to answer"
     count = len(found.queue)
     rest = f"{count} player{'' if count == 1 else 's'} in its queue"
+    if not found.current and found.unspent and not count:
+        return f"waiting for the evaluator: {found.unspent} matches of its budget are left"
     if not found.current:
         return f"waiting for the evaluator: {rest}"
     total = f"of {found.matches_total} matches" if found.matches_total else "matches of its gate"
