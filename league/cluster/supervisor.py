@@ -235,7 +235,8 @@ class Supervisor:
 
             self._reader.look_again(unused(), hurried=lambda: self._stop_requests >= 2)
             if self._reader.facts.ratings:
-                self._write_leaderboard(unused() if asked else _DRAWING_SECONDS)
+                is_done = self._is_trained() and not asked  # else the matchmaker may be dead
+                self._write_leaderboard(_DRAWING_SECONDS if is_done else unused())
             self._reader.stop()
             if self._reader.facts.learner is not None:  # else there is nothing to draw
                 self._drawing = self._draw()
