@@ -62,6 +62,23 @@ def test_new_members_and_alarms_are_told_once_as_they_come(tmp_path: Path) -> No
     ]
 
 
+def test_a_continued_runs_target_is_what_its_learner_reports_now(tmp_path: Path) -> None:
+    """The status before the stop had the target of then, which more `--steps` raise."""
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        register_bots_and_live(client)
+        learner = client.open_incarnation("learner-main", "main").number
+        metrics = {"progress/steps": 5e6, "progress/target_steps": 5e6}
+        client.heartbeat(learner, 1, 5_000_000, "league", "rollout", metrics)
+        with reading(server.address, []) as reader:
+            assert (reader.facts.steps, reader.facts.target_steps) == (5_000_000, 0)
+            metrics = {"progress/steps": 5.1e6, "progress/target_steps": 8e6}
+            client.heartbeat(learner, 2, 5_100_000, "league", "rollout", metrics)
+            wait_for(lambda: reader.facts.target_steps == 8_000_000)
+
+
 def test_numbers_that_can_not_be_shown_do_not_end_the_view(tmp_path: Path) -> None:
     """A log of an earlier version may hold any."""
     with (

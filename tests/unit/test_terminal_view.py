@@ -66,6 +66,7 @@ def test_it_fills_the_terminal_and_shows_what_matters_at_every_size(
         *("Ctrl-C", "runs/laptop-1/logs"),
     ):
         assert words in picture, words
+    assert ("of 17 players" in picture) is (height == 24)  # a small leaderboard leaves out ranks
 
 
 def test_lines_tell_the_same_facts() -> None:

@@ -101,7 +101,8 @@ def _header(screen: Screen) -> Panel:
     place.append("  " + screen.device, FAINT)
     league, share = screen.league, screen.done_share
     target = f" of {league.target_steps:,}" if league.target_steps else ""
-    words = Words.assemble((f"{share * 100:.1f} %", "bold"), f"  {league.steps:,}{target} steps ")
+    done = f"{share * 100:.1f} %  " if target else ""
+    words = Words.assemble((done, "bold"), f"{league.steps:,}{target} steps ")
     words.append(f" {duration(screen.now - screen.started_at)}", FAINT)
     if screen.phase == "training" and screen.seconds_left is not None:
         words.append(f"  {duration(screen.seconds_left)} left", ACCENT)
@@ -175,7 +176,8 @@ def leaderboard(screen: Screen, height: int) -> Panel:
         line = "Empty until the evaluator has played the first snapshot."
         return _framed(Words(line, FAINT), "Leaderboard")
     table = _grid(">*>>>", "#", "player", "rating", "games", "wins")
-    for one in league.best(height - 3):
+    shown = league.best(height - 3)
+    for one in shown:
         name, style = one.player.name, ""
         if one.player == league.newest_rated:
             name, style = f"{name} ‹", f"bold {ACCENT}"
@@ -183,7 +185,9 @@ def leaderboard(screen: Screen, height: int) -> Panel:
             name, style = f"{name} bot", BOT
         won = f"{one.wins / max(1, one.games):.0%}"
         table.add_row(str(one.rank), name, f"{one.score:.2f}", str(one.games), won, style=style)
-    legend = f"{len(league.ratings)} players, ‹ newest rated"
+    known = len(league.ratings)
+    listed = f"{known}" if len(shown) == known else f"{len(shown)} of {known}"
+    legend = f"{listed} players, ‹ newest rated"
     return _framed(table, "Leaderboard", legend)
 
 

@@ -122,11 +122,11 @@ class LeagueReader:
         """Takes steps from the last status, and everything else from workers since our start."""
         workers = tuple(one for one in status.workers if one.last_beat_at >= self._began_at)
         trained = replace(facts, status=status).metrics
+        now = replace(facts, status=replace(status, workers=workers))
         return replace(
-            facts,
-            status=replace(status, workers=workers),
+            now,
             steps=int(trained.get("progress/steps", facts.steps)),
-            target_steps=int(trained.get("progress/target_steps", facts.target_steps)),
+            target_steps=int(now.metrics.get("progress/target_steps", facts.target_steps)),
         )
 
     def _report_members(self, facts: LeagueFacts) -> None:
