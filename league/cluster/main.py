@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -251,8 +252,10 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
             if screen.done_share >= 1 and screen.league.evaluations:
                 _print_headline(folder, topology.mains)
             if can_continue and screen.done_share < 1:
-                line = f"Continue with: bin/start-league --run-dir {folder.path}"
-                console.print(line, soft_wrap=True, markup=False)
+                words = ["bin/start-league", "--run-dir", str(folder.path)]
+                words += ["--steps", str(steps)] if (steps := command.learner.steps) else []
+                line = shlex.join([*words, *command.learner.device.arguments()])
+                console.print(f"Continue with: {line}", soft_wrap=True, markup=False)
 
 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:

@@ -155,7 +155,8 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     for name in ("learner-main", "evaluator-0", "matchmaker"):
         assert f"{name} ended (signal 9)" in league.words
     assert "has done its steps" not in league.words
-    assert f"Continue with: bin/start-league --run-dir {league.folder}" in league.words
+    words = f"bin/start-league --run-dir {league.folder} --steps 1000000"
+    assert f"Continue with: {words}" in league.words
     assert_whole(league)
     kept = [row[0] for row in league.query("SELECT name FROM players WHERE name LIKE 'main@%'")]
     assert kept, "the learner left no snapshot"
