@@ -233,7 +233,7 @@ def _score(
 def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
     """The weighted share of matches that are won.
 
-    Wilson's interval of as many independent matches as these are worth: of unequal weights
+    Wilson's interval for the number of independent matches that these are worth: of unequal weights
     1 / Σ w² (Kish), fewer by the factor 1 + ρ where the matches of a pair repeat one another.
     """
     weight_P = weight_P / weight_P.sum()

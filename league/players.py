@@ -185,9 +185,9 @@ class Verdict:
 class Pairing:
     """`pairs` times two matches on a common seed with seats swapped.
 
-    With `until` at most so many that the two players' matches in the book, counted or leased by
-    anyone, don't exceed it; each pair's seed then follows from `seed` and the number of pairs of
-    these players that were leased before.
+    With `until`, pairs are leased only until the two players have that many matches in the book,
+    counted or leased by anyone; each pair's seed then follows from `seed` and the number of pairs
+    of these players that were leased before.
     """
 
     player: str
@@ -275,7 +275,7 @@ class WorkerStatus:
     metrics: Mapping[str, float]
     open_leases: int
     trouble: str = ""
-    """Why it is in quarantine, or with whom it disagrees; "" for most."""
+    """Why it is in quarantine, or which worker it disagrees with; "" for most."""
     is_quarantined: bool = False
 
 

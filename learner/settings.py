@@ -59,7 +59,7 @@ class LearnerSettings(Settings):
     threads: int = Field(1, ge=1)
     """OpenMP threads of this process; two busy ones on two cores are slower than one."""
     snapshot_interval: int = Field(50_000, ge=1)
-    """Steps between frozen snapshots, twice as many in a curriculum's stages without a goal; with
+    """Steps between frozen snapshots, doubled in a curriculum's stages without a goal; with
     `matchmaker.roles = "alphastar-pseudocode"` one of a main may come up to one interval later.
     """
     wandb: Literal["off", "offline", "online"] = "off"

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wait_for(condition: Callable[[], T], seconds: float = 100.0) -> T:
-    """What `condition` returns as soon as it is true."""
+    """What `condition` returns once that is true."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, "waited in vain"

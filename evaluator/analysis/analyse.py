@@ -197,8 +197,8 @@ def _encode(
 ) -> list[Pooled]:
     """Each match as `encode_match` reads it, but bit for bit the same where the same was seen.
 
-    Errors of rounding depend on the length of what is encoded, and how long a match lasts tells
-    much about the opponent: so all get the length of the longest.
+    Errors of rounding depend on the length of what is encoded, and the length of a match gives
+    much of the opponent away: so all get the length of the longest.
     """
     longest = max(map(len, seen))
     found = []

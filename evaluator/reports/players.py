@@ -382,7 +382,7 @@ def _beaten(met: Sequence[Met]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """What an exploiter shows of a player: it scores `score` in `matches` after `steps` of its own.
+    """What an exploiter shows of a player: `score` in `matches`, after training for `steps`.
 
     `paid` is what it wins a match, in `unit`, where that was measured; else it is 2p − 1 of the
     score.

@@ -164,7 +164,7 @@ def payoff(
 
 
 def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str) -> None:
-    """Best players first; the columns are the best ones, as many as fit."""
+    """Best players first; the columns are the best ones that fit."""
     names = [*order, *sorted({cell.row for cell in cells} - set(order))]
     met = {(cell.row, cell.column): cell for cell in cells}
     columns = [name for name in names if any((row, name) in met for row in names)]

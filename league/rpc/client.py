@@ -391,7 +391,7 @@ class MatchmakerClient(Connection):
         asked = {"worker": worker, "release": True, "repaired": repaired, "by": by}
         return int(self._ask("QuarantineWorker", **asked).results)
 
-    # Evaluations that somebody asks for.
+    # Requested evaluations.
 
     def request_evaluation(
         self,
@@ -406,7 +406,7 @@ class MatchmakerClient(Connection):
 
         Args:
             player, opponents: names, or mixtures as "based=3,random=1"; a live player's name
-                stands for its newest snapshot.
+                means its newest snapshot.
             matches: that the log is to have against each opponent in `book`; even.
 
         Returns:
@@ -429,7 +429,7 @@ class MatchmakerClient(Connection):
         return from_message(Evaluation, reply.evaluation)
 
     def cancel_evaluation(self, number: int, reason: str, by: str) -> Evaluation:
-        """Ends an open evaluation; returns it as it is then: one that had ended does not change.
+        """Ends an open evaluation and returns it; one that had ended before does not change.
 
         Raises:
             NotFound: there is no such evaluation.

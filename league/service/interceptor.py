@@ -97,7 +97,7 @@ class Interceptor:
         threads: answer the calls whose handlers are plain functions.
         observers: receive every call when it is over.
         audit: receives every call that only operators may make before it takes effect, and prevents
-            it by raising; and once more, with its `error`, when it was refused.
+            it by raising; and again, with its `error`, when it was refused.
     """
 
     def __init__(

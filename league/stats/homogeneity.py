@@ -59,7 +59,7 @@ class Suspect(NamedTuple):
     share: float
     """Of the points that the player earns with this worker."""
     others: float
-    """And in as many matches with the others."""
+    """The same in `matches` matches with the others."""
     matches: int
     failures: int
     others_failures: int
@@ -125,8 +125,8 @@ class _OfWorker:
 
 @dataclass(slots=True)
 class _Pair:
-    """All matches of two players in a book: by whom, how, and where each worker's and the others'
-    next ones are that were not compared.
+    """All matches of two players in a book: the worker and result of each, and where each worker's
+    and the others' next matches are that were not compared.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -181,8 +181,8 @@ class Homogeneity:
 
 
 def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
-    """Returns the worker that is certain to differ, or else those of which one does but which can't
-    be told apart, as of two workers.
+    """Returns the worker that is certain to differ, or else those of which one differs where the
+    results don't show which, as with two workers.
     """
     certain = [one for one in suspects if one.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:

@@ -11,7 +11,7 @@ from typing import Any
 from league.players import PayoffCell
 
 MOST_STATS = 64
-"""Statistics that a table sums, those that come first: as many as a result may hold of a seat."""
+"""Statistics that a table sums, the first ones: the most that a result may hold of a seat."""
 
 
 @dataclass(slots=True)

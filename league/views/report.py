@@ -182,7 +182,7 @@ def _svg(chart: Forest | Trend, place: int) -> str:
 
 
 def render_png(report: Report) -> bytes:
-    """The charts of the main sections: two beside each other, or one with many panels."""
+    """The charts of the main sections: two in a row, or one with many panels."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

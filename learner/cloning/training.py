@@ -51,7 +51,7 @@ that the player never used stay possible at 0.1 %, and training can find them.""
 
 @dataclass(frozen=True)
 class Streams:
-    """Matches side by side, in as many rows as the longest stream has; the rest is zeros.
+    """Matches side by side; shorter streams end with zeros.
 
     `weight_LS` is 1 where there was something to decide.
     """

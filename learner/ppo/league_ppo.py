@@ -453,7 +453,7 @@ class LeaguePPO(RecurrentPPO):
                 means.add(name, value, decided if name == "reference/kl" else here)
 
     def unroll(self, batch: Minibatch) -> UnrollOutput:
-        """What the network, as it is now, makes of a minibatch."""
+        """What the current network makes of a minibatch."""
         return self.policy.network.unroll(
             batch.obs_XBO,
             batch.starts_XB,

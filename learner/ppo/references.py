@@ -249,7 +249,7 @@ class References:
         return [[list(one.own), one.other and list(one.other)] for one in self.members]
 
     def load(self, state: Mapping[str, Any], memories: Sequence[Any] = ()) -> None:
-        """Continues from a checkpoint; without `memories` of so many matches they start empty."""
+        """Continues from a checkpoint; without `memories` of as large a batch they start empty."""
         memories = memories or [(None, None)] * len(state["members"])
         reward_form = self.settings.form == "reward"
         self.members = [

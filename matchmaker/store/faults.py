@@ -36,7 +36,7 @@ def as_league_errors(path: Path) -> Iterator[None]:
     except LeagueError:
         raise
     except sqlite3.OperationalError as error:
-        # no code: Python's own, for a text that is none; ERROR: other tables than the migrations'
+        # no code: Python's own, for bytes that are no text; ERROR: other tables than ours
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             raise DataCorrupt(f"{path} is damaged ({error}): restore a backup") from error
         if _is_another_users(error, path):
@@ -50,7 +50,7 @@ def as_league_errors(path: Path) -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN:
             raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
         raise
-    except UnicodeDecodeError as error:  # SQLite quotes a text that is none
+    except UnicodeDecodeError as error:  # SQLite quotes bytes that are no text
         raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
     except OSError as error:
         if is_full(error):

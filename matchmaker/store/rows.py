@@ -34,7 +34,7 @@ def _number(value: Any) -> Any:
 
 
 def sealed(row: Iterable[Any]) -> tuple[Any, ...]:
-    """A row as it is stored, with its checksum."""
+    """A row in the stored form, with its checksum."""
     values = as_stored(row)
     return *values, checksum(values)
 

@@ -41,7 +41,7 @@ a.match_id, a.seat0, a.seat1, a.book, a.category, l.incarnation, r.crc
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
 """,
 }
-"""How a table is read that is not read as it is: a result with its match."""
+"""How a table is read whose rows need another's columns: a result with its match."""
 _COVERED = {"assignments": _LEASE, "results": ResultRow._fields.index("lost_by")}
 """How many columns a checksum covers where that is not all but its own."""
 TABLES = (

@@ -144,7 +144,7 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
 
 def _named(found: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """The matches of a draw between named players, without an end, as they are compared."""
+    """The matches of a draw between named players, without an end, in the form that is compared."""
     if found is None:
         return
     body = json.loads(found.body_json)

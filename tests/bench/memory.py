@@ -5,10 +5,10 @@ a match shows.
     OMP_NUM_THREADS=1 .venv/bin/python tests/bench/memory.py FOLDER --games rps brawl --seeds 6
     --steps 500k [--start SNAPSHOT] [--jobs 2] [--until 23:30]
 
-The bot is drawn for each match, and the agent isn't told which it is. A piece is a game, a cell and
-a seed; all cells of a seed begin with the same weights. After its training it plays clean matches
-with other seeds, against every bot equally often and from both seats. Its result is a file in
-FOLDER: the same command skips those that exist. What is measured:
+The bot is drawn for each match, and the agent doesn't know which it is. A piece is a game, a cell
+and a seed; all cells of a seed begin with the same weights. After its training it plays clean
+matches with other seeds, against every bot equally often and from both seats. Its result is a file
+in FOLDER: the same command skips those that exist. What is measured:
 
     points         share of the matches' points, in %
     first, second  what the agent gained in half of each match's decisions, at the rate of a whole

@@ -1,4 +1,4 @@
-"""What a game of choices keeps besides."""
+"""What a game of choices keeps beyond the contract of every game."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ChoiceContract(GameContract):
                 self.refused(game, idle, f"seat {seat} of match {row} chose {name}")
 
     def test_nobody_chooses_for_a_bot(self) -> None:
-        """What stands in a bot's row is not read."""
+        """A bot's row is not read."""
         with_words, without = self.begun(12), self.begun(12)
         for luck_N2A in luck(with_words, 60):
             chosen_N2A = actions(with_words, luck_N2A)

@@ -256,9 +256,7 @@ class GameContract:
 
 
 class KeysContract(GameContract):
-    """A game of keys, which is symmetric, has a time limit and is played on when nobody presses
-    any.
-    """
+    """A symmetric game of keys with a time limit, which continues while no key is pressed."""
 
     def test_several_frames_are_that_many_steps_with_the_keys_held(self) -> None:
         slow, quick = self.begun(5, max_frames=1000), self.begun(5, max_frames=1000)

@@ -141,10 +141,10 @@ class Buttons(ParallelEnv):
 
 
 class Nim(AECEnv):
-    """Turns: take 1 to 3 of `stones`, who takes the last has won. The mask stands in the info.
+    """Turns: take 1 to 3 of `stones`, who takes the last has won. The mask is in the info.
 
     `one_leaves`: the loser is done at once, and the winner may take one more step that pays 1.
-    `paid` is what each stone pays besides.
+    `paid` is what each stone pays on top.
     """
 
     metadata = {"name": "nim_v0", "render_modes": []}  # noqa: RUF012

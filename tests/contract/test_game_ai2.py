@@ -1,4 +1,4 @@
-"""A checkout of the original keeps the contract of a batched game; small_original stands in for it.
+"""A checkout of the original keeps the contract of a batched game; small_original takes its place.
 
 With KUMITE_AI2 (a checkout, whose `.venv` holds its packages) the original itself plays too.
 """

@@ -62,7 +62,7 @@ class Made:
 
 
 class TestNim(Made, ChoiceContract):
-    """As other games of choices, but an illegal choice is a loss, as it is in PettingZoo."""
+    """As other games of choices, but an illegal choice is a loss, as in PettingZoo."""
 
     name = "small_environments:Nim"
     refuses = False
@@ -146,7 +146,7 @@ def test_the_time_limit_counts_the_rewards_so_far() -> None:
 
 
 def with_stones(game: BatchedGame, wanted: int) -> BatchedGame:
-    """Begins a match of `Nim` with as many stones."""
+    """Begins a match of `Nim` with this number of stones."""
     for seed in range(40):
         game.reset(np.array([seed], np.uint64))
         if game.observations_N2O[0, 0, game.spec.own_size + wanted] == 1.0:

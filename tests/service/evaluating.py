@@ -23,7 +23,7 @@ from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 BOTS = [bot.name for bot in game_spec("brawl").bots]
 FIRST = 10
 SETTINGS = EvaluatorSettings(matches_per_snapshot=19, milestone_matches=4)
-"""A snapshot plays `FIRST` matches at once, and no pair is chosen for what it tells: the rest of
+"""A snapshot plays `FIRST` matches at once, and no pair is chosen for its information: the rest of
 the budget of one snapshot is less than what is allocated at once."""
 
 

@@ -11,7 +11,7 @@ BOTS = {"one": {"based": 1.0, "random": 1.0, "constant": 1.0}}
 
 
 def at_step(result, step):
-    """As a learner reports it whose weights had so many steps; its opponent's seat says so too."""
+    """As a learner reports it at `step`; its opponent's seat says so too."""
     return replace(
         result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats)
     )

@@ -29,13 +29,13 @@ class NotYet(Exception):
 
 
 class RecordedDraws:
-    """Draws one learner's matches from a record, by mix, and goes on with a matchmaker's own draws
-    behind it.
+    """Draws one learner's matches from a record, by mix, and after it continues with a matchmaker's
+    own draws.
 
-    A match keeps its place when it is carried over a restart, and what was drawn behind a
-    checkpoint is drawn again by the life that goes on from there. A draw waits until its opponent
-    has joined: in the recorded league it had, and how far ahead matches are fetched is a matter of
-    time.
+    A match keeps its place when it is carried over a restart, and what was drawn after a
+    checkpoint is drawn again by the process that continues from there. A draw waits until its
+    opponent has joined: in the recorded league it had, and how far ahead matches are fetched is a
+    matter of time.
     """
 
     def __init__(self, record: Mapping[str, Sequence[Draw]]) -> None:

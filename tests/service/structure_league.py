@@ -15,7 +15,7 @@ from league.rpc.client import MatchmakerClient
 
 STYLES = ("rock", "paper", "scissors")
 NAMES = (*STYLES, "rock-too", "weak", "weaker")
-"""Rock is there twice; the last two lose to everybody."""
+"""Rock is there twice; the last two lose to all others."""
 STRENGTH = {"weak": -1.5, "weaker": -3.0}
 BEATS = {("paper", "rock"), ("rock", "scissors"), ("scissors", "paper")}
 
@@ -41,7 +41,7 @@ def fill(
     book: Book = Book.EVAL,
     seed: int = 3,
 ) -> None:
-    """Everybody plays everybody `pairs` pairs of matches, but for those who are never to meet."""
+    """All players play each other `pairs` pairs of matches, except those that never meet."""
     rng = np.random.default_rng(seed)
     client.register_players(
         [Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in names]

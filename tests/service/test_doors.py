@@ -335,7 +335,7 @@ def test_a_client_that_is_connected_is_served_while_others_hold_all_connections(
 
 
 def test_a_client_next_to_a_flood_of_strangers_loses_no_call(tmp_path: Path) -> None:
-    """Each call is answered, or told when to come back."""
+    """Each call gets an answer, or the time at which to come back."""
     with a_process(tmp_path, tokens=True) as (address, _):
         flood = subprocess.Popen([sys.executable, raw_http2.__file__, address, STATUS])
         try:

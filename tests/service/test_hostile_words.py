@@ -77,7 +77,7 @@ def words_in(message: Message) -> Iterator[str]:
 
 
 def answers(league: SmallLeague, match_id: str) -> Iterator[Message]:
-    """Everything that the matchmaker tells readers, as it is on the wire."""
+    """Everything that the matchmaker sends to readers, in the wire's form."""
     yield stub_of(league, "GetStatus")(m.GetStatusRequest())
     yield stub_of(league, "GetCurricula")(m.GetCurriculaRequest())
     yield stub_of(league, "ListPlayers")(m.ListPlayersRequest())

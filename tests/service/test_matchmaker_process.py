@@ -150,7 +150,7 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing(tmp_path):
 
 @pytest.mark.parametrize("flags", [[], ["--read-only"]], ids=["write", "read"])
 def test_a_log_in_a_folder_that_takes_no_files_is_told_with_advice(tmp_path, flags):
-    """Only a user without a root's rights is refused there, as in a namespace of its own."""
+    """Only a user without a root's rights is refused there, as in a new namespace."""
     with small_league(tmp_path):
         pass
     (tmp_path / "league.db.lock").unlink()

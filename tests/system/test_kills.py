@@ -99,7 +99,7 @@ def counted_once(league: KilledLeague) -> None:
 
 
 def clean_matches_hold(league: KilledLeague) -> int:
-    """Every clean match is one of a pair on a seed of its own, and of each pair of players at most
+    """Every clean match is one of a pair on its own seed, and of each pair of players at most
     the other halves of a few pairs came again. Returns the number of clean matches.
     """
     logged = league.rows(

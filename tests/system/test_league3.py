@@ -1,7 +1,7 @@
 """A real league of three learners: one exploiter is accepted, one rejected, and the main has
 patched it.
 
-Rock-paper-scissors. The main's curriculum plants the weakness: at first it only meets somebody who
+Rock-paper-scissors. The main's curriculum plants the weakness: at first it only meets a bot that
 always takes scissors, so it always takes rock.
 """
 

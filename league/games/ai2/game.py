@@ -44,7 +44,7 @@ BOTS = {
 }
 """The original's own agents, by class."""
 UNHIT_FRAMES = 3 * rules.FRAMES_PER_SECOND
-"""A player that falls and was not hit in so many frames before has fallen by itself."""
+"""A player that falls without a hit in this many frames before has fallen by mistake."""
 STATS = (
     *("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit", "attacks", "hits"),
     *("dodges", "air_frames", "distance_sum", "speed_sum", "pickups", "keys_pressed"),

@@ -1,8 +1,8 @@
 """The worker process of `ai2:FOLDER`: hosts matches of the original, in the original's own Python.
 
-A program of its own, run with FOLDER as the working directory: the standard library, numpy and
-Python 3.10 alone. Requests and answers are those of `league.games.hosted`; the original prints to
-standard output, so they have a connection of their own. Shape suffixes: 2 seats, A keys, T frames.
+A separate program, run with FOLDER as the working directory. It needs Python 3.10, the standard
+library and numpy. Requests and answers are those of `league.games.hosted`; the original prints to
+standard output, so they use another connection. Shape suffixes: 2 seats, A keys, T frames.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEEN = np.dtype(
         ("ended", np.bool_),
     ]
 )
-"""What the game is told of a match after each frame."""
+"""What the game learns of a match after each frame."""
 Answer = tuple[bytes, dict[int, str]]
 """A record of `SEEN` for each row, and why rows failed; their records don't count."""
 
@@ -78,7 +78,7 @@ class Match:
         return self._bots[seat, bot]
 
     def write(self, seen: Any) -> None:
-        """Writes what the game is told, but for `ended`."""
+        """Writes a record of `SEEN`, except for `ended`."""
         seen["raw"] = self.observations[0].reshape(2, 32)
         seen["taken"] = [self._env.get_stats(seat).damage_taken for seat in (0, 1)]
         seen["combos"], seen["keys"] = self.combos, self.keys

@@ -23,7 +23,7 @@ _SHOWN = (
     *("x", "y", "vx", "vy", "facing", "state", "damage", "stocks"),
     *("move_frame", "power", "power_frame", "stun_left"),
 )
-"""Numbers of a player's record that a frame shows as they are."""
+"""Numbers of a player's record that a frame shows unchanged."""
 
 
 class BrawlGame(BatchedGame):

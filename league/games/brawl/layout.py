@@ -154,7 +154,7 @@ MATCH = np.dtype(
         ("weapons_lying", np.int32),
         # How this match differs from the original's (variation.py).
         ("random", np.uint64),
-        ("platform_ahead", np.int32),  # frames of its way that the platform has behind it at first
+        ("platform_ahead", np.int32),  # frames of its way that the platform starts ahead
         ("friction", np.float64),  # factor
         ("keys_late", np.int32),  # 1: keys count in the frame after
         ("late_keys_0", np.int32),

@@ -49,7 +49,7 @@ STEERED: Final = 2
 BRAKES: Final = 4
 """The attacker's sideways speed falls as in the air."""
 HITS_AGAIN: Final = 8
-"""Hits whoever an earlier power of the move has hit, wherever the victim is."""
+"""Hits the player whom an earlier power of the move has hit, at any distance."""
 
 
 class Change(NamedTuple):

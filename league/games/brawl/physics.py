@@ -25,7 +25,7 @@ NONE, BOTTOM, TOP, LEFT, RIGHT = range(5)
 SLOP: Final = 0.1
 """Units that a body may stay sunk in."""
 MENDED: Final = 1.0 - 0.9 ** (60 * DT)
-"""Share of the rest that a frame mends."""
+"""Share of the remaining overlap that a frame removes."""
 KEPT: Final = 3
 """Frames without a touch after which a contact is forgotten."""
 ITERATIONS: Final = 10

@@ -17,7 +17,7 @@ from league.games.brawl import layout
 from league.games.brawl.rules import DT
 
 SLOWEST: Final = 0.03
-"""u/s of the platform at a waypoint, where it would else stand still."""
+"""u/s of the platform at a waypoint, where its speed would be 0."""
 TURNS_WITHIN: Final = 0.1
 """Units from a waypoint within which the platform turns."""
 
@@ -26,7 +26,7 @@ def _platform_path(start: tuple[float, float], end: tuple[float, float]) -> NDAr
     """[P, 4] positions and velocities of a platform that goes to and fro, one row a frame.
 
     It begins in the middle, toward `end`. Its speed is sin(π·progress) + SLOWEST u/s, progress
-    being its share of the way between the waypoints; at a turn it stands for a frame. The original
+    being its share of the way between the waypoints; at a turn it stops for a frame. The original
     integrates in this way too, and repeats itself within 4e-6 units after P frames.
     """
     length = math.dist(start, end)

@@ -182,7 +182,7 @@ class Seats(ABC):
 
     Attributes:
         observations, infos: of the seats; a seat that left keeps its last ones.
-        acting: whether a seat's next action counts. Nobody's does when the match is over.
+        acting: whether a seat's next action counts; none does when the match is over.
         rewards: of the last step.
     """
 

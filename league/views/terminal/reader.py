@@ -188,7 +188,7 @@ def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
 
 
 def _pooled(bot: str, cells: Sequence[PayoffCell]) -> PayoffCell:
-    """The counts of the newest snapshots together, of as many as have enough matches."""
+    """The counts of the newest snapshots together, until these have enough matches."""
     wins = draws = losses = 0
     for cell in cells:
         if wins + draws + losses >= _ENOUGH:
