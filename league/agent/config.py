@@ -57,9 +57,10 @@ class AgentSettings(Settings):
     attention_heads, feed_forward, observation_hidden, memory (the LSTM), head_widths.
     """
 
-    encoder: Literal["streaming", "window"] = "streaming"
+    encoder: Literal["streaming", "window", "none"] = "streaming"
     """How the opponent's past is encoded: `streaming` costs one entry a step; `window` encodes
-    the whole window again at every step and exists to compare with."""
+    the whole window again at every step and exists to compare with; `none` leaves the past to the
+    LSTM."""
 
     sequence_length: int = Field(default=65, ge=2, le=4096)
     """Entries of the opponent's past, one for each decision, the current one included. 65 at one a
@@ -68,9 +69,6 @@ class AgentSettings(Settings):
     key_bias: float = Field(default=-1.5, ge=-10.0, le=10.0)
     """Initial logit of every key: -1.5 holds a key 18 % of the time. At 0 half the keys are down
     at once, and a fresh policy mostly falls off the stage."""
-
-    history: bool = True
-    """Whether the encoder sees the opponent's past; without it, the current entry alone."""
 
     recurrent: bool = True
     """Whether the LSTM remembers; without it, its state is cleared before every decision."""
@@ -106,6 +104,8 @@ class NetworkConfig:
     """Of numbers that may be less than 1."""
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The words that it knows, by field."""
+    REMOVED: ClassVar[Mapping[str, Any]] = {}
+    """Fields of older cards, with the one value that today's networks have."""
 
     observation_size: int
     action_size: int
@@ -137,6 +137,7 @@ class NetworkConfig:
             given: dict[str, Any] = {
                 name: tuple(map(int, value)) if isinstance(value, list) else value
                 for name, value in values.items()
+                if name not in cls.REMOVED or value != cls.REMOVED[name]
             }
             config = cls(**given)
             for field in dataclasses.fields(cls):
@@ -164,11 +165,12 @@ class AgentConfig(NetworkConfig):
         sequence_length: entries that reach the latent.
         span: entries that a streaming layer attends to.
         key_bias: initial logit of keys (choices begin alike).
-        history, recurrent: whether the encoder sees earlier entries, the LSTM earlier states.
+        recurrent: whether the LSTM sees earlier states.
         places: as `GameSpec.places`; empty in older snapshots.
     """
 
-    KINDS: ClassVar = {**NetworkConfig.KINDS, "encoder": ("streaming", "window")}
+    REMOVED: ClassVar = {"history": True}
+    KINDS: ClassVar = {**NetworkConfig.KINDS, "encoder": ("streaming", "window", "none")}
 
     own_size: int
     layers: int
@@ -182,7 +184,6 @@ class AgentConfig(NetworkConfig):
     sequence_length: int = 65
     span: int = 6
     key_bias: float = -1.5
-    history: bool = True
     recurrent: bool = True
     places: tuple[int, ...] = ()
 
@@ -212,14 +213,14 @@ class AgentConfig(NetworkConfig):
     @property
     def pool(self) -> int:
         """Encoder outputs pooled over: `1 + layers (span - 1) + (pool - 1) = sequence_length`."""
-        if self.encoder == "window":
+        if self.encoder != "streaming":
             return self.sequence_length
         return self.sequence_length - self.layers * (self.span - 1)
 
     @property
     def context(self) -> int:
         """Earlier entries that reach the current output."""
-        return self.sequence_length - 1
+        return 0 if self.encoder == "none" else self.sequence_length - 1
 
     @property
     def entry_size(self) -> int:

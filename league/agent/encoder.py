@@ -15,7 +15,7 @@ S slots of a ring, P pooled outputs, h heads, N columns (rows·B), W entries of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 import torch
@@ -173,7 +173,7 @@ class LocalLayer(Block):
 
 
 class Encoder(nn.Module):
-    """What both encoders hold; `kind` is the class of their layers."""
+    """What both transformers hold; `kind` is the class of their layers."""
 
     kind: type[LocalLayer] | type[WindowLayer]
 
@@ -274,3 +274,36 @@ class WindowEncoder(Encoder):
         for layer in self.layers:
             x = layer(x, empty)
         return self.pooling(own, self.pooling.describe(self.norm(x)), empty)
+
+
+class NoEncoder(nn.Module):
+    """Reads nothing of the opponent's past: all that it gives has no width."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        super().__init__()
+        self.heads = config.attention_heads
+
+    def initial(self, batch: int, device: torch.device) -> Rings:
+        """Rings without a slot."""
+        return torch.zeros(batch, 0, 0, 0, device=device), torch.zeros(batch, 0, 0, device=device)
+
+    def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
+        """Takes in nothing."""
+        return self._nothing(entry), rings
+
+    def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
+        """All steps at once."""
+        return self._nothing(own_TBE)
+
+    def _nothing(self, like: Tensor) -> Pooled:
+        reading = like[..., :0]
+        weights = like.new_zeros(*like.shape[:-1], 0, self.heads)
+        return Pooled(reading, reading, weights, weights)
+
+
+ENCODERS: Mapping[str, type[StreamingEncoder | WindowEncoder | NoEncoder]] = {
+    "streaming": StreamingEncoder,
+    "window": WindowEncoder,
+    "none": NoEncoder,
+}
+"""By their name in a network's sizes."""

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from league.agent.config import AgentConfig
 from league.agent.contract import AgentState, PlayingNetwork, StepOutput
-from league.agent.encoder import Pooled, StreamingEncoder, WindowEncoder
+from league.agent.encoder import ENCODERS, Pooled
 from league.agent.heads import Head
 from league.agent.layers import LayerNorm, Linear, orthogonal
 from league.agent.memory import Memory
@@ -76,11 +76,10 @@ class AgentNetwork(PlayingNetwork):
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = (
-            StreamingEncoder(config) if config.encoder == "streaming" else WindowEncoder(config)
-        )
+        self.encoder = ENCODERS[config.encoder](config)
         self.observation = ObservationEncoder(config)
-        self.memory = Memory(3 * config.width, config.memory)
+        readings = 1 if config.encoder == "none" else 3  # of the observation, latent and context
+        self.memory = Memory(readings * config.width, config.memory)
         # A last layer near zero starts every key at the bias (every choice alike), whatever is
         # seen.
         self.actor = Head(config.memory, config.head_widths, config.action_size, gain=0.01)
@@ -107,10 +106,9 @@ class AgentNetwork(PlayingNetwork):
         own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
         keep = torch.logical_not(starts_B)
         age = state.age_B * keep + 1
-        seen = age if self.config.history else torch.ones_like(age)
         remembered = keep if self.config.recurrent else torch.zeros_like(keep)
         gate = remembered.unsqueeze(-1).to(state.h_BH.dtype)
-        pooled, rings = self.encoder.step(entry, own, (state.layers_BLSE, state.pool_BPE), seen)
+        pooled, rings = self.encoder.step(entry, own, (state.layers_BLSE, state.pool_BPE), age)
         h, c = self.memory.step(self._inputs(obs_BO, pooled), state.h_BH * gate, state.c_BH * gate)
         value = (
             obs_BO.new_zeros(starts_B.shape) if time_left_B is None else self._value(h, time_left_B)
@@ -150,9 +148,7 @@ class AgentNetwork(PlayingNetwork):
         """The encoder's readings at the last T rows, with their attention weights."""
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
-        # Entries older than an episode are masked: an episode of one entry has no past.
-        age_XB = ages(starts_XB if self.config.history else torch.ones_like(starts_XB))
-        return self.encoder.unroll(obs_XBO[..., self.config.own_size :], own_TBO, age_XB)
+        return self.encoder.unroll(obs_XBO[..., self.config.own_size :], own_TBO, ages(starts_XB))
 
     def _inputs(self, obs: Tensor, pooled: Pooled) -> Tensor:
         return torch.cat([self.observation(obs), pooled.latent, pooled.context], -1)

@@ -59,9 +59,10 @@ def encode_match(
 
 def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwork:
     """The network, which has a strategy encoder; raises `InvalidInput` when it has none."""
-    if not isinstance(network, AgentNetwork):
+    if not isinstance(network, AgentNetwork) or network.config.encoder == "none":
         raise InvalidInput(
-            f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing"
+            f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing "
+            "(agent.encoder = 'streaming' trains one that does)"
         )
     return network
 

@@ -40,6 +40,8 @@ class Diagnostics:
 
         Only matches with a full history of `entries` count.
         """
+        if not latent_ND.shape[1]:
+            return
         old = [n for n, age in enumerate(age_N.tolist()) if age >= entries]
         share = separation(latent_ND.cpu().numpy()[old], [kinds[n] for n in old])
         self._put("latent/separation", share)
@@ -65,6 +67,8 @@ class Diagnostics:
         self, network: AgentNetwork, buffer: SequenceBuffer, update: int, frame_skip: int
     ) -> None:
         """Reads latent and attention in a sample of matches, another sample at each `update`."""
+        if network.config.encoder == "none":
+            return
         matches = buffer.obs_XNO.shape[1]
         stride = max(1, min(SAMPLE_SHARE, matches // SAMPLE_LEAST))
         rows = slice(update % stride, None, stride)

@@ -51,14 +51,25 @@ class SessionSettings:
 
     @classmethod
     def of(cls, sections: Sections) -> SessionSettings:
-        """The learner's part of a run's settings."""
-        return cls(
+        """The learner's part of a run's settings.
+
+        Raises:
+            ConfigError: they ask for a forecast, and the agent has no encoder to make it.
+        """
+        settings = cls(
             game=sections.of(GameSettings),
             agent=sections.of(AgentSettings),
             learner=sections.of(LearnerSettings),
             curriculum=sections.of(CurriculumSettings),
             regularisation=sections.of(RegularisationSettings),
         )
+        weight = settings.learner.forecast_coef
+        if weight > 0 and settings.agent.encoder == "none":
+            raise ConfigError(
+                f"learner.forecast_coef is {weight}, but agent.encoder = 'none' leaves no latent "
+                "to forecast from: set the one to 0 or the other to 'streaming'"
+            )
+        return settings
 
     @property
     def share(self) -> LearnerSettings:

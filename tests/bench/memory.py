@@ -1,4 +1,4 @@
-"""What are the agent's encoder of the opponent's past (`agent.history`) and its LSTM
+"""What are the agent's encoder of the opponent's past (`agent.encoder`) and its LSTM
 (`agent.recurrent`) worth? All four cells of the two, against bots whose habits only the course of
 a match shows.
 
@@ -67,9 +67,13 @@ from learner.rollout.mix_source import MixSource
 from learner.train.build import SessionSettings, initial_values, make_env, make_game, make_model
 from learner.train.checkpoint import load_weights
 
-OFF, ON = "false", "true"
-CELLS = {"none": (OFF, OFF), "LSTM": (OFF, ON), "history": (ON, OFF), "both": (ON, ON)}
-"""`agent.history` and `agent.recurrent`."""
+CELLS = {
+    "none": ("none", "false"),
+    "LSTM": ("none", "true"),
+    "history": ("streaming", "false"),
+    "both": ("streaming", "true"),
+}
+"""`agent.encoder` and `agent.recurrent`."""
 CLEAN = 1 << 62
 """Seeds of clean matches begin here; training draws its own below."""
 
@@ -275,9 +279,9 @@ class Piece:
         name, game = f"memory-{self.game}", GAMES[self.game]
         if name not in game_names():
             register(name, game.factory)
-        history, recurrent = CELLS[self.cell]
+        encoder, recurrent = CELLS[self.cell]
         own = [f"game.name={name}", f"learner.steps={self.steps}", f"learner.seed={self.seed}"]
-        own += [f"agent.history={history}", f"agent.recurrent={recurrent}", *game.changes]
+        own += [f"agent.encoder={encoder}", f"agent.recurrent={recurrent}", *game.changes]
         return SessionSettings.of(resolve(game.preset, None, own, environment={}))
 
 

@@ -38,8 +38,8 @@ CHOICE = replace(
     DEEP, observation_size=14, own_size=5, action_size=7, action_kind="choice", sequence_length=12
 )
 CONFIGS = {"deep": DEEP, "choice": CHOICE, "window": WINDOW}
-NO_HISTORY, NO_MEMORY = replace(DEEP, history=False), replace(DEEP, recurrent=False)
-NOW_ONLY = replace(WINDOW, history=False, recurrent=False)
+NO_ENCODER, NO_MEMORY = replace(DEEP, encoder="none"), replace(DEEP, recurrent=False)
+NOW_ONLY = replace(NO_ENCODER, recurrent=False)
 PERCEPTRON = PerceptronConfig(
     observation_size=64, action_size=10, policy_widths=(24, 16), value_widths=(12,)
 )

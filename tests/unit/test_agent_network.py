@@ -7,7 +7,7 @@ import torch
 from agents import (
     CONFIGS,
     DEEP,
-    NO_HISTORY,
+    NO_ENCODER,
     NO_MEMORY,
     NOW_ONLY,
     TINY,
@@ -50,7 +50,7 @@ def config(request) -> AgentConfig:
     return CONFIGS[request.param]
 
 
-@pytest.mark.parametrize("config", [*CONFIGS.values(), TINY, NO_HISTORY, NO_MEMORY, NOW_ONLY])
+@pytest.mark.parametrize("config", [*CONFIGS.values(), TINY, NO_ENCODER, NO_MEMORY, NOW_ONLY])
 def test_unroll_equals_step_across_episodes_and_the_first_ratio_is_1(config: AgentConfig) -> None:
     net, data = network(config), sequence(config, 50, 5)
     outputs, states = play(net, data)
@@ -199,7 +199,7 @@ def test_without_history_the_past_reaches_the_keys_through_memory_alone_and_the_
         return not torch.equal(first, second)
 
     beyond = NO_MEMORY.context + 1
-    assert [moved(NO_HISTORY, past) for past in (0, 1, beyond)] == [True] * 3
+    assert [moved(NO_ENCODER, past) for past in (0, 1, beyond)] == [True] * 3
     assert [moved(NO_MEMORY, past) for past in (0, 1, beyond - 1, beyond)] == [True] * 3 + [False]
     assert [moved(NOW_ONLY, past) for past in (0, 1, 2)] == [True, False, False]
 

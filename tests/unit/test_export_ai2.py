@@ -27,10 +27,9 @@ WINDOW = AgentConfig(encoder="window", observation_size=74, own_size=32, action_
 STREAMING = EXPORTED["streaming"]
 CONFIGS = {
     "streaming": STREAMING,
-    "streaming without history": replace(STREAMING, history=False),
+    "no encoder": replace(STREAMING, encoder="none"),
     "streaming without memory": replace(STREAMING, recurrent=False),
     "window": WINDOW,
-    "window without history": replace(WINDOW, history=False),
     **{f"perceptron {name}": replace(PERCEPTRON, activation=name) for name in ACTIVATIONS},
     "recurrent": RECURRENT,
 }

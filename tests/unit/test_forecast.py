@@ -11,8 +11,11 @@ from rollouts import collect, prepared, updates, whole_batch
 
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
+from league.errors import ConfigError
 from league.runs.blobs import BlobFolder
+from league.settings.base import resolve
 from learner.ppo.loss import marginal_loss
+from learner.train.build import SessionSettings
 from learner.train.checkpoint import algorithm_state, load_weights
 
 COEF = 0.5
@@ -158,3 +161,9 @@ def test_a_checkpoint_goes_on_when_it_was_switched_on_or_off(before):
     assert all(torch.equal(mine[a]["exp_avg"], theirs[b]["exp_avg"]) for a, b in shared)
     assert set(taker.policy.optimizer.state) <= set(taker.policy.parameters())
     updates(taker, 1)
+
+
+def test_an_agent_without_encoder_is_refused() -> None:
+    asked = ["learner.forecast_coef=0.3", "agent.encoder=none"]
+    with pytest.raises(ConfigError, match=r"forecast_coef is 0\.3.*encoder"):
+        SessionSettings.of(resolve("smoke", assignments=asked, environment={}))

@@ -124,6 +124,26 @@ def test_weights_that_do_not_fit_the_card_are_refused(blobs: BlobFolder) -> None
         load_snapshot(blobs, rewritten(blobs, digest, change_card=wider))
 
 
+def test_the_card_of_an_agent_whose_setting_is_gone_loads_if_nothing_changed(
+    blobs: BlobFolder,
+) -> None:
+    net = network(DEEP)
+    digest = save_snapshot(blobs, net, CARD)
+
+    def older(has_history: bool) -> str:
+        def change(card: str) -> str:
+            values = json.loads(card)
+            values["agent"]["history"] = has_history
+            return json.dumps(values)
+
+        return rewritten(blobs, digest, change_card=change)
+
+    loaded, _ = load_snapshot(blobs, older(has_history=True))
+    assert loaded.config == DEEP
+    with pytest.raises(DataCorrupt, match="history"):
+        load_snapshot(blobs, older(has_history=False))
+
+
 UNKNOWN = '{"agent": {"architecture": "oracle"}}'
 UNFIT = '{"agent": {"architecture": "perceptron", "observation_size": 64}}'
 

@@ -87,12 +87,10 @@ class Network:
         """The logits of the keys for one observation."""
         sizes, x = self.sizes, seen[None, : self.sizes["observation_size"]]
         if "encoder" in sizes:
-            if not sizes["history"]:
-                self.past = {}
             if not sizes["recurrent"]:
                 self.h, self.c = 0 * self.h, 0 * self.c
             own, entry = np.split(x, [sizes["own_size"]], -1)
-            latent, context = self.encode(own, entry)
+            read = self.encode(own, entry) if sizes["encoder"] != "none" else ()
             own, entry = own[:, sizes["places"]], entry[:, sizes["places"]]
             places = np.concatenate([own, entry, own - entry], -1)
             angles = np.concatenate([np.pi * wave * places for wave in sizes["waves"]], -1)
@@ -100,7 +98,7 @@ class Network:
             for layer in ("first", "second"):
                 name = "observation." + layer
                 x = np.maximum(self.normed(name + "_norm", self.linear(name, x)), 0)
-            x = self.remember(np.concatenate([x, latent, context], -1))
+            x = self.remember(np.concatenate([x, *read], -1))
         elif sizes["memory"]:
             x = self.remember_in_layers(x)
         activation = ACTIVATIONS[sizes.get("activation", "relu")]
