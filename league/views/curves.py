@@ -205,7 +205,9 @@ def _panels(panels: Sequence[Axes], history: History) -> int:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.tick_params(length=0, which="both")
         if not axes.lines and not axes.collections:
-            axes.text(0.5, 0.5, "nothing yet", color=FAINT, ha="center", transform=axes.transAxes)
+            lacks = axes is latent and modules and "gradient/encoder" not in modules
+            words = "the agent has no encoder" if lacks else "nothing yet"
+            axes.text(0.5, 0.5, words, color=FAINT, ha="center", transform=axes.transAxes)
             axes.set_yticks([])
         for stage in history.stages[1:]:
             dashes = (0, (3, 3))

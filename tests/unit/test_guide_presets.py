@@ -10,7 +10,6 @@ ALIKE = {
     "agent": {
         "size": "large",
         "encoder": "streaming",
-        "history": True,
         "recurrent": True,
     },
     "game": {"name": "brawl", "frame_skip": 1, "match_seconds": 0.0, "reward_weights": {}},
