@@ -67,9 +67,10 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 10.0,
     },
-    # For who can reach the opponent already: exchanges of blows, and staying on the stage.
+    # For who can reach the opponent already: exchanges of blows, and staying on the stage. With half
+    # the pull an agent may unlearn the climb and wait.
     "duel": {
-        "toward_opponent": 0.2,
+        "toward_opponent": 0.4,
         "damage": 5.0,
         "danger_zone": 4.0,
         "knockout": 5.0,
