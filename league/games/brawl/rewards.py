@@ -67,10 +67,17 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 10.0,
     },
-    # For who can reach the opponent already: exchanges of blows, and staying on the stage. With half
-    # the pull an agent may unlearn the climb and wait.
-    "duel": {
+    # `duel` with twice the pull: with half of it an agent may unlearn the climb and wait at home.
+    "approach": {
         "toward_opponent": 0.4,
+        "damage": 5.0,
+        "danger_zone": 4.0,
+        "knockout": 5.0,
+        "win": 5.0,
+    },
+    # For who can reach the opponent already: exchanges of blows, and staying on the stage.
+    "duel": {
+        "toward_opponent": 0.2,
         "damage": 5.0,
         "danger_zone": 4.0,
         "knockout": 5.0,
