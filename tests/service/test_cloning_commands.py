@@ -216,6 +216,7 @@ def test_training_from_a_clone_is_held_near_it(cloned: Path, tmp_path: Path) -> 
         )
         words += f" --from {cloned} --steps 1024 --set regularisation.alpha=0.01"
         words += " --set regularisation.reference_interval=0 --set learner.learning_rate=1e-2"
+        words += " --set agent.encoder=none"  # as the clone has it, by default that of laptop
         assert learner.main.main(words.split()) == 0
         (reference,) = league.client.players(kinds=[PlayerKind.REFERENCE])
         (trained,) = league.client.players(kinds=[PlayerKind.SNAPSHOT])

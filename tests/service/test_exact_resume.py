@@ -70,6 +70,9 @@ mix = "second"
 KEYS = (
     LEARNING.format(form="loss", reward='reward = "curriculum"')
     + """
+[agent]
+encoder = "streaming"
+
 [game]
 match_seconds = 2
 
