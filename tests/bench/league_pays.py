@@ -10,7 +10,8 @@ the checkpoint `--start` (a snapshot has weights alone), skip the curriculum, an
 with which schedules end. Without it they begin with new weights, and keep the first rates.
 
 A piece is one arm with one seed. Those that are done are skipped, so the same command continues;
-`--until` begins none that would end later. The first call fixes all but the arms, also the number
+`--until` begins none that would end later. Two calls side by side share the seeds by `--now`, each
+with a core of its own (`taskset -c 0`). The first call fixes all but the arms, also the number
 of seeds: before an arm has all of them there is no p-value.
 
 What is measured, in what a match pays: 1 for a win and -1 for a loss, in small games the payoff.
@@ -337,7 +338,7 @@ def blotto(coins: int = 5, fields: int = 3) -> str:
 
 def opened(options: argparse.Namespace) -> dict[str, Any]:
     """The study in a folder, which the first call has fixed."""
-    free = ("arms", "until", "folder")
+    free = ("arms", "until", "folder", "now")
     study = {name: value for name, value in vars(options).items() if name not in free}
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -375,6 +376,7 @@ def main() -> None:
     parser.add_argument("--population", type=int, default=5, help="snapshots that stand for an arm")
     parser.add_argument("--tries", type=int, default=3, help="exploiters of a main")
     parser.add_argument("--exploit-steps", type=int, default=500_000, help="of each exploiter")
+    parser.add_argument("--now", type=int, nargs="+", metavar="SEED", help="train these alone")
     parser.add_argument("--until", type=moment, default=math.inf, metavar="HH:MM")
     options = parser.parse_args()
     study = opened(options)
@@ -389,6 +391,8 @@ def main() -> None:
         folder, baseline = (options.folder / f"{one}-{seed}" for one in (arm, options.baseline))
         file, trained = folder / "result.json", folder / "trained"
         left = options.until - time.time() - longest
+        if not file.exists() and options.now and seed not in options.now:
+            continue
         if not file.exists() and left < (0 if trained.exists() else 60 * study["minutes"]):
             continue
         if not file.exists():
