@@ -114,6 +114,8 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
             least, most = self.LEAST.get(name, 1), self.MOST.get(name, 1 << 16)
+            if name == "ids":
+                continue
             sizes = value if isinstance(value, tuple) else (value,) if type(value) is int else ()
             if len(sizes) > 16 or not all(least <= size <= most for size in sizes):
                 raise ConfigError(
@@ -135,7 +137,7 @@ class NetworkConfig:
         """The reverse of `to_dict`, also of its JSON; raises `DataCorrupt`."""
         try:
             given: dict[str, Any] = {
-                name: tuple(map(int, value)) if isinstance(value, list) else value
+                name: _tuple_of(value) if isinstance(value, list) else value
                 for name, value in values.items()
                 if name not in cls.REMOVED or value != cls.REMOVED[name]
             }
@@ -149,6 +151,11 @@ class NetworkConfig:
             raise DataCorrupt(
                 f"a card's network sizes can't be read ({error}): take the snapshot again"
             ) from None
+
+
+def _tuple_of(values: list[Any]) -> tuple[Any, ...]:
+    """Whole numbers, and lists of them, as tuples; raises `TypeError` or `ValueError`."""
+    return tuple(tuple(map(int, one)) if isinstance(one, list) else int(one) for one in values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +173,7 @@ class AgentConfig(NetworkConfig):
         span: entries that a streaming layer attends to.
         key_bias: initial logit of keys (choices begin alike).
         recurrent: whether the LSTM sees earlier states.
-        places: as `GameSpec.places`; empty in older snapshots.
+        places, ids: as those of `GameSpec`; empty in older snapshots.
     """
 
     REMOVED: ClassVar = {"history": True}
@@ -186,6 +193,7 @@ class AgentConfig(NetworkConfig):
     key_bias: float = -1.5
     recurrent: bool = True
     places: tuple[int, ...] = ()
+    ids: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,6 +210,17 @@ class AgentConfig(NetworkConfig):
             raise ConfigError(
                 f"agent places = {self.places} are not all within both players' parts of an "
                 f"observation, {self.own_size} and {self.entry_size} numbers"
+            )
+        places = {place for _, *places in self.ids for place in places}
+        words = [size for size, *_ in self.ids]
+        if not (
+            len(words) <= 16
+            and all(1 <= size <= 1 << 16 for size in words)
+            and places <= set(range(self.observation_size))
+        ):
+            raise ConfigError(
+                f"agent ids = {str(self.ids)[:100]} can't be used: up to 16 vocabularies of 1 to "
+                f"65,536 words stand in the {self.observation_size} numbers of an observation"
             )
         if self.pool < 1:
             raise ConfigError(
@@ -236,6 +255,7 @@ class AgentConfig(NetworkConfig):
             action_size=spec.action_size,
             action_kind=spec.action_kind,
             places=spec.places,
+            ids=spec.ids,
             **settings.model_dump(exclude={"size", "sizes"}),
             **SIZES[settings.size] | settings.sizes,
         )

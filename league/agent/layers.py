@@ -50,6 +50,20 @@ class LayerNorm(nn.LayerNorm):
         return torch.addcmul(self.bias.view(shape), normal, self.weight.view(shape))
 
 
+class Embedding(nn.Embedding):
+    """Rows of a table, per model with stacked weights `[M, words, D]` and ids `[M, ...]`."""
+
+    def __init__(self, words: int, width: int) -> None:
+        super().__init__(words, width)
+        nn.init.normal_(self.weight, std=0.1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        if self.weight.dim() == 2:
+            return functional.embedding(ids, self.weight)
+        models = torch.arange(self.weight.shape[0], device=ids.device)
+        return self.weight[models.view(-1, *([1] * (ids.dim() - 1))), ids]
+
+
 def orthogonal(layer: Linear, gain: float = math.sqrt(2.0)) -> Linear:
     """`layer` with orthogonal weights and zero biases (the usual start of PPO networks)."""
     nn.init.orthogonal_(layer.weight, gain)

@@ -21,12 +21,14 @@ from league.agent.config import AgentConfig
 from league.agent.contract import AgentState, PlayingNetwork, StepOutput
 from league.agent.encoder import ENCODERS, Pooled
 from league.agent.heads import Head
-from league.agent.layers import LayerNorm, Linear, orthogonal
+from league.agent.layers import Embedding, LayerNorm, Linear, orthogonal
 from league.agent.memory import Memory
 from league.games.base import KEYS
 
 WAVES: Final = (1, 2, 4, 8)
 """Half waves between a place of 0 and one of 1."""
+ID_WIDTH: Final = 16
+"""Of the embedding of an id."""
 
 
 class UnrollOutput(NamedTuple):
@@ -48,24 +50,42 @@ class ObservationEncoder(nn.Module):
         super().__init__()
         self.own = list(config.places)
         self.opponent = [config.own_size + place for place in config.places]
-        inputs = config.observation_size + 3 * len(self.own) * 2 * len(WAVES)
+        self.ids = [list(places) for _, *places in config.ids]
+        ids = {place for places in self.ids for place in places}
+        self.numbers = [place for place in range(config.observation_size) if place not in ids]
+        self.words = [size for size, *_ in config.ids]
+        self.embeddings = nn.ModuleList(Embedding(size, ID_WIDTH) for size in self.words)
+        inputs = len(self.numbers) + len(ids) * ID_WIDTH + 3 * len(self.own) * 2 * len(WAVES)
         self.first = orthogonal(Linear(inputs, config.observation_hidden))
         self.first_norm = LayerNorm(config.observation_hidden)
         self.second = orthogonal(Linear(config.observation_hidden, config.width))
         self.second_norm = LayerNorm(config.width)
 
     def forward(self, obs: Tensor) -> Tensor:
-        hidden = torch.relu(self.first_norm(self.first(self._with_waves(obs))))
+        parts = [*self._numbers_and_embeddings(obs), *self._waves(obs)]
+        inputs = torch.cat(parts, -1) if len(parts) > 1 else obs
+        hidden = torch.relu(self.first_norm(self.first(inputs)))
         return torch.relu(self.second_norm(self.second(hidden)))
 
-    def _with_waves(self, obs: Tensor) -> Tensor:
-        """With the waves of both players' places and of the way between them."""
+    def _numbers_and_embeddings(self, obs: Tensor) -> list[Tensor]:
+        if not self.ids:
+            return [obs]
+        return [
+            obs[..., self.numbers],
+            *(
+                embed((obs[..., places] * words).round().long().clamp(0, words - 1)).flatten(-2)
+                for places, words, embed in zip(self.ids, self.words, self.embeddings, strict=True)
+            ),
+        ]
+
+    def _waves(self, obs: Tensor) -> list[Tensor]:
+        """Of both players' places and of the way between them."""
         if not self.own:
-            return obs
+            return []
         own, opponent = obs[..., self.own], obs[..., self.opponent]
         places = torch.cat([own, opponent, own - opponent], -1)
         angles = torch.cat([math.pi * wave * places for wave in WAVES], -1)
-        return torch.cat([obs, angles.sin(), angles.cos()], -1)
+        return [angles.sin(), angles.cos()]
 
 
 class AgentNetwork(PlayingNetwork):

@@ -52,6 +52,7 @@ COMMANDS = {
         "replay": "play:replay",
         "record": "play:record",
         "exploitability": "exploitability:exploitability",
+        "showdown": "showdown:app",
     },
     "Write files": {
         "leaderboard": "standings:leaderboard",

@@ -63,6 +63,10 @@ class GameSpec:
     places: tuple[int, ...] = ()
     """Where in the own part, and in the rest alike, a place in [-1, 1] stands: edges of a stage
     are sharp, so the agent sees it in waves too."""
+    ids: tuple[tuple[int, ...], ...] = ()
+    """Vocabularies: the size of each, then the places in the observation where a number of it
+    stands, written as its share of the size. The agent learns an embedding of each.
+    """
     older_versions: tuple[str, ...] = ()
     """Versions with other rules, whose agents see the first of the numbers, or all, and have the
     same actions.

@@ -34,11 +34,13 @@ _BUILT_IN = {
     "leduc": "league.games.poker:make_leduc",
     "pettingzoo": "league.games.pettingzoo.game:PettingZooGame",
     "ai2": "league.games.ai2.game:Ai2Game",
+    "showdown": "league.games.showdown.game:ShowdownGame",
 }
 _SPELLED = {
     "matrix": "matrix:NAME",
     "pettingzoo": "pettingzoo:MODULE",
     "ai2": "ai2:FOLDER",
+    "showdown": "showdown:FORMAT",
     "python": "python:MODULE:FACTORY",
 }
 _registered: dict[str, GameFactory] = {}

@@ -15,23 +15,26 @@ from league.replay.match import Replay, final_digest
 class Playback:
     """Plays a replay again in `game`, and checks its end. Use it as a context manager.
 
+    A game of the replay's recipe may be given: it stays open, and can play the next one.
+
     Raises `DataCorrupt` or `VersionMismatch` if the replay is not of this game.
     """
 
-    def __init__(self, replay: Replay) -> None:
-        self.replay = replay
-        self.game = replay.recipe.make()
+    def __init__(self, replay: Replay, game: BatchedGame | None = None) -> None:
+        self.replay, self._is_own = replay, game is None
+        self.game = replay.recipe.make() if game is None else game
         try:
             self._seat_bots()
         except BaseException:
-            self.game.close()
+            self.__exit__()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.game.close()
+        if self._is_own:
+            self.game.close()
 
     def _seat_bots(self) -> None:
         """Seats the bots that the game has to play again."""

@@ -6,6 +6,7 @@ Shape suffixes: F frames, T decisions, O observation, A actions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch, nearest
+from league.games.base import BatchedGame
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Playback, Replay, load_replay
 from league.replay.recorder import keys_for_decision
@@ -88,17 +90,22 @@ def demonstrations(
         DataCorrupt: a match, played again, ends otherwise than recorded.
     """
     found: list[Demonstration] = []
-    for path, replay in replays:
-        own = [seat for seat in replay.seats if seat.name == name]
-        if any(seat.bot for seat in own):
-            raise InvalidInput(
-                f"{path} does not hold what {name} did ({replay.recipe.name} does not report what "
-                "its bots do): such a player can't be cloned"
-            )
-        try:
-            found += _play_again(replay, name, frame_skip) if own else ()
-        except DataCorrupt as error:
-            raise type(error)(f"{path}: {error}") from None
+    recipe, game = None, None  # one game plays all of a recipe: some take seconds to start
+    with ExitStack() as stack:
+        for path, replay in replays:
+            own = [seat for seat in replay.seats if seat.name == name]
+            if any(seat.bot for seat in own):
+                raise InvalidInput(
+                    f"{path} does not hold what {name} did ({replay.recipe.name} does not report "
+                    "what its bots do): such a player can't be cloned"
+                )
+            try:
+                if own and (game is None or replay.recipe != recipe):
+                    stack.close()
+                    recipe, game = replay.recipe, stack.enter_context(closing(replay.recipe.make()))
+                found += _play_again(replay, game, name, frame_skip) if own else ()
+            except DataCorrupt as error:
+                raise type(error)(f"{path}: {error}") from None
     if not found:
         known = {s.name for _, replay in replays for s in replay.seats}
         hint = nearest(name, known) or f"there are {', '.join(sorted(known)[:12])}"
@@ -106,11 +113,13 @@ def demonstrations(
     return found
 
 
-def _play_again(replay: Replay, name: str, frame_skip: int) -> list[Demonstration]:
-    """Plays a match again and checks how it ends."""
+def _play_again(
+    replay: Replay, game: BatchedGame | None, name: str, frame_skip: int
+) -> list[Demonstration]:
+    """Plays a match again in the game and checks how it ends."""
     obs: list[NDArray[np.float32]] = []  # of each decision, [2, O]
     legal: list[NDArray[np.bool_]] = []
-    with Playback(replay) as playback:
+    with Playback(replay, game) as playback:
         game = playback.game
         for frame in playback.moments():
             if frame % frame_skip == 0:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from agents import DEEP, PERCEPTRON, RECURRENT, TINY
+from agents import DEEP, PERCEPTRON, RECURRENT, TINY, WITH_IDS
 
 from league.agent.architectures import config_of
 from league.agent.config import AgentConfig, AgentSettings
@@ -57,7 +57,7 @@ def test_sizes_that_can_not_be_used_are_named(sizes: dict, words: str) -> None:
         AgentConfig.of(AgentSettings(size="tiny", sequence_length=17, sizes=sizes), SPEC)
 
 
-@pytest.mark.parametrize("config", [TINY, DEEP, PERCEPTRON, RECURRENT])
+@pytest.mark.parametrize("config", [TINY, DEEP, PERCEPTRON, RECURRENT, WITH_IDS])
 def test_a_card_brings_the_sizes_back(config: AgentConfig) -> None:
     again = config_of(json.loads(json.dumps(config.to_dict())))
     assert again == config
@@ -78,6 +78,10 @@ def test_a_card_brings_the_sizes_back(config: AgentConfig) -> None:
         (TINY, {"own_size": 64}, "own_size"),
         (TINY, {"places": [31, 32]}, "places"),
         (TINY, {"places": [-1]}, "places"),
+        (TINY, {"ids": [[10**9, 1]]}, "ids"),
+        (TINY, {"ids": [[9, 64]]}, "ids"),
+        (TINY, {"ids": [[9, 1]] * 17}, "ids"),
+        (TINY, {"ids": [9, 1]}, "int"),
         (PERCEPTRON, {"activation": "sine"}, "sine"),
         (PERCEPTRON, {"action_kind": "wishes"}, "wishes"),
         (PERCEPTRON, {"policy_widths": [0]}, "widths"),

@@ -11,6 +11,7 @@ from agents import (
     NO_MEMORY,
     NOW_ONLY,
     TINY,
+    WITH_IDS,
     legal_choices,
     network,
     play,
@@ -50,7 +51,9 @@ def config(request) -> AgentConfig:
     return CONFIGS[request.param]
 
 
-@pytest.mark.parametrize("config", [*CONFIGS.values(), TINY, NO_ENCODER, NO_MEMORY, NOW_ONLY])
+@pytest.mark.parametrize(
+    "config", [*CONFIGS.values(), TINY, NO_ENCODER, NO_MEMORY, NOW_ONLY, WITH_IDS]
+)
 def test_unroll_equals_step_across_episodes_and_the_first_ratio_is_1(config: AgentConfig) -> None:
     net, data = network(config), sequence(config, 50, 5)
     outputs, states = play(net, data)
@@ -215,3 +218,19 @@ def test_entries_of_zeros_do_not_blow_up_the_first_gradient(encoder: str) -> Non
     unrolled = unroll(net, data)
     (unrolled.logits_TBA.square().mean() + unrolled.value_TB.square().mean()).backward()
     assert torch.nn.utils.get_total_norm([p.grad for p in net.parameters()]) < 20
+
+
+def test_ids_are_looked_up_and_their_size_means_nothing() -> None:
+    """An id is a share of its vocabulary; those next to each other have nothing in common."""
+    net = network(WITH_IDS)
+    obs = torch.zeros(9, WITH_IDS.observation_size)
+    obs[:, 6] = torch.arange(9) / 9
+    seen = net.observation(obs)
+    assert len({tuple(row) for row in seen.round(decimals=4).tolist()}) == 9
+    with torch.no_grad():
+        net.observation.embeddings[0].weight[3] = net.observation.embeddings[0].weight[4]
+    torch.testing.assert_close(net.observation(obs)[3], net.observation(obs)[4])
+    torch.testing.assert_close(net.observation(obs)[:3], seen[:3])
+    obs[0, 6], obs[1, 6] = -1.0, 2.0  # of a stranger: the first and the last word
+    seen = net.observation(obs)
+    torch.testing.assert_close(seen[1], seen[8])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from agents import DEEP, MEMBERS, NO_ENCODER, NO_MEMORY, PERCEPTRON, TINY, network
+from agents import DEEP, MEMBERS, NO_ENCODER, NO_MEMORY, PERCEPTRON, TINY, WITH_IDS, network
 
 from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.agent.heads import BernoulliKeys
@@ -20,7 +20,7 @@ NETWORKS["window"] = network(replace(SMALL, encoder="window"), 20)
 NETWORKS |= {"reflex": network(PERCEPTRON, 21), "habit": network(PERCEPTRON, 22)}
 SEATING = [*["a"] * 7, *["b"] * 3, "c", "d", "", "", *[LIVE] * 5, *["window"] * 2]
 SEATING += [*["e"] * 9, *["reflex"] * 5, "habit"]
-KINDS = {**MEMBERS, "no_encoder": NO_ENCODER, "no_memory": NO_MEMORY}
+KINDS = {**MEMBERS, "no_encoder": NO_ENCODER, "no_memory": NO_MEMORY, "ids": WITH_IDS}
 
 
 def load(digest):

@@ -152,7 +152,7 @@ EXPLAINED = {"seed": {"7": SPARSE}, "fast": {"7": SPARSE}, "stable": {"7": SPARS
 
 @pytest.mark.slow  # test_doctor.py examines `smoke` in every run
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("preset", preset_names())
+@pytest.mark.parametrize("preset", sorted({*preset_names()} - {"showdown"}))  # needs a simulator
 def test_a_shipped_preset_is_healthy(preset, tmp_path):
     # laptop is meant where none is named
     named = [] if preset == "laptop" else ["--preset", preset]

@@ -116,7 +116,7 @@ def test_the_file_in_the_documentation_can_be_trained_with(tmp_path):
     assert sections["learner"]["steps"] == 3_000_000
 
 
-@pytest.mark.parametrize("preset", preset_names())
+@pytest.mark.parametrize("preset", sorted({*preset_names()} - {"showdown"}))  # needs a simulator
 def test_every_preset_can_be_built(preset):
     settings = checked(resolve(preset, environment={}))
     spec = settings.game.spec()

@@ -1,0 +1,159 @@
+"""`bin/league showdown`: the simulator, and battles on a server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from league.cli.connection import League, RunDir, with_league
+from league.cli.options import Assignments, Blobs, GameName, Seed
+from league.cli.play import MatchName, find_replay
+from league.errors import InvalidInput, Unavailable
+from league.games.showdown import install as installation
+from league.replay import Playback, Replay
+from league.runs.files import write_whole
+
+if TYPE_CHECKING:
+    from league.agent.contract import PlayingNetwork
+
+PAGE = """<!DOCTYPE html>
+<meta charset="utf-8">
+<title>{title}</title>
+<div class="wrapper replay-wrapper" style="max-width:1180px;margin:0 auto">
+<div class="battle"></div><div class="battle-log"></div>
+<div class="replay-controls"></div><div class="replay-controls-2"></div>
+<h1 style="font-weight:normal;text-align:center">{title}</h1>
+<script type="text/plain" class="battle-log-data">
+{log}
+</script>
+</div>
+<script src="https://play.pokemonshowdown.com/js/replay-embed.js"></script>
+"""
+"""Showdown's own form of a saved replay: its script draws the log."""
+
+app = typer.Typer(
+    help="Pokémon Showdown: its simulator, replays as pages, and battles with people."
+)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command()
+def install() -> None:
+    """Installs Showdown's simulator by npm, about 100 MB, or repairs it.
+
+    KUMITE_SHOWDOWN names another folder than the one in your cache.
+    """
+    where = installation.install()
+    print(f"{installation.PACKAGE} {installation.version()} is in {where}")
+
+
+@app.command()
+def serve(
+    port: Annotated[int, typer.Option(metavar="N", help="Port of the server.")] = 8000,
+) -> None:
+    """Runs a Showdown server on this machine until Ctrl-C."""
+    from league.games.showdown.server import Server
+
+    with Server(port) as server:
+        print(f"Showdown's server listens on http://localhost:{port}; Ctrl-C ends it", flush=True)
+        while server.is_up():
+            time.sleep(0.5)
+    raise Unavailable(f"the server on port {port} has ended")
+
+
+@app.command()
+@with_league
+def play(
+    league: League,
+    user: Annotated[str, typer.Argument(metavar="USER", help="Whose challenges it accepts.")],
+    member: Annotated[
+        str, typer.Option("--as", metavar="PLAYER", help="Who plays: a bot, a snapshot or a file.")
+    ] = "heuristics",
+    port: Annotated[int, typer.Option(metavar="N", help="Port of the server.")] = 8000,
+    battles: Annotated[int, typer.Option(metavar="N", help="Battles until it leaves.")] = 1,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Its name there.")] = "kumite",
+    blobs: Blobs = None,
+    game: GameName = None,
+    assignments: Assignments = None,
+    seed: Seed = 0,
+) -> None:
+    """Plays a person who challenges it on a Showdown server of this machine."""
+    from league.agent.snapshot import load_snapshot, read_card
+    from league.cli.members import Finder, check_plays
+    from league.cli.showdown_member import MemberOnServer
+    from league.games.showdown.simulator import teams_of
+
+    game = game or (None if league.run_dir else "showdown:gen9randombattle")
+    finder = Finder(league, game, blobs, assignments or ())
+    settings = finder.settings([member])
+    battle_format = settings.name.removeprefix("showdown:")
+    (found,) = finder.find(settings.spec(), [member])
+    if found.blobs is not None:
+        check_plays(found.name, read_card(found.blobs, found.digest), settings.spec())
+
+    def load(digest: str) -> PlayingNetwork:
+        assert found.blobs is not None
+        return load_snapshot(found.blobs, found.digest)[0]
+
+    pool = str(settings.options.get("teams", ""))
+    teams = teams_of(pool, battle_format, str(installation.installed())) if pool else ()
+    team = teams[seed % len(teams)] if teams else None
+    player = MemberOnServer(
+        name, battle_format, port, bot=found.bot, load=load, team=team, seed=seed
+    )
+
+    async def wait_and_play() -> None:
+        try:
+            await player.ps_client.wait_for_login()
+        except AssertionError:
+            raise Unavailable(
+                f"no Showdown server on port {port} lets {name} in: start one by "
+                f"bin/league showdown serve --port {port}, or take another --name"
+            ) from None
+        print(f"{name} plays {found.name}: challenge it to {battle_format}, as {user}", flush=True)
+        await player.accept_challenges(user, battles)
+        await player.ps_client.stop_listening()
+
+    asyncio.run(wait_and_play())
+    won, lost = player.n_won_battles, player.n_lost_battles
+    print(f"{name} has won {won}, drawn {battles - won - lost} and lost {lost} against {user}")
+
+
+@app.command()
+def replay(
+    match: MatchName,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page (default: MATCH.html).")
+    ] = None,
+    run_dir: RunDir = None,
+) -> None:
+    """Writes a recorded battle as a page that Showdown's replay player draws."""
+    found = find_replay(League(run_dir=run_dir), match)
+    if not found.recipe.name.startswith("showdown:"):
+        raise InvalidInput(f"{match} is a match of {found.recipe.name}: bin/league render draws it")
+    path = out or Path(f"{Path(match).stem}.html")
+    write_whole(path, page_of(found).encode())
+    print(f"written: {path}")
+
+
+def page_of(found: Replay) -> str:
+    """The page of a battle, which is played again for it."""
+    with Playback(found) as playback:
+        for _ in playback.moments():
+            pass
+        end = playback.game.final_frame(0)
+    log = str(end["text"] if end else "")
+    for seat, name in enumerate(found.names, 1):
+        plain = "".join(letter for letter in name if letter.isprintable() and letter not in "|<>")
+        log = log.replace(f"|player|p{seat}|p{seat}|", f"|player|p{seat}|{plain}|")
+        log = log.replace(f"|win|p{seat}", f"|win|{plain}")
+    return PAGE.format(title=escape(" against ".join(found.names)), log=log.replace("</", "<\\/"))

@@ -1,0 +1,97 @@
+"""A league member on a Showdown server: it accepts a person's challenges and plays them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from poke_env import AccountConfiguration, ServerConfiguration
+from poke_env.battle import AbstractBattle
+from poke_env.player import Player
+
+from league.agent.batched_policy import BatchedPolicy
+from league.agent.contract import PlayingNetwork
+from league.games.base import CHOICE
+from league.games.showdown.formats import FORMATS
+from league.games.showdown.kinds import BOTS
+from league.games.showdown.observation import Writer
+
+SEAT = "member"
+
+
+class MemberOnServer(Player):
+    """Plays battles as a bot or as a network, one at a time.
+
+    Args:
+        name: what it is called on the server, up to 18 letters.
+        battle_format: one of `FORMATS`.
+        port: of the server on this machine.
+        bot: the bot that plays, or None.
+        load: returns the network that plays, where no bot does.
+        team: packed, for formats to which players bring one.
+        seed: of what the member leaves to chance.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        battle_format: str,
+        port: int,
+        *,
+        bot: int | None,
+        load: Callable[[str], PlayingNetwork],
+        team: str | None,
+        seed: int,
+    ) -> None:
+        self._kind, self._bot = FORMATS[battle_format], bot
+        self._writer, self._rng = Writer(self._kind.active), np.random.default_rng(seed)
+        self._policy = BatchedPolicy(
+            1,
+            load,
+            seed=seed,
+            action_size=len(self._kind.action_names),
+            action_kind=CHOICE,
+        )
+        self._playing = ""
+        super().__init__(
+            account_configuration=AccountConfiguration(name, None),
+            battle_format=battle_format,
+            server_configuration=ServerConfiguration(
+                f"ws://127.0.0.1:{port}/showdown/websocket", "http://127.0.0.1:9/action.php?"
+            ),
+            team=team,
+            max_concurrent_battles=1,
+            accept_open_team_sheet=False,
+        )
+
+    def choose_move(self, battle: AbstractBattle) -> Any:
+        """The member's choice, as poke-env sends it."""
+        return _Words(f"/choose {self._words(battle)}")
+
+    def teampreview(self, battle: AbstractBattle) -> str:
+        """The member's team."""
+        return f"/{self._words(battle)}"
+
+    def _words(self, battle: AbstractBattle) -> str:
+        legal_A = self._kind.legal(battle)
+        if self._bot is not None:
+            draw = int(self._rng.integers(1 << 62))
+            action = self._kind.chosen(battle, BOTS[self._bot].name, legal_A, draw)
+        else:
+            if self._playing != battle.battle_tag:
+                self._playing = battle.battle_tag
+                self._policy.seat(0, SEAT)
+            view_V = np.zeros(self._writer.width, np.float32)
+            self._writer.write(battle, view_V)
+            shown = self._kind.shown(legal_A).astype(np.float32)
+            seen_O = np.concatenate([np.ones(1, np.float32), shown, view_V])  # as the game shows it
+            action = int(self._policy.act(seen_O[None], legal_A[None])[0].argmax())
+        return self._kind.words(battle, action)
+
+
+class _Words:
+    """What poke-env wants of an order."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message

@@ -1,0 +1,207 @@
+"""The batched game over Showdown's battles.
+
+Shape suffixes: N matches, R rows, 2 seats, K reward terms, S stats.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import ConfigError
+from league.games.base import CHOICE, GameSpec
+from league.games.hosted import HostedGame, Pool, check_options, inherited
+from league.games.showdown.install import installed, version
+
+try:
+    from league.games.showdown.formats import FORMATS
+    from league.games.showdown.kinds import BOTS, Kind
+    from league.games.showdown.observation import FIELD_NUMBERS, id_kind, side_names, sizes
+    from league.games.showdown.simulator import digest, teams_of
+    from league.games.showdown.worker import seen_type
+except ImportError as error:
+    raise ConfigError("the game 'showdown' needs poke-env: pip install poke-env") from error
+
+MAX_FRAMES = 300
+TERMS = ("faint", "damage", "win")
+STATS = ("turns", "fainted", "switches", "refused", "team")
+PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win": 1.0}}
+"""The first two terms are shares of a team."""
+
+
+class ShowdownGame(HostedGame):
+    """N battles of one format.
+
+    A seat's own part is whether it is to choose (1), which choices it has, the field and its own
+    team; the rest is what the battle has revealed of the opponent's team.
+
+    Args:
+        num_matches: battles that step together.
+        argument: the format, one of `FORMATS`.
+        max_frames: rounds of choices after which who has more Pokémon left wins; None is 300.
+        teams: folder of PokePaste texts, for a format to which players bring their teams; a match
+            draws one for each seat by its seed.
+        step_seconds: longest time that a round of the battles of one process may take.
+        workers: processes, each with a simulator; 0 chooses by matches and processor cores.
+
+    Raises:
+        ConfigError: an unknown format, no simulator is installed, or a team breaks the rules.
+    """
+
+    def __init__(
+        self,
+        num_matches: int,
+        *,
+        argument: str = "",
+        max_frames: int | None = None,
+        teams: str = "",
+        step_seconds: float = 60.0,
+        workers: int = 0,
+    ) -> None:
+        check_options(step_seconds, workers)
+        if argument not in FORMATS:
+            raise ConfigError(
+                f"game 'showdown' has no format {argument!r}: name one as showdown:FORMAT, of "
+                f"{', '.join(FORMATS)}"
+            )
+        battle_format = argument
+        kind, folder, pool_of_teams = FORMATS[battle_format], str(installed()), tuple[str, ...]()
+        if kind.brings_team:
+            if not teams:
+                raise ConfigError(
+                    f"players bring their teams to {battle_format}: name a folder of PokePaste "
+                    "texts by --set game.options.teams=FOLDER"
+                )
+            pool_of_teams = teams_of(teams, battle_format, folder)
+        start = {
+            "folder": folder,
+            "battle_format": battle_format,
+            "teams": pool_of_teams,
+            "step_seconds": step_seconds,
+        }
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        pool = Pool(
+            [sys.executable, "-m", "league.games.showdown.worker", json.dumps(start)],
+            f"battles of {battle_format}",
+            matches=num_matches,
+            workers=workers,
+            step_seconds=step_seconds,
+            env=inherited({"PYTHONPATH": path, "PYTHONHASHSEED": "0"}),
+            stdout=2,  # of libraries that print; the simulator's is a pipe
+        )
+        spec = _spec(battle_format, kind, digest(pool_of_teams) if teams else "", max_frames)
+        super().__init__(spec, num_matches, pool, seen_type(kind))
+        self._kind = kind
+        self._switches_A = np.array(["switch" in name for name in spec.action_names])
+        self._seen_N["legal"][:, :, 0] = True
+        self._seen_N["hp"] = self._seen_N["alive"] = 1.0
+        self._nothing = self._seen_N[0].copy()
+        self._before_N = self._seen_N.copy()
+        self.show(np.arange(num_matches))
+        self.final_observations_N2O[:] = self.observations_N2O
+
+    def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
+        """With the bots, which play in the worker."""
+        return *super().request(verb, own), self.bots_N2[own].tolist()
+
+    def show(self, rows: NDArray[np.intp]) -> None:
+        """Writes what the seats of `rows` see and may do."""
+        assert self.legal_N2A is not None
+        self.legal_N2A[rows] = self._seen_N["legal"][rows]
+        self.observations_N2O[rows] = self._views(rows)
+
+    def _views(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        seen_R = self._seen_N[rows]
+        legal = self._kind.shown(seen_R["legal"])
+        return np.concatenate(
+            [seen_R["acting"][:, :, None], legal, seen_R["views"]], 2, dtype=np.float32
+        )
+
+    def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
+        """Plays one round of choices; raises `InvalidInput` for one that is not legal."""
+        assert self.legal_N2A is not None
+        actions_N2A = self.checked_actions(actions_N2A, frames)
+        legal_N2 = np.asarray((actions_N2A.astype(np.bool_) & self.legal_N2A).any(-1))
+        self.refuse(~legal_N2, actions_N2A, "one legal choice")
+        super().step(actions_N2A, frames)
+
+    def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """One round of choices; the workers say what bots chose in it."""
+        self._before_N = self._seen_N.copy()
+        super().play_frame(actions_N2A)
+
+    def count(self, rows: NDArray[np.intp]) -> None:
+        """Terms and stats of a round, from what was left of the teams before and after it."""
+        then, now = self._before_N[rows], self._seen_N[rows]
+        chosen_R2 = now["choices"]
+        self._actions_N2A[rows] = np.arange(self.spec.action_size) == chosen_R2[:, :, None]
+        for term, name in enumerate(("alive", "hp")):
+            lost_R2 = then[name] - now[name]
+            self.reward_terms_N2K[rows, :, term] += lost_R2[:, ::-1] - lost_R2
+        acted_R2 = then["acting"]
+        self.stats_N2S[rows, :, 0] = now["turn"][:, None]
+        self.stats_N2S[rows, :, 1] = 1.0 - now["alive"]
+        self.stats_N2S[rows, :, 2] += acted_R2 & self._switches_A[chosen_R2]
+        self.stats_N2S[rows, :, 3] += now["refused"]
+        self.stats_N2S[rows, :, 4] = now["team"]
+
+    def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The simulator, or the time limit, says who has won."""
+        self.final_observations_N2O[rows] = self._views(rows)
+        return self._seen_N["lead"][rows].astype(np.float64)
+
+    def frame(self, match: int) -> dict[str, Any]:
+        """The battle so far, as Showdown's replays hold it."""
+        return self._frame("log", match, int(self.frames_N[match]))
+
+    def final_frame(self, match: int) -> dict[str, Any]:
+        """The whole of the battle that ended last in the row."""
+        return {**self._frame("last", match, int(self.final_frames_N[match])), "ended": True}
+
+    def _frame(self, verb: str, match: int, frame: int) -> dict[str, Any]:
+        text = self._broken.get(match, "")
+        if not text and self._pool.pids:
+            text = self.ask(verb, match)
+        return {
+            "game": self.spec.name,
+            "frame": frame,
+            "max_frames": self.spec.max_frames,
+            "text": text,
+        }
+
+
+def _spec(battle_format: str, kind: Kind, teams: str, max_frames: int | None) -> GameSpec:
+    side = side_names(kind.active)
+    own = ("to choose", *(f"may {name}" for name in kind.shown_names), *FIELD_NUMBERS, *side)
+    vocabulary = sizes()
+    names = (*own, *(f"opponent's {name}" for name in side))
+    ids = {
+        known: tuple(
+            place
+            for place, name in enumerate(names)
+            if id_kind(name.removeprefix("opponent's ")) == known
+        )
+        for known in vocabulary
+    }
+    return GameSpec(
+        name=f"showdown:{battle_format}",
+        version=f"{version()} {teams}".strip(),
+        frames_per_second=1,
+        observation_size=len(names),
+        own_size=len(own),
+        action_size=len(kind.action_names),
+        action_names=kind.action_names,
+        reward_terms=TERMS,
+        stats=STATS,
+        bots=BOTS,
+        max_frames=MAX_FRAMES if max_frames is None else max_frames,
+        action_kind=CHOICE,
+        observation_names=names,
+        reward_presets=PRESETS,
+        ids=tuple((vocabulary[known], *places) for known, places in ids.items()),
+    )

@@ -1,0 +1,220 @@
+"""Singles and doubles: which choices a player has, how Showdown is told of one, and the bots.
+
+The choices of singles are those of poke-env's `SinglesEnv`: 6 switches and 4 moves, the moves again
+with each of the four ways to make them special, of which generation 9 has the last. In doubles a
+choice is one for both Pokémon: 45 each (pass, 4 switches, and 4 moves at 5 targets, the moves again
+terastallized), 2,025 together; before the battle one of 90 ways to take 4 of 6, two of them first.
+
+Shape suffixes: R rows, A choices, S choices of one Pokémon of doubles.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from abc import ABC, abstractmethod
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from poke_env.battle import AbstractBattle, Battle, DoubleBattle
+from poke_env.environment import DoublesEnv, SinglesEnv
+from poke_env.player import MaxBasePowerPlayer, SimpleHeuristicsPlayer
+from poke_env.player.battle_order import BattleOrder, DefaultBattleOrder
+
+from league.games.base import BotSpec
+from league.games.showdown.observation import GEN, MOVES, TEAM, own_team
+
+BOTS = (
+    BotSpec(name="random", summary="makes any legal choice with equal probability"),
+    BotSpec(name="max_power", summary="makes the move of the most base power"),
+    BotSpec(name="heuristics", summary="weighs types, stats, hazards and switches by fixed rules"),
+)
+_SPECIAL = ("", "mega ", "z-move ", "dynamax ", "tera ")
+_PICKED, _TARGETS = 4, 5
+_EACH = 1 + _PICKED + 2 * MOVES * _TARGETS
+_JOINT = _EACH * _EACH
+PREVIEWS = tuple(
+    (*front, *back)
+    for front in combinations(range(1, TEAM + 1), 2)
+    for back in combinations([n for n in range(1, TEAM + 1) if n not in front], 2)
+)
+"""Places in the team: the first two fight first."""
+_OF_ONE = (
+    "pass",
+    *(f"switch {n + 1}" for n in range(_PICKED)),
+    *(
+        f"{special}move {move + 1} at {target}"
+        for special in ("", "tera ")
+        for move in range(MOVES)
+        for target in range(-2, 3)
+    ),
+)
+_log = logging.getLogger(__name__)
+_log.setLevel(logging.CRITICAL)  # poke-env warns of what it can't follow; the battle goes on
+
+
+class Kind(ABC):
+    """What differs between singles and doubles.
+
+    Attributes:
+        active: Pokémon of a side that fight at once.
+        action_names: the choices.
+        shown_names: of what a player sees of its legal choices.
+        brings_team: whether players bring their teams; else the format draws them.
+    """
+
+    active: int
+    brings_team: bool
+    action_names: tuple[str, ...]
+    shown_names: tuple[str, ...]
+
+    @abstractmethod
+    def battle(self, name: str) -> AbstractBattle:
+        """A battle as the player called `name` follows it."""
+
+    @abstractmethod
+    def legal(self, battle: AbstractBattle) -> NDArray[np.bool_]:
+        """Which choices a player has who must choose."""
+
+    @abstractmethod
+    def shown(self, legal_RA: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """What players see of their legal choices, `[..., len(shown_names)]`."""
+
+    @abstractmethod
+    def order(self, battle: AbstractBattle, action: int) -> str:
+        """A choice in Showdown's words; raises `ValueError` if it can't be made."""
+
+    @abstractmethod
+    def planned(self, battle: AbstractBattle, bot: str) -> int:
+        """The choice of the bot; raises `ValueError` if it is none of the choices."""
+
+    def words(self, battle: AbstractBattle, action: int) -> str:
+        """A choice in Showdown's words, or that it may choose, where it can't be made."""
+        try:
+            return self.order(battle, action).removeprefix("/choose ")
+        except ValueError:
+            return "default"
+
+    def chosen(
+        self, battle: AbstractBattle, bot: str, legal_A: NDArray[np.bool_], seed: int
+    ) -> int:
+        """The choice of the bot, which draws what it leaves to chance by `seed`."""
+        if bot != "random":
+            random.seed(seed)  # poke-env's bots draw from this generator
+            try:
+                action = self.planned(battle, bot)
+            except (AssertionError, IndexError, ValueError):
+                action = -1
+            if 0 <= action < len(legal_A) and legal_A[action]:
+                return action
+        return int(np.flatnonzero(legal_A)[seed % int(legal_A.sum())])
+
+
+class Singles(Kind):
+    """One Pokémon of each side fights."""
+
+    active, brings_team = 1, False
+    action_names = (
+        *(f"switch {n + 1}" for n in range(TEAM)),
+        *(f"{special}move {n + 1}" for special in _SPECIAL for n in range(MOVES)),
+    )
+    shown_names = action_names
+
+    def battle(self, name: str) -> Battle:
+        return Battle("battle", name, _log, GEN)
+
+    def legal(self, battle: AbstractBattle) -> NDArray[np.bool_]:
+        legal_A = np.array(SinglesEnv.get_action_mask(battle), np.bool_)
+        legal_A[0] |= not legal_A.any()
+        return legal_A
+
+    def shown(self, legal_RA: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return legal_RA
+
+    def order(self, battle: AbstractBattle, action: int) -> str:
+        return SinglesEnv.action_to_order(np.int64(action), battle, fake=True).message
+
+    def planned(self, battle: AbstractBattle, bot: str) -> int:
+        order: BattleOrder
+        if bot == "max_power":
+            order = MaxBasePowerPlayer.choose_singles_move(battle)
+        else:
+            order, _ = SimpleHeuristicsPlayer.choose_singles_move(battle)
+        return int(SinglesEnv.order_to_action(order, battle, fake=True))
+
+
+class Doubles(Kind):
+    """Two Pokémon of each side fight, of four that are picked when both teams have been shown."""
+
+    active, brings_team = 2, True
+    action_names = (
+        *(f"{first}, {second}" for first in _OF_ONE for second in _OF_ONE),
+        *(f"team {''.join(map(str, places))}" for places in PREVIEWS),
+    )
+    shown_names = (
+        *(f"{place}: {name}" for place in ("first", "second") for name in _OF_ONE),
+        "team",
+    )
+
+    def __init__(self) -> None:
+        switches_S = np.arange(_EACH) * ((np.arange(_EACH) > 0) & (np.arange(_EACH) <= _PICKED))
+        tera_S = np.arange(_EACH) > _PICKED + MOVES * _TARGETS
+        same_SS = (switches_S[:, None] == switches_S) & (switches_S > 0)
+        self._together_SS = ~(same_SS | (tera_S[:, None] & tera_S))
+        self._heuristics = object.__new__(SimpleHeuristicsPlayer)  # without its connection
+
+    def battle(self, name: str) -> DoubleBattle:
+        return DoubleBattle("battle", name, _log, GEN)
+
+    def legal(self, battle: AbstractBattle) -> NDArray[np.bool_]:
+        if battle.teampreview:
+            return np.arange(len(self.action_names)) >= _JOINT
+        first_S, second_S = (
+            np.array(DoublesEnv.get_action_mask_individual(battle, place), np.bool_)[
+                self._numbers(battle)
+            ]
+            for place in (0, 1)
+        )
+        legal_SS = first_S[:, None] & second_S & self._together_SS
+        legal_SS[0, 0] &= legal_SS.sum() == 1
+        legal_A = np.zeros(len(self.action_names), np.bool_)
+        legal_A[:_JOINT] = legal_SS.ravel()
+        legal_A[0] |= not legal_A.any()
+        return legal_A
+
+    def shown(self, legal_RA: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        rows = legal_RA.shape[:-1]
+        joint_RSS = legal_RA[..., :_JOINT].reshape(*rows, _EACH, _EACH)
+        picks_R1 = legal_RA[..., _JOINT:].any(-1, keepdims=True)
+        return np.concatenate([joint_RSS.any(-1), joint_RSS.any(-2), picks_R1], -1)
+
+    def order(self, battle: AbstractBattle, action: int) -> str:
+        if action >= _JOINT:
+            return self.action_names[action]
+        both = self._numbers(battle)[list(divmod(action, _EACH))]
+        return DoublesEnv.action_to_order(both, battle, fake=True).message
+
+    def planned(self, battle: AbstractBattle, bot: str) -> int:
+        if battle.teampreview:
+            raise ValueError("a team is picked by chance")
+        if bot == "max_power":
+            order = MaxBasePowerPlayer.choose_doubles_move(battle)
+        else:
+            order = self._heuristics.choose_move(battle)
+        if isinstance(order, DefaultBattleOrder):
+            raise ValueError("the bot leaves the choice to Showdown")
+        numbers = self._numbers(battle).tolist()
+        first, second = DoublesEnv.order_to_action(order, battle, fake=True).tolist()
+        return numbers.index(first) * _EACH + numbers.index(second)
+
+    @staticmethod
+    def _numbers(battle: AbstractBattle) -> NDArray[np.int64]:
+        """The number of each of the 45 choices among poke-env's 107; 1 is a switch to the first of
+        the team, and 7 the first move at the first target.
+        """
+        team, picked = list(battle.team.values()), own_team(battle)[:_PICKED]
+        switches = [1 + team.index(one) for one in picked]
+        switches += [0] * (_PICKED - len(switches))
+        moves = np.arange(7, 7 + MOVES * _TARGETS)
+        return np.array([0, *switches, *moves, *(moves + 4 * MOVES * _TARGETS)], np.int64)

@@ -1,0 +1,308 @@
+"""What a player of a Showdown battle sees, as numbers: names, positions and how they are written.
+
+A player sees what the ordinary client would show it, as poke-env keeps it: all of its own team, and
+of the opponent's only what the battle has revealed.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from poke_env.battle import (
+    AbstractBattle,
+    Effect,
+    Field,
+    Move,
+    MoveCategory,
+    Pokemon,
+    PokemonType,
+    SideCondition,
+    Status,
+    Weather,
+)
+from poke_env.data import GenData
+
+GEN = 9
+TEAM, MOVES = 6, 4
+STATS = ("hp", "atk", "def", "spa", "spd", "spe")
+BOOSTS = ("atk", "def", "spa", "spd", "spe", "accuracy", "evasion")
+TYPES = [kind for kind in PokemonType if kind is not PokemonType.THREE_QUESTION_MARKS]
+STATUSES = [status for status in Status if status is not Status.FNT]
+WEATHERS = [weather for weather in Weather if weather is not Weather.UNKNOWN]
+FIELDS = (
+    *(Field.ELECTRIC_TERRAIN, Field.GRASSY_TERRAIN, Field.MISTY_TERRAIN, Field.PSYCHIC_TERRAIN),
+    *(Field.TRICK_ROOM, Field.GRAVITY, Field.MAGIC_ROOM, Field.WONDER_ROOM),
+)
+SIDE_CONDITIONS = {
+    SideCondition.STEALTH_ROCK: 1,
+    SideCondition.SPIKES: 3,
+    SideCondition.TOXIC_SPIKES: 2,
+    SideCondition.STICKY_WEB: 1,
+    SideCondition.REFLECT: 1,
+    SideCondition.LIGHT_SCREEN: 1,
+    SideCondition.AURORA_VEIL: 1,
+    SideCondition.TAILWIND: 1,
+    SideCondition.SAFEGUARD: 1,
+    SideCondition.MIST: 1,
+}
+"""With the most layers of each."""
+EFFECTS = (
+    *(Effect.SUBSTITUTE, Effect.CONFUSION, Effect.LEECH_SEED, Effect.ENCORE, Effect.TAUNT),
+    *(Effect.DISABLE, Effect.TORMENT, Effect.YAWN, Effect.CURSE, Effect.SALT_CURE),
+    *(Effect.AQUA_RING, Effect.INGRAIN, Effect.PARTIALLY_TRAPPED, Effect.TRAPPED),
+    *(Effect.FOCUS_ENERGY, Effect.CHARGE, Effect.FLASH_FIRE, Effect.HEAL_BLOCK),
+    *(Effect.PERISH1, Effect.PERISH2, Effect.PERISH3, Effect.SLOW_START),
+    *(Effect.GLAIVE_RUSH, Effect.MUST_RECHARGE, Effect.MAGNET_RISE, Effect.SMACK_DOWN),
+)
+
+POKEMON_IDS = ("species", "ability", "item")
+MOVE_NUMBERS = ("power", "accuracy", "pp", "physical", "special", "priority", "stab", "against")
+CONDITION_NUMBERS = (
+    *("known", "active", "fainted", "hp", "level", "terastallized", "status_turns"),
+    *(f"is_{status.name.lower()}" for status in STATUSES),
+)
+NATURE_NUMBERS = (
+    *(f"type_{kind.name.lower()}" for kind in TYPES),
+    *(f"tera_{kind.name.lower()}" for kind in TYPES),
+    *(f"base_{stat}" for stat in STATS),
+)
+ACTIVE_NUMBERS = (
+    *(f"boost_{stat}" for stat in BOOSTS),
+    *("first_turn", "must_recharge", "preparing", "protect_counter"),
+    *(f"has_{effect.name.lower()}" for effect in EFFECTS),
+)
+SIDE_NUMBERS = (
+    *(condition.name.lower() for condition in SIDE_CONDITIONS),
+    *("used_tera", "alive"),
+)
+POKEMON_NAMES = (
+    *POKEMON_IDS,
+    *CONDITION_NUMBERS,
+    *NATURE_NUMBERS,
+    *(f"move{n}_{name}" for n in range(MOVES) for name in ("id", *MOVE_NUMBERS)),
+)
+FIELD_NUMBERS = (
+    *("turn", "force_switch", "trapped", "can_tera"),
+    *(f"weather_{weather.name.lower()}" for weather in WEATHERS),
+    *(f"field_{field.name.lower()}" for field in FIELDS),
+)
+BUCKETS = 2048
+"""Of names that poke-env has no list of."""
+
+
+@cache
+def side_names(active: int) -> tuple[str, ...]:
+    """The names of one side's numbers, of which `active` Pokémon fight at once."""
+    return (
+        *SIDE_NUMBERS,
+        *(f"active{n}_{name}" for n in range(active) for name in ACTIVE_NUMBERS),
+        *(f"pokemon{n}_{name}" for n in range(TEAM) for name in POKEMON_NAMES),
+    )
+
+
+@cache
+def vocabulary(kind: str) -> dict[str, int]:
+    """The numbers of all species or moves, from 1."""
+    data = GenData.from_gen(GEN)
+    names = data.pokedex if kind == "species" else data.moves
+    return {name: number for number, name in enumerate(sorted(names), 1)}
+
+
+@cache
+def bucket(name: str) -> int:
+    """The number of an item or ability, from 1: two may share one."""
+    return 1 + zlib.crc32(name.encode()) % (BUCKETS - 1)
+
+
+def sizes() -> dict[str, int]:
+    """How many numbers there are of each kind of id, 0 (unknown, none) included."""
+    known = {kind: 1 + max(vocabulary(kind).values()) for kind in ("species", "move")}
+    return known | {"ability": BUCKETS, "item": BUCKETS}
+
+
+def id_kind(name: str) -> str | None:
+    """Which kind of id the number called `name` holds; None for an ordinary number."""
+    last = name.rpartition("_")[2]
+    if not name.startswith("pokemon"):
+        return None
+    if last == "id":
+        return "move"
+    return last if last in POKEMON_IDS and name.count("_") == 1 else None
+
+
+class Writer:
+    """Writes what one player sees.
+
+    An id is written as its share of all ids of its kind, so that every number is in [-1, 1].
+    """
+
+    def __init__(self, active: int) -> None:
+        self.active, self._sizes = active, sizes()
+        self._at = {name: place for place, name in enumerate(POKEMON_NAMES)}
+
+    @property
+    def width(self) -> int:
+        """Numbers of a view: the field and both sides."""
+        return len(FIELD_NUMBERS) + 2 * len(side_names(self.active))
+
+    def write(self, battle: AbstractBattle, view_V: NDArray[np.float32]) -> None:
+        """Writes what the battle's player sees: the field, its own side, and its opponent's."""
+        field, side = len(FIELD_NUMBERS), len(side_names(self.active))
+        _write_field(battle, view_V[:field])
+        self._write_sides(battle, (view_V[field : field + side], view_V[field + side :]))
+
+    def _write_sides(
+        self, battle: AbstractBattle, sides: tuple[NDArray[np.float32], NDArray[np.float32]]
+    ) -> None:
+        fighting = listed(battle.active_pokemon), listed(battle.opponent_active_pokemon)
+        teams = own_team(battle), opponents(battle)
+        used = battle.used_tera, battle.opponent_used_tera
+        conditions = battle.side_conditions, battle.opponent_side_conditions
+        for side, numbers in enumerate(sides):
+            numbers[:] = 0.0
+            numbers[: len(SIDE_NUMBERS)] = (
+                *(
+                    _laid(conditions[side].get(condition), most)
+                    for condition, most in SIDE_CONDITIONS.items()
+                ),
+                float(used[side]),
+                1.0 - sum(one.fainted for one in teams[side]) / TEAM,
+            )
+            place = len(SIDE_NUMBERS)
+            for one in fighting[side]:
+                if one is not None:
+                    numbers[place : place + len(ACTIVE_NUMBERS)] = _active(one)
+                place += len(ACTIVE_NUMBERS)
+            place = len(SIDE_NUMBERS) + self.active * len(ACTIVE_NUMBERS)
+            against = [one for one in fighting[1 - side] if one is not None and not one.fainted]
+            for one in teams[side][:TEAM]:
+                self._write(one, against, numbers[place : place + len(POKEMON_NAMES)])
+                place += len(POKEMON_NAMES)
+
+    def _write(
+        self, one: Pokemon, against: Sequence[Pokemon], numbers: NDArray[np.float32]
+    ) -> None:
+        numbers[:3] = (
+            self._share("species", vocabulary("species").get(one.species, 0)),
+            self._share("ability", bucket(one.ability) if one.ability else 0),
+            self._share("item", bucket(one.item) if one.item and one.item != UNKNOWN_ITEM else 0),
+        )
+        place = 3 + len(CONDITION_NUMBERS)
+        numbers[3:place] = (
+            *(1.0, float(one.active or False), float(one.fainted), one.current_hp_fraction),
+            *(one.level / 100.0, float(one.is_terastallized), min(1.0, one.status_counter / 8.0)),
+            *(float(one.status is status) for status in STATUSES),
+        )
+        types = tuple(one.types)
+        nature = _nature(types, one.tera_type, tuple(one.base_stats[stat] for stat in STATS))
+        numbers[place : place + len(NATURE_NUMBERS)] = nature
+        place, width = place + len(NATURE_NUMBERS), 1 + len(MOVE_NUMBERS)
+        for move in list(one.moves.values())[:MOVES]:
+            numbers[place : place + width] = (
+                self._share("move", vocabulary("move").get(move.id, 0)),
+                *_move(move, types, against),
+            )
+            place += width
+
+    def _share(self, kind: str, number: int) -> float:
+        return number / self._sizes[kind]
+
+
+UNKNOWN_ITEM = "unknown_item"
+
+
+def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
+    """Writes `FIELD_NUMBERS`."""
+    weather, fields = battle.weather, battle.fields
+    numbers[:] = (
+        min(1.0, battle.turn / 100.0),
+        *(float(any(listed(flag))) for flag in (battle.force_switch, battle.trapped)),
+        float(any(listed(battle.can_tera))),
+        *(float(one in weather) for one in WEATHERS),
+        *(float(one in fields) for one in FIELDS),
+    )
+
+
+def own_team(battle: AbstractBattle) -> list[Pokemon]:
+    """The player's own Pokémon that take part: those that its last request names."""
+    named = {one["ident"] for one in battle.last_request.get("side", {}).get("pokemon", ())}
+    return [one for ident, one in battle.team.items() if ident in named]
+
+
+def opponents(battle: AbstractBattle) -> list[Pokemon]:
+    """What is known of the opponent's team: in the order of the preview, where there was one."""
+    seen, previewed = list(battle.opponent_team.values()), battle.teampreview_opponent_team
+    return [
+        next((known for known in seen if known.base_species == one.base_species), one)
+        for one in previewed
+    ] or seen
+
+
+def listed(value: Any) -> list[Any]:
+    """What poke-env gives as one value in singles and as a list in doubles, as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def _laid(value: int | None, most: int) -> float:
+    """The share of its most layers that a condition has; poke-env counts them for hazards alone,
+    and keeps the turn in which others began.
+    """
+    return 0.0 if value is None else min(1.0, value / most) if most > 1 else 1.0
+
+
+def _active(one: Pokemon) -> tuple[float, ...]:
+    effects, boosts = one.effects, one.boosts
+    return (
+        *(boosts[stat] / 6.0 for stat in BOOSTS),
+        *(float(one.first_turn), float(one.must_recharge), float(bool(one.preparing))),
+        min(1.0, one.protect_counter / 4.0),
+        *(float(effect in effects) for effect in EFFECTS),
+    )
+
+
+@cache
+def _nature(
+    types: tuple[PokemonType, ...], tera: PokemonType | None, base_stats: tuple[int, ...]
+) -> NDArray[np.float32]:
+    """`NATURE_NUMBERS`."""
+    numbers = (
+        *(kind in types for kind in TYPES),
+        *(kind is tera for kind in TYPES),
+        *(stat / 255.0 for stat in base_stats),
+    )
+    return np.array(numbers, np.float32)
+
+
+def _move(
+    move: Move, types: Sequence[PokemonType], against: Sequence[Pokemon]
+) -> tuple[float, ...]:
+    """`MOVE_NUMBERS`; "against" is the best multiplier against who fights: ×4 is 1, ×1 is 0, ×1/4
+    and less is −1.
+    """
+    power, accuracy, physical, special, priority, kind = _facts(move.id)
+    best = max((one.damage_multiplier(kind) for one in against), default=1.0) if power else 1.0
+    return (
+        *(power, accuracy, move.current_pp / max(1, move.max_pp), physical, special, priority),
+        float(kind in types and power > 0.0),
+        max(-1.0, math.log2(best) / 2.0) if best > 0.0 else -1.0,
+    )
+
+
+@cache
+def _facts(move_id: str) -> tuple[float, float, float, float, float, PokemonType]:
+    """What never changes of a move."""
+    move = Move(move_id, gen=GEN)
+    return (
+        min(1.0, move.base_power * move.expected_hits / 250.0),
+        float(move.accuracy),
+        float(move.category is MoveCategory.PHYSICAL),
+        float(move.category is MoveCategory.SPECIAL),
+        max(-1.0, min(1.0, move.priority / 5.0)),
+        move.type,
+    )

@@ -1,0 +1,94 @@
+"""A Showdown server on this machine, to which people connect with the ordinary client."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from typing import Self
+
+from league.errors import InvalidInput, Unavailable
+from league.games.showdown.install import PACKAGE, installed
+from league.service import die_with_parent
+
+START_SECONDS = 60.0
+_MISSING = (
+    *("logs/repl", "logs/chat", "logs/modlog", "config/chat-plugins"),
+    "databases",
+)
+"""Folders that the package lacks and the server wants."""
+_SETTINGS = """
+exports.bindaddress = '127.0.0.1';
+exports.subprocesses = 0;
+exports.repl = false;
+exports.nothrottle = true;
+"""
+
+
+class Server:
+    """A running server. Use it as a context manager, which ends it.
+
+    Raises:
+        ConfigError: Node or the simulator is missing.
+        InvalidInput: another program listens on the port.
+        Unavailable: the server did not come up.
+    """
+
+    def __init__(self, port: int) -> None:
+        package = installed() / "node_modules" / PACKAGE
+        for name in _MISSING:
+            (package / name).mkdir(parents=True, exist_ok=True)
+        example = (package / "config" / "config-example.js").read_text()
+        (package / "config" / "config.js").write_text(example + _SETTINGS)
+        if _is_open(port):
+            raise InvalidInput(
+                f"port {port} is taken: name another one by --port, or use the server that listens"
+            )
+        words = [sys.executable, die_with_parent.__file__, str(os.getpid()), "node", PACKAGE]
+        words += ["start", str(port), "--no-security", "--skip-build"]
+        self.port = port
+        log = package / "logs" / f"server-{port}.log"
+        with log.open("w") as output:
+            self._process = subprocess.Popen(
+                words,
+                cwd=package,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        until = time.monotonic() + START_SECONDS
+        while not _is_open(port):
+            if self._process.poll() is not None or time.monotonic() > until:
+                self.close()
+                raise Unavailable(f"Showdown's server did not come up: see {log}")
+            time.sleep(0.1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def is_up(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """Ends the server."""
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _is_open(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), 0.5):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,275 @@
+"""The worker process: it follows the battles of some rows, which its simulator plays.
+
+Shape suffixes: R rows of a request, 2 seats, A choices, V width of what a seat sees.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from poke_env.battle import AbstractBattle
+
+from league.games.choice_game import mixed
+from league.games.hosted import serve
+from league.games.showdown.formats import FORMATS
+from league.games.showdown.kinds import BOTS, Kind
+from league.games.showdown.observation import Writer, own_team
+from league.games.showdown.simulator import Simulator
+
+Answer = tuple[bytes, dict[int, str]]
+"""A record of `seen_type` for each row, and why rows failed; their records don't count."""
+UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
+    *("t:", "expire", "uhtmlchange", "tempnotify", "tempnotifyoff"),
+    *("win", "tie", "bigerror"),
+}
+"""Lines of Showdown that say nothing of the state of a battle."""
+
+
+def seen_type(kind: Kind) -> np.dtype[np.void]:
+    """What the seats of a row see and may do, and what its last frame brought."""
+    return np.dtype(
+        [
+            ("views", np.float32, (2, Writer(kind.active).width)),
+            ("acting", np.bool_, (2,)),
+            ("legal", np.bool_, (2, len(kind.action_names))),
+            ("choices", np.int32, (2,)),  # what was done in the frame, bots' too
+            ("alive", np.float32, (2,)),  # the share of each team that has not fainted
+            ("hp", np.float32, (2,)),  # the share of its hit points that is left
+            ("turn", np.int32),
+            ("team", np.int16, (2,)),  # of the pool, -1 where the format draws one
+            ("refused", np.int8, (2,)),  # choices of the frame that the simulator refused
+            ("lead", np.int8),  # of seat 0, when it has ended
+            ("ended", np.bool_),
+        ]
+    )
+
+
+class View:
+    """What one player knows of a battle, from the lines that Showdown sends to it."""
+
+    def __init__(self, kind: Kind, writer: Writer, name: str) -> None:
+        self._kind, self._writer, self.battle = kind, writer, kind.battle(name)
+        self.refused = 0
+
+    def read(self, line: str) -> None:
+        """Follows one line; raises whatever poke-env raises where it can't."""
+        words = line.split("|")
+        if len(words) < 2 or words[1] in UNREAD:
+            return
+        if words[1] == "request":
+            self.battle.parse_request(json.loads(line.split("|", 2)[2]))
+        elif words[1] == "error":
+            self.refused += 1
+        else:
+            self.battle.parse_message(words)
+
+    def write(self, view_V: NDArray[np.float32]) -> None:
+        """Writes what it sees."""
+        self._writer.write(self.battle, view_V)
+
+
+class Match:
+    """One battle, as both players follow it."""
+
+    def __init__(self, kind: Kind, writer: Writer, seed: int, teams: Sequence[int]) -> None:
+        self._kind, self._teams, self._frame = kind, teams, 0
+        self._draws = mixed(np.array([seed], np.uint64))
+        self._views = [View(kind, writer, name) for name in ("p1", "p2")]
+        self._must, self._winner = [False, False], None
+        self._nothing = np.arange(len(kind.action_names)) == 0
+        self._legal = [self._nothing, self._nothing]
+
+    def read(self, answer: dict[str, Any]) -> None:
+        """Follows what the simulator answered; raises whatever poke-env raises where it can't."""
+        if "error" in answer:
+            raise RuntimeError(answer["error"].splitlines()[0])
+        for view, lines in zip(self._views, answer["lines"], strict=True):
+            view.refused = 0
+            for line in lines:
+                view.read(line)
+        self._must, self._winner = answer["must"], answer["winner"]
+        self._legal = [
+            self._kind.legal(view.battle) if must else self._nothing
+            for view, must in zip(self._views, self._must, strict=True)
+        ]
+
+    def chosen(self, actions_2: NDArray[np.intp], bots: Sequence[int]) -> list[int]:
+        """What both seats do in this frame: what they were told, or what their bots choose."""
+        found = []
+        for seat, bot in enumerate(bots):
+            if bot < 0:
+                found.append(int(actions_2[seat]))
+                continue
+            draw = int(mixed(self._draws + np.uint64(2 * self._frame + seat))[0])
+            battle, legal_A = self._views[seat].battle, self._legal[seat]
+            found.append(self._kind.chosen(battle, BOTS[bot].name, legal_A, draw))
+        return found
+
+    def words(self, choices: Iterable[int]) -> list[str | None]:
+        """The choices in Showdown's words, None of who has none to make."""
+        self._frame += 1
+        return [
+            self._kind.words(view.battle, int(choice)) if must else None
+            for view, choice, must in zip(self._views, choices, self._must, strict=True)
+        ]
+
+    def write(self, seen: NDArray[np.void], is_last: bool) -> None:
+        """Writes a record of `seen_type`, except for the choices."""
+        for seat, view in enumerate(self._views):
+            view.write(seen["views"][seat])
+            team = own_team(view.battle)
+            seen["alive"][seat] = np.mean([not one.fainted for one in team])
+            seen["hp"][seat] = np.mean([one.current_hp_fraction for one in team])
+            seen["refused"][seat] = view.refused
+        seen["acting"], seen["legal"], seen["team"] = self._must, self._legal, self._teams
+        seen["turn"] = self._views[0].battle.turn
+        seen["ended"] = self._winner is not None or is_last
+        if self._winner is not None:
+            seen["lead"] = (0, 1, -1)[self._winner + 1]
+        elif is_last:  # who has more Pokémon left, then who has more of its hit points
+            ours, theirs = zip(seen["alive"].tolist(), seen["hp"].tolist(), strict=True)
+            seen["lead"] = (ours > theirs) - (ours < theirs)
+
+
+class Worker:
+    """The battles of some rows.
+
+    A request that takes longer than `step_seconds` ends the process.
+    """
+
+    def __init__(
+        self, folder: str, battle_format: str, teams: Sequence[str], step_seconds: float
+    ) -> None:
+        self._format, self._teams, self._step_seconds = battle_format, teams, step_seconds
+        self._kind, self._simulator = FORMATS[battle_format], Simulator(folder)
+        self._writer = Writer(self._kind.active)
+        self._matches: dict[int, Match] = {}
+
+    def begin(
+        self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
+    ) -> Answer:
+        """Begins the matches of `seeds` and plays what was `played` in them."""
+        seen_R = np.zeros(len(rows), seen_type(self._kind))
+        drawn = [self._drawn(seed) for seed in seeds]
+        packed = [[self._teams[n] if n >= 0 else None for n in both] for both in drawn]
+        begins = zip(rows, seeds, packed, strict=True)
+        self._limit_call()
+        answers = self._simulator.ask(
+            [["begin", row, self._format, str(seed), teams] for row, seed, teams in begins]
+        )
+
+        def begin_one(place: int) -> None:
+            match = Match(self._kind, self._writer, seeds[place], drawn[place])
+            self._matches[rows[place]] = match
+            match.read(answers[place])
+            for actions_2 in self._actions(played[place]):
+                self._limit_call()
+                (answer,) = self._simulator.ask([["choose", rows[place], match.words(actions_2)]])
+                match.read(answer)
+            match.write(seen_R[place], is_last=False)
+
+        failed = self._each(range(len(rows)), begin_one)
+        return self._answer(seen_R, {rows[place]: why for place, why in failed.items()})
+
+    def step(
+        self, rows: list[int], actions: bytes, is_last: list[bool], bots: list[list[int]]
+    ) -> Answer:
+        """Plays one frame of each match, which ends it where `is_last`."""
+        seen_R, actions_R2 = np.zeros(len(rows), seen_type(self._kind)), self._actions(actions)
+        commands: dict[int, list[Any]] = {}
+
+        def choose_one(place: int) -> None:
+            match = self._matches[rows[place]]
+            seen_R["choices"][place] = match.chosen(actions_R2[place], bots[place])
+            commands[place] = ["choose", rows[place], match.words(seen_R["choices"][place])]
+
+        self._limit_call()
+        failed = self._each(range(len(rows)), choose_one)
+        answers = dict(zip(commands, self._simulator.ask(list(commands.values())), strict=True))
+
+        def read_one(place: int) -> None:
+            match = self._matches[rows[place]]
+            match.read(answers[place])
+            match.write(seen_R[place], is_last[place])
+
+        failed |= self._each(answers, read_one)
+        return self._answer(seen_R, {rows[place]: why for place, why in failed.items()})
+
+    def close(self) -> None:
+        """Ends the simulator."""
+        self._simulator.close()
+
+    def log(self, rows: list[int]) -> str:
+        """The first row's match so far, as Showdown's replays hold it."""
+        return self._told("log", rows[0])
+
+    def last(self, rows: list[int]) -> str:
+        """The whole of the first row's match before this one."""
+        return self._told("last", rows[0])
+
+    def _told(self, verb: str, row: int) -> str:
+        self._limit_call()
+        (text,) = self._simulator.ask([[verb, row]])
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        return str(text)
+
+    def _drawn(self, seed: int) -> list[int]:
+        """Each seat's team of the pool, by the match's seed; -1 where there is no pool."""
+        if not self._teams:
+            return [-1, -1]
+        draws_2 = mixed(np.array([seed], np.uint64) + np.array([1, 2], np.uint64))
+        return (draws_2 % np.uint64(len(self._teams))).tolist()
+
+    def _each(self, places: Iterable[int], play: Callable[[int], None]) -> dict[int, str]:
+        """Calls `play` for each place; where it raises, the match has failed: returns why."""
+        failed = {}
+        for place in places:
+            try:
+                play(place)
+            except Exception as error:  # whatever poke-env may raise
+                said = str(error).strip().splitlines() or [""]
+                kind = type(error).__name__
+                failed[place] = f"the battle can't be followed: {kind}: {said[0][:200]}"
+        return failed
+
+    def _answer(self, seen_R: NDArray[np.void], failed: dict[int, str]) -> Answer:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        return seen_R.tobytes(), failed
+
+    def _actions(self, content: bytes) -> NDArray[np.intp]:
+        """`[R, 2]`, from one-hot choices."""
+        width = len(self._kind.action_names)
+        return np.frombuffer(content, np.uint8).reshape(-1, 2, width).argmax(-1)
+
+    def _limit_call(self) -> None:
+        """From now on the simulator has `step_seconds`: then SIGALRM ends the process."""
+        signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
+
+
+def main() -> None:
+    """Serves until the game closes its end; an interrupt is for the game's process to answer.
+
+    The first message is "" or why no battle can be played.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    start, connection = json.loads(sys.argv[1]), Connection(int(sys.argv[2]))
+    try:
+        worker = Worker(**start)
+    except Exception as error:
+        connection.send(str(error) or type(error).__name__)
+        return
+    connection.send("")
+    serve(worker, connection)
+    worker.close()
+
+
+if __name__ == "__main__":
+    main()
