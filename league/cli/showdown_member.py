@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +64,7 @@ class MemberOnServer(Player):
             team=team,
             max_concurrent_battles=1,
             accept_open_team_sheet=False,
+            log_level=logging.CRITICAL,  # the command says what went wrong
         )
 
     def choose_move(self, battle: AbstractBattle) -> Any:

@@ -114,7 +114,7 @@ def test_battles_of_bots_end_with_an_outcome_and_stay_in_bounds(game: BatchedGam
         if ended_N.all():
             break
     assert ended_N.all()
-    assert outcomes_N.tolist() == [1.0, 0.0, 1.0]  # whoever chooses by rules beats chance
+    assert outcomes_N.tolist() == [1.0, 0.0, 1.0]  # rules beat chance
 
 
 def test_a_player_sees_of_the_opponent_what_the_battle_has_shown() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,7 @@ def _spec(battle_format: str, kind: Kind, teams: str, max_frames: int | None) ->
     }
     return GameSpec(
         name=f"showdown:{battle_format}",
-        version=f"{version()} {teams}".strip(),
+        version=f"{version()} poke-env {metadata.version('poke-env')} {teams}".strip(),
         frames_per_second=1,
         observation_size=len(names),
         own_size=len(own),

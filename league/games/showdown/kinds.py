@@ -1,4 +1,4 @@
-"""Singles and doubles: which choices a player has, how Showdown is told of one, and the bots.
+"""Singles and doubles: the choices of a player, their words for Showdown, and the bots.
 
 The choices of singles are those of poke-env's `SinglesEnv`: 6 switches and 4 moves, the moves again
 with each of the four ways to make them special, of which generation 9 has the last. In doubles a
@@ -51,7 +51,7 @@ _OF_ONE = (
     ),
 )
 _log = logging.getLogger(__name__)
-_log.setLevel(logging.CRITICAL)  # poke-env warns of what it can't follow; the battle goes on
+_log.setLevel(logging.CRITICAL)  # poke-env warns of what it can't follow; the battle continues
 
 
 class Kind(ABC):

@@ -1,7 +1,7 @@
 """What a player of a Showdown battle sees, as numbers: names, positions and how they are written.
 
-A player sees what the ordinary client would show it, as poke-env keeps it: all of its own team, and
-of the opponent's only what the battle has revealed.
+A player sees what the ordinary client would show it, as poke-env keeps it: the whole of its team,
+and of the opponent's only what the battle has revealed.
 """
 
 from __future__ import annotations
@@ -62,9 +62,11 @@ EFFECTS = (
 )
 
 POKEMON_IDS = ("species", "ability", "item")
-MOVE_NUMBERS = ("power", "accuracy", "pp", "physical", "special", "priority", "stab", "against")
+MOVE_NUMBERS = (
+    *("power", "accuracy", "pp", "physical", "special", "priority", "stab", "against", "damage"),
+)
 CONDITION_NUMBERS = (
-    *("known", "active", "fainted", "hp", "level", "terastallized", "status_turns"),
+    *("known", "active", "fainted", "hp", "level", "terastallized", "status_turns", "matchup"),
     *(f"is_{status.name.lower()}" for status in STATUSES),
 )
 NATURE_NUMBERS = (
@@ -92,6 +94,9 @@ FIELD_NUMBERS = (
     *(f"weather_{weather.name.lower()}" for weather in WEATHERS),
     *(f"field_{field.name.lower()}" for field in FIELDS),
 )
+MOST_DAMAGE = 2_000.0
+"""Expected power of a move, with all that multiplies it, that counts as 1."""
+UNKNOWN_ITEM = "unknown_item"
 BUCKETS = 2048
 """Of names that poke-env has no list of."""
 
@@ -144,7 +149,6 @@ class Writer:
 
     def __init__(self, active: int) -> None:
         self.active, self._sizes = active, sizes()
-        self._at = {name: place for place, name in enumerate(POKEMON_NAMES)}
 
     @property
     def width(self) -> int:
@@ -197,6 +201,7 @@ class Writer:
         numbers[3:place] = (
             *(1.0, float(one.active or False), float(one.fainted), one.current_hp_fraction),
             *(one.level / 100.0, float(one.is_terastallized), min(1.0, one.status_counter / 8.0)),
+            _matchup(one, against),
             *(float(one.status is status) for status in STATUSES),
         )
         types = tuple(one.types)
@@ -206,15 +211,12 @@ class Writer:
         for move in list(one.moves.values())[:MOVES]:
             numbers[place : place + width] = (
                 self._share("move", vocabulary("move").get(move.id, 0)),
-                *_move(move, types, against),
+                *_move(move, one, against),
             )
             place += width
 
     def _share(self, kind: str, number: int) -> float:
         return number / self._sizes[kind]
-
-
-UNKNOWN_ITEM = "unknown_item"
 
 
 def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
@@ -230,7 +232,7 @@ def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
 
 
 def own_team(battle: AbstractBattle) -> list[Pokemon]:
-    """The player's own Pokémon that take part: those that its last request names."""
+    """The player's own Pokémon in the battle: those that its last request names."""
     named = {one["ident"] for one in battle.last_request.get("side", {}).get("pokemon", ())}
     return [one for ident, one in battle.team.items() if ident in named]
 
@@ -279,19 +281,47 @@ def _nature(
     return np.array(numbers, np.float32)
 
 
-def _move(
-    move: Move, types: Sequence[PokemonType], against: Sequence[Pokemon]
-) -> tuple[float, ...]:
+def _matchup(one: Pokemon, against: Sequence[Pokemon]) -> float:
+    """How much harder its types hit who fights than theirs hit it, the worst of them: the best
+    multiplier each way, 1 for ×4 against ×0.
+    """
+    return (
+        min(
+            (
+                max(other.damage_multiplier(kind) for kind in one.types if kind)
+                - max(one.damage_multiplier(kind) for kind in other.types if kind)
+                for other in against
+            ),
+            default=0.0,
+        )
+        / 4.0
+    )
+
+
+def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float, ...]:
     """`MOVE_NUMBERS`; "against" is the best multiplier against who fights: ×4 is 1, ×1 is 0, ×1/4
-    and less is −1.
+    and less is −1; "damage" the most that the move is expected to do to them, as a logarithm.
     """
     power, accuracy, physical, special, priority, kind = _facts(move.id)
-    best = max((one.damage_multiplier(kind) for one in against), default=1.0) if power else 1.0
+    stab = kind in user.types and power > 0.0
+    best, damage = 1.0 if not (power and against) else 0.0, 0.0
+    for other in against if power else ():
+        multiplier = other.damage_multiplier(kind)
+        best = max(best, multiplier)
+        hit, held = ("atk", "def") if physical else ("spa", "spd")
+        ratio = _strength(user, hit) / _strength(other, held)
+        expected = 250.0 * power * accuracy * (1.5 if stab else 1.0) * multiplier * ratio
+        damage = max(damage, math.log1p(expected) / math.log1p(MOST_DAMAGE))
     return (
         *(power, accuracy, move.current_pp / max(1, move.max_pp), physical, special, priority),
-        float(kind in types and power > 0.0),
-        max(-1.0, math.log2(best) / 2.0) if best > 0.0 else -1.0,
+        *(float(stab), max(-1.0, math.log2(best) / 2.0) if best > 0.0 else -1.0, min(1.0, damage)),
     )
+
+
+def _strength(one: Pokemon, stat: str) -> float:
+    """A stat by species, with its boosts: what a player can know of both sides."""
+    boost = one.boosts[stat]
+    return (2 * one.base_stats[stat] + 36) * (max(2, 2 + boost) / max(2, 2 - boost))
 
 
 @cache

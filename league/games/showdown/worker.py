@@ -101,7 +101,7 @@ class Match:
         ]
 
     def chosen(self, actions_2: NDArray[np.intp], bots: Sequence[int]) -> list[int]:
-        """What both seats do in this frame: what they were told, or what their bots choose."""
+        """What both seats do in this frame: the actions given, or what their bots choose."""
         found = []
         for seat, bot in enumerate(bots):
             if bot < 0:
