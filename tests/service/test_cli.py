@@ -99,6 +99,7 @@ demo nothing based
 demo nothing.safetensors based
 demo main@1000 based --blobs nowhere
 replay nothing
+showdown replay nothing
 replay nothing.replay
 record nothing based
 eval nothing
