@@ -14,8 +14,7 @@ from poke_env.player import Player
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
 from league.games.base import CHOICE
-from league.games.showdown.formats import FORMATS
-from league.games.showdown.kinds import BOTS
+from league.games.showdown.kinds import BOTS, FORMATS
 from league.games.showdown.observation import Writer
 
 SEAT = "member"

@@ -20,8 +20,7 @@ from league.games.hosted import HostedGame, Pool, check_options, inherited
 from league.games.showdown.install import installed, version
 
 try:
-    from league.games.showdown.formats import FORMATS
-    from league.games.showdown.kinds import BOTS, Kind
+    from league.games.showdown.kinds import BOTS, FORMATS, Kind
     from league.games.showdown.observation import FIELD_NUMBERS, id_kind, side_names, sizes
     from league.games.showdown.simulator import digest, teams_of
     from league.games.showdown.worker import seen_type

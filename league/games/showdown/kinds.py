@@ -218,3 +218,7 @@ class Doubles(Kind):
         switches += [0] * (_PICKED - len(switches))
         moves = np.arange(7, 7 + MOVES * _TARGETS)
         return np.array([0, *switches, *moves, *(moves + 4 * MOVES * _TARGETS)], np.int64)
+
+
+FORMATS: dict[str, Kind] = {"gen9randombattle": Singles(), "gen9vgc2025regi": Doubles()}
+"""The formats of Showdown that the league plays."""

@@ -18,8 +18,7 @@ from poke_env.battle import AbstractBattle
 
 from league.games.choice_game import mixed
 from league.games.hosted import serve
-from league.games.showdown.formats import FORMATS
-from league.games.showdown.kinds import BOTS, Kind
+from league.games.showdown.kinds import BOTS, FORMATS, Kind
 from league.games.showdown.observation import Writer, own_team
 from league.games.showdown.simulator import Simulator
 
@@ -54,9 +53,8 @@ def seen_type(kind: Kind) -> np.dtype[np.void]:
 class View:
     """What one player knows of a battle, from the lines that Showdown sends to it."""
 
-    def __init__(self, kind: Kind, writer: Writer, name: str) -> None:
-        self._kind, self._writer, self.battle = kind, writer, kind.battle(name)
-        self.refused = 0
+    def __init__(self, battle: AbstractBattle) -> None:
+        self.battle, self.refused = battle, 0
 
     def read(self, line: str) -> None:
         """Follows one line; raises whatever poke-env raises where it can't."""
@@ -70,18 +68,14 @@ class View:
         else:
             self.battle.parse_message(words)
 
-    def write(self, view_V: NDArray[np.float32]) -> None:
-        """Writes what it sees."""
-        self._writer.write(self.battle, view_V)
-
 
 class Match:
     """One battle, as both players follow it."""
 
     def __init__(self, kind: Kind, writer: Writer, seed: int, teams: Sequence[int]) -> None:
-        self._kind, self._teams, self._frame = kind, teams, 0
+        self._kind, self._writer, self._teams, self._frame = kind, writer, teams, 0
         self._draws = mixed(np.array([seed], np.uint64))
-        self._views = [View(kind, writer, name) for name in ("p1", "p2")]
+        self._views = [View(kind.battle(name)) for name in ("p1", "p2")]
         self._must, self._winner = [False, False], None
         self._nothing = np.arange(len(kind.action_names)) == 0
         self._legal = [self._nothing, self._nothing]
@@ -123,7 +117,7 @@ class Match:
     def write(self, seen: NDArray[np.void], is_last: bool) -> None:
         """Writes a record of `seen_type`, except for the choices."""
         for seat, view in enumerate(self._views):
-            view.write(seen["views"][seat])
+            self._writer.write(view.battle, seen["views"][seat])
             team = own_team(view.battle)
             seen["alive"][seat] = np.mean([not one.fainted for one in team])
             seen["hp"][seat] = np.mean([one.current_hp_fraction for one in team])
