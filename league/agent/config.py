@@ -114,9 +114,8 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
             least, most = self.LEAST.get(name, 1), self.MOST.get(name, 1 << 16)
-            if name == "ids":
-                continue
-            sizes = value if isinstance(value, tuple) else (value,) if type(value) is int else ()
+            values = value if isinstance(value, tuple) else (value,)
+            sizes = [size for size in values if type(size) is int]
             if len(sizes) > 16 or not all(least <= size <= most for size in sizes):
                 raise ConfigError(
                     f"network {name} = {value} can't be used: it must be {least} to {most}, and a "

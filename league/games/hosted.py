@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import socket
 import subprocess
+import sys
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -191,6 +193,27 @@ def serve(worker: Any, connection: Connection) -> None:
         while True:
             verb, *arguments = connection.recv()
             connection.send(getattr(worker, verb)(*arguments))
+
+
+def serve_process(make: Callable[..., Any]) -> None:
+    """The whole of a worker's process: makes the worker, says that it can play, serves.
+
+    An interrupt is for the game's process to answer.
+
+    Args:
+        make: the worker, from the keyword arguments in the command line's JSON.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    connection = Connection(int(sys.argv[2]))
+    try:
+        worker = make(**json.loads(sys.argv[1]))
+    except Exception as error:  # whatever an environment may raise
+        connection.send(str(error) or type(error).__name__)
+        return
+    connection.send("")
+    with contextlib.closing(worker):
+        serve(worker, connection)
 
 
 class HostedGame(BatchedGame):

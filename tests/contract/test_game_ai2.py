@@ -11,12 +11,10 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ import pytest
 import torch
 from game_contract import KeysContract, assert_same, history, luck, seeds
 from numpy.typing import NDArray
+from thread_workers import threads_of
 
 from league.agent.architectures import network_of
 from league.agent.config import SIZES, AgentConfig
@@ -45,29 +44,14 @@ SMALL = Path(__file__).with_name("small_original")
 LEFT, RIGHT, STRIKE, TAUNT = (KEY_NAMES.index(name) for name in "ADJG")
 
 
-class WorkerThread:
-    """A worker in a thread of this process: a hundred processes would take a minute to start."""
-
-    def __init__(self, command: list[str], rows: range, **options: Any) -> None:
-        self.rows, bots = rows, command[2:-1]
-        self.connection, theirs = multiprocessing.Pipe()
-        self.popen = SimpleNamespace(pid=os.getpid())
-
-        def serve() -> None:
-            worker = Worker(bots, 0.0)
-            theirs.send("")
-            hosted.serve(worker, theirs)
-
-        threading.Thread(target=serve, daemon=True).start()
-
-    def end(self) -> None:
-        self.connection.close()
+def make_worker(command: list[str]) -> Worker:
+    return Worker(command[2:-1], 0.0)
 
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SMALL)
-    monkeypatch.setattr(hosted, "Process", WorkerThread)
+    monkeypatch.setattr(hosted, "Process", threads_of(make_worker))
 
 
 def small(matches: int, folder: Path = SMALL, **options: Any) -> BatchedGame:

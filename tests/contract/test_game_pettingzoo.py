@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import threading
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from choice_contract import ChoiceContract
 from game_contract import KeysContract
+from thread_workers import threads_of
 
 from league.errors import InvalidInput
 from league.games import hosted
@@ -22,31 +18,14 @@ from league.games.pettingzoo.workers import Worker
 from league.games.registry import game_spec, make_batched
 
 
-class WorkerThread:
-    """A worker in a thread of this process: starting one by process takes 0.7 s of imports.
-
-    test_pettingzoo_failures.py has the processes themselves.
-    """
-
-    def __init__(self, command: list[str], rows: range, **options: Any) -> None:
-        self.rows, start = rows, json.loads(command[-1])
-        self.connection, theirs = multiprocessing.Pipe()
-        self.popen = SimpleNamespace(pid=os.getpid())
-
-        def serve() -> None:
-            worker = Worker(**{**start, "step_seconds": 0.0})
-            theirs.send("")
-            hosted.serve(worker, theirs)
-
-        threading.Thread(target=serve, daemon=True).start()
-
-    def end(self) -> None:
-        self.connection.close()
+def make_worker(command: list[str]) -> Worker:
+    """In test_pettingzoo_failures.py the workers are processes."""
+    return Worker(**json.loads(command[-1]) | {"step_seconds": 0.0})
 
 
 @pytest.fixture(autouse=True)
 def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosted, "Process", WorkerThread)
+    monkeypatch.setattr(hosted, "Process", threads_of(make_worker))
 
 
 class Made:

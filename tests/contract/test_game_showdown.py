@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +20,7 @@ import pytest
 import torch
 from choice_contract import ChoiceContract
 from game_contract import actions, history, luck, seeds
+from thread_workers import threads_of
 
 from league.agent.architectures import network_of
 from league.agent.config import AgentConfig, AgentSettings
@@ -47,29 +45,13 @@ SINGLES, DOUBLES = "showdown:gen9randombattle", "showdown:gen9vgc2025regi"
 TEAMS = Path(__file__).parents[1] / "data" / "teams"
 
 
-class WorkerThread:
-    """A worker in a thread of this process: starting one by process takes seconds of imports."""
-
-    def __init__(self, command: list[str], rows: range, **options: Any) -> None:
-        self.rows, start = rows, json.loads(command[-1])
-        self.connection, theirs = multiprocessing.Pipe()
-        self.popen = SimpleNamespace(pid=os.getpid())
-
-        def serve() -> None:
-            worker = Worker(**{**start, "step_seconds": 0.0})
-            theirs.send("")
-            hosted.serve(worker, theirs)
-            worker.close()
-
-        threading.Thread(target=serve, daemon=True).start()
-
-    def end(self) -> None:
-        self.connection.close()
+def make_worker(command: list[str]) -> Worker:
+    return Worker(**json.loads(command[-1]) | {"step_seconds": 0.0})
 
 
 @pytest.fixture(autouse=True)
 def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosted, "Process", WorkerThread)
+    monkeypatch.setattr(hosted, "Process", threads_of(make_worker))
 
 
 def battles(num_matches: int, name: str = SINGLES, **options: Any) -> BatchedGame:

@@ -6,13 +6,10 @@ Shape suffixes: R rows of a request, 2 seats, A action width, V width of what th
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -20,7 +17,7 @@ from numpy.typing import NDArray
 
 from league.games.base import CHOICE
 from league.games.choice_game import mixed
-from league.games.hosted import serve
+from league.games.hosted import serve_process
 from league.games.pettingzoo.environment import Face, Seats, board_text, build, reason
 
 Answer = tuple[bytes, dict[int, str]]
@@ -116,6 +113,12 @@ class Worker:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
+    def close(self) -> None:
+        """Closes the environments."""
+        for seats in self._seats.values():
+            with contextlib.suppress(Exception):  # whatever an environment may raise
+                seats.env.close()
+
     def _each(self, rows: list[int], play: Callable[[int, int, Seen], None]) -> Answer:
         """Calls `play(row, place, seen)`; a row whose environment raises loses it."""
         seen_R, failed = np.zeros(len(rows), self._type), {}
@@ -167,22 +170,5 @@ def environment_seed(seed: int) -> int:
     return int(mixed(np.array([seed], np.uint64))[0] >> np.uint64(33))
 
 
-def main() -> None:
-    """Serves until the game closes its end; an interrupt is for the game's process to answer.
-
-    The first message is "" or why no environment can be made.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    start, connection = json.loads(sys.argv[1]), Connection(int(sys.argv[2]))
-    try:
-        worker = Worker(**start)
-    except Exception as error:
-        connection.send(str(error) or type(error).__name__)
-        return
-    connection.send("")
-    serve(worker, connection)
-
-
 if __name__ == "__main__":
-    main()
+    serve_process(Worker)

@@ -175,7 +175,7 @@ class ShowdownGame(HostedGame):
         }
 
 
-def _spec(battle_format: str, kind: Kind, teams: str, max_frames: int | None) -> GameSpec:
+def _spec(battle_format: str, kind: Kind[Any], teams: str, max_frames: int | None) -> GameSpec:
     side = side_names(kind.active)
     own = ("to choose", *(f"may {name}" for name in kind.shown_names), *FIELD_NUMBERS, *side)
     vocabulary = sizes()

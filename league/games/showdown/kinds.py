@@ -14,6 +14,7 @@ import logging
 import random
 from abc import ABC, abstractmethod
 from itertools import combinations
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +51,12 @@ _OF_ONE = (
         for target in range(-2, 3)
     ),
 )
+Followed = TypeVar("Followed", bound=AbstractBattle)
 _log = logging.getLogger(__name__)
 _log.setLevel(logging.CRITICAL)  # poke-env warns of what it can't follow; the battle continues
 
 
-class Kind(ABC):
+class Kind(ABC, Generic[Followed]):
     """What differs between singles and doubles.
 
     Attributes:
@@ -70,11 +72,11 @@ class Kind(ABC):
     shown_names: tuple[str, ...]
 
     @abstractmethod
-    def battle(self, name: str) -> AbstractBattle:
+    def battle(self, name: str) -> Followed:
         """A battle as the player called `name` follows it."""
 
     @abstractmethod
-    def legal(self, battle: AbstractBattle) -> NDArray[np.bool_]:
+    def legal(self, battle: Followed) -> NDArray[np.bool_]:
         """Which choices a player has who must choose."""
 
     @abstractmethod
@@ -82,23 +84,21 @@ class Kind(ABC):
         """What players see of their legal choices, `[..., len(shown_names)]`."""
 
     @abstractmethod
-    def order(self, battle: AbstractBattle, action: int) -> str:
+    def order(self, battle: Followed, action: int) -> str:
         """A choice in Showdown's words; raises `ValueError` if it can't be made."""
 
     @abstractmethod
-    def planned(self, battle: AbstractBattle, bot: str) -> int:
+    def planned(self, battle: Followed, bot: str) -> int:
         """The choice of the bot; raises `ValueError` if it is none of the choices."""
 
-    def words(self, battle: AbstractBattle, action: int) -> str:
+    def words(self, battle: Followed, action: int) -> str:
         """A choice in Showdown's words, or that it may choose, where it can't be made."""
         try:
             return self.order(battle, action).removeprefix("/choose ")
         except ValueError:
             return "default"
 
-    def chosen(
-        self, battle: AbstractBattle, bot: str, legal_A: NDArray[np.bool_], seed: int
-    ) -> int:
+    def chosen(self, battle: Followed, bot: str, legal_A: NDArray[np.bool_], seed: int) -> int:
         """The choice of the bot, which draws what it leaves to chance by `seed`."""
         if bot != "random":
             random.seed(seed)  # poke-env's bots draw from this generator
@@ -111,7 +111,7 @@ class Kind(ABC):
         return int(np.flatnonzero(legal_A)[seed % int(legal_A.sum())])
 
 
-class Singles(Kind):
+class Singles(Kind[Battle]):
     """One Pokémon of each side fights."""
 
     active, brings_team = 1, False
@@ -124,7 +124,7 @@ class Singles(Kind):
     def battle(self, name: str) -> Battle:
         return Battle("battle", name, _log, GEN)
 
-    def legal(self, battle: AbstractBattle) -> NDArray[np.bool_]:
+    def legal(self, battle: Battle) -> NDArray[np.bool_]:
         legal_A = np.array(SinglesEnv.get_action_mask(battle), np.bool_)
         legal_A[0] |= not legal_A.any()
         return legal_A
@@ -132,10 +132,10 @@ class Singles(Kind):
     def shown(self, legal_RA: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return legal_RA
 
-    def order(self, battle: AbstractBattle, action: int) -> str:
+    def order(self, battle: Battle, action: int) -> str:
         return SinglesEnv.action_to_order(np.int64(action), battle, fake=True).message
 
-    def planned(self, battle: AbstractBattle, bot: str) -> int:
+    def planned(self, battle: Battle, bot: str) -> int:
         order: BattleOrder
         if bot == "max_power":
             order = MaxBasePowerPlayer.choose_singles_move(battle)
@@ -144,7 +144,7 @@ class Singles(Kind):
         return int(SinglesEnv.order_to_action(order, battle, fake=True))
 
 
-class Doubles(Kind):
+class Doubles(Kind[DoubleBattle]):
     """Two Pokémon of each side fight, of four that are picked when both teams have been shown."""
 
     active, brings_team = 2, True
@@ -167,7 +167,7 @@ class Doubles(Kind):
     def battle(self, name: str) -> DoubleBattle:
         return DoubleBattle("battle", name, _log, GEN)
 
-    def legal(self, battle: AbstractBattle) -> NDArray[np.bool_]:
+    def legal(self, battle: DoubleBattle) -> NDArray[np.bool_]:
         if battle.teampreview:
             return np.arange(len(self.action_names)) >= _JOINT
         first_S, second_S = (
@@ -189,13 +189,13 @@ class Doubles(Kind):
         picks_R1 = legal_RA[..., _JOINT:].any(-1, keepdims=True)
         return np.concatenate([joint_RSS.any(-1), joint_RSS.any(-2), picks_R1], -1)
 
-    def order(self, battle: AbstractBattle, action: int) -> str:
+    def order(self, battle: DoubleBattle, action: int) -> str:
         if action >= _JOINT:
             return self.action_names[action]
         both = self._numbers(battle)[list(divmod(action, _EACH))]
         return DoublesEnv.action_to_order(both, battle, fake=True).message
 
-    def planned(self, battle: AbstractBattle, bot: str) -> int:
+    def planned(self, battle: DoubleBattle, bot: str) -> int:
         if battle.teampreview:
             raise ValueError("a team is picked by chance")
         if bot == "max_power":
@@ -209,7 +209,7 @@ class Doubles(Kind):
         return numbers.index(first) * _EACH + numbers.index(second)
 
     @staticmethod
-    def _numbers(battle: AbstractBattle) -> NDArray[np.int64]:
+    def _numbers(battle: DoubleBattle) -> NDArray[np.int64]:
         """The number of each of the 45 choices among poke-env's 107; 1 is a switch to the first of
         the team, and 7 the first move at the first target.
         """
@@ -220,5 +220,5 @@ class Doubles(Kind):
         return np.array([0, *switches, *moves, *(moves + 4 * MOVES * _TARGETS)], np.int64)
 
 
-FORMATS: dict[str, Kind] = {"gen9randombattle": Singles(), "gen9vgc2025regi": Doubles()}
+FORMATS: dict[str, Kind[Any]] = {"gen9randombattle": Singles(), "gen9vgc2025regi": Doubles()}
 """The formats of Showdown that the league plays."""

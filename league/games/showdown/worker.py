@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from poke_env.battle import AbstractBattle
 
 from league.games.choice_game import mixed
-from league.games.hosted import serve
+from league.games.hosted import serve_process
 from league.games.showdown.kinds import BOTS, FORMATS, Kind
 from league.games.showdown.observation import Writer, own_team
 from league.games.showdown.simulator import Simulator
@@ -31,7 +29,7 @@ UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
 """Lines of Showdown that say nothing of the state of a battle."""
 
 
-def seen_type(kind: Kind) -> np.dtype[np.void]:
+def seen_type(kind: Kind[Any]) -> np.dtype[np.void]:
     """What the seats of a row see and may do, and what its last frame brought."""
     return np.dtype(
         [
@@ -72,7 +70,7 @@ class View:
 class Match:
     """One battle, as both players follow it."""
 
-    def __init__(self, kind: Kind, writer: Writer, seed: int, teams: Sequence[int]) -> None:
+    def __init__(self, kind: Kind[Any], writer: Writer, seed: int, teams: Sequence[int]) -> None:
         self._kind, self._writer, self._teams, self._frame = kind, writer, teams, 0
         self._draws = mixed(np.array([seed], np.uint64))
         self._views = [View(kind.battle(name)) for name in ("p1", "p2")]
@@ -247,23 +245,5 @@ class Worker:
         signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
 
 
-def main() -> None:
-    """Serves until the game closes its end; an interrupt is for the game's process to answer.
-
-    The first message is "" or why no battle can be played.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    start, connection = json.loads(sys.argv[1]), Connection(int(sys.argv[2]))
-    try:
-        worker = Worker(**start)
-    except Exception as error:
-        connection.send(str(error) or type(error).__name__)
-        return
-    connection.send("")
-    serve(worker, connection)
-    worker.close()
-
-
 if __name__ == "__main__":
-    main()
+    serve_process(Worker)
