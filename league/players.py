@@ -210,6 +210,8 @@ class Rating:
     rank: int
     pinned: bool = False
     """An anchor: an operator put it where it is, and it stays there."""
+    trend: tuple[float, ...] = ()
+    """Its score after some of its matches, evenly chosen, the oldest first."""
 
     @property
     def games(self) -> int:
@@ -338,6 +340,21 @@ class MatchRecord:
     log_position: int
     lost_branch: bool
     why_json: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchLine:
+    """A match with a result, in short. `position` is the result's in the log."""
+
+    position: int
+    match_id: str
+    seats: tuple[str, str]
+    book: Book
+    category: str
+    outcome: float
+    frames: int
+    failed: bool
+    received_at: float
 
 
 EVENT_KINDS = (

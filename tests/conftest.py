@@ -6,6 +6,7 @@ import pytest
 
 # Two OpenMP threads on two busy cores made a learner 50 times slower; `bin/test` sets this too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("KUMITE_NO_DASHBOARD", "1")  # a second of a core for each league
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

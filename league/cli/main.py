@@ -30,6 +30,7 @@ from league.errors import InvalidInput, LeagueError, NotFound, nearest
 GROUP = "kumite.commands"
 COMMANDS = {
     "Look at a league": {
+        "dashboard": "dashboard:dashboard",
         "status": "status:status",
         "ratings": "standings:ratings",
         "players": "standings:players",

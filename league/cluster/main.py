@@ -50,6 +50,7 @@ class Command:
     learner: LearnerOptions
     headless: bool
     new_epoch: bool = False
+    dashboard: bool = True
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -90,6 +91,12 @@ def _command(
     headless: Annotated[
         bool, typer.Option("--headless", help="Plain lines instead of the terminal view.")
     ] = False,
+    no_dashboard: Annotated[
+        bool,
+        typer.Option(
+            "--no-dashboard", envvar="KUMITE_NO_DASHBOARD", help="Serve no pages for a browser."
+        ),
+    ] = False,
     origin: Annotated[
         str | None,
         typer.Option(
@@ -128,7 +135,13 @@ def _command(
         origin=origin,
         weights_only=weights_only,
     )
-    return Command(request=request, learner=options, headless=headless, new_epoch=new_epoch)
+    return Command(
+        request=request,
+        learner=options,
+        headless=headless,
+        new_epoch=new_epoch,
+        dashboard=not no_dashboard,
+    )
 
 
 def parse(arguments: Sequence[str]) -> Command | int:
@@ -223,10 +236,14 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     if security.tokens:
         TokenFile(folder.path).ensure()  # before any process looks for its token
     host, new_epoch = security.checked_host(), command.new_epoch
-    topology = plan(folder, command.learner, settings, host=host, new_epoch=new_epoch)
+    more = {"new_epoch": new_epoch, "dashboard": command.dashboard}
+    topology = plan(folder, command.learner, settings, host=host, **more)
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
-    for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
+    lines = [f"Run folder: {folder.path} ({state}, preset {folder.preset})", device]
+    if topology.dashboard:
+        lines.append(f"In a browser: {topology.dashboard}")
+    for line in lines:
         console.print(line, soft_wrap=True, markup=False)
     is_live = console.is_terminal and console.encoding.startswith("utf") and not command.headless
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from league.errors import ConfigError, DataCorrupt, LeagueError, StorageFull, Unavailable
 from league.service import die_with_parent
-from league.views.terminal.facts import ProcessFacts, State
+from league.views.facts import ProcessFacts, State
 
 # Two threads on two busy cores made a learner fifty times slower, so each process has one.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -35,11 +35,14 @@ _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSpec:
-    """What to run; `log` receives its output."""
+    """What to run; `log` receives its output. The league goes on without one that it doesn't
+    `need`, when that can't run.
+    """
 
     name: str
     command: tuple[str, ...]
     log: Path
+    needed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,12 +264,15 @@ class ProcessGroup:
             return
         member.state = State.FAILED
         sentence = member.last_sentence()
-        if code in _PERMANENT:
+        if code in _PERMANENT and member.spec.needed:
             error, reason = _PERMANENT[code]
             raise error(f"{name} can't run: {sentence or f'{reason}, read {log}'}")
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         how += ", as if asked to stop" if code == 0 else ""
         delay = self._policy.delay(member.restart_times, time.time())
+        if not member.spec.needed and (delay is None or code in _PERMANENT):
+            self._say(f"{name} can't run ({sentence or how}): read {log}.", is_trouble=True)
+            return
         if delay is None:
             minutes = self._policy.window_seconds / 60
             raise Unavailable(

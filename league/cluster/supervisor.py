@@ -15,16 +15,16 @@ from pathlib import Path
 from types import FrameType
 
 from league.cluster.processes import ProcessGroup, RestartPolicy
-from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
+from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError, Unavailable
 from league.players import SILENT_SECONDS
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import CURVES, RunFolder
 from league.security.credentials import Credentials
+from league.views.facts import Note, Screen, State
 from league.views.leaderboard import export_all
+from league.views.reader import LeagueReader
 from league.views.terminal.display import Display, evaluation_line
-from league.views.terminal.facts import Note, Screen, State
-from league.views.terminal.reader import LeagueReader
 
 _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
@@ -112,6 +112,7 @@ class Supervisor:
             notes=tuple(self._notes),
             logs_dir=str(self._folder.path / "logs"),
             learners=self._topology.learners,
+            dashboard=self._topology.dashboard,
         )
 
     def run(self) -> int:
@@ -222,7 +223,7 @@ class Supervisor:
         if asked:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
         killed = self._group.stop(
-            [*self._topology.learners, *self._topology.evaluators],
+            [*self._topology.learners, *self._topology.evaluators, DASHBOARD],
             self._stop_worker_seconds,
             hurried=lambda: self._stop_requests >= max(2, asked + 1),
             tick=self._tick,

@@ -12,10 +12,15 @@ from league.security.settings import joined, reached_at
 from league.settings.device_flags import DeviceFlags
 
 MATCHMAKER = "matchmaker"
+DASHBOARD = "dashboard"
 LEARNER = "learner-main"
 """The one learner of a run that does not name its learners."""
 EVALUATOR = "evaluator-0"
 """The first evaluator, which is asked what all of them still have to do."""
+
+
+_MODULES = {DASHBOARD: "league.views.dashboard.main"}
+"""Of processes whose module is not what their name begins with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +54,8 @@ class Topology:
     mains: tuple[str, ...] = (LEARNER,)
     exploiters: tuple[str, ...] = ()
     evaluators: tuple[str, ...] = (EVALUATOR,)
+    dashboard: str = ""
+    """Where a browser finds it, "" without one."""
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -62,14 +69,17 @@ def plan(
     *,
     host: str = "127.0.0.1",
     new_epoch: bool = False,
+    dashboard: bool = False,
 ) -> Topology:
-    """The matchmaker, the run's learners and its evaluators; the matchmaker and the first evaluator
-    on ports that survive restarts.
+    """The matchmaker, the run's learners, its evaluators and its dashboard; all but the learners
+    and further evaluators on ports that survive restarts.
     """
     ports = {MATCHMAKER: folder.port("matchmaker")}
     if settings.evaluators:
         ports[EVALUATOR] = folder.port("evaluator")
     addresses = {name: joined(reached_at(host), port) for name, port in ports.items()}
+    if dashboard:
+        ports[DASHBOARD] = folder.port("dashboard")
     shared = ("--matchmaker", addresses[MATCHMAKER], "--run-dir", str(folder.path))
     config = ("--config", str(folder.config))
     arguments: dict[str, tuple[str, ...]] = {
@@ -82,11 +92,14 @@ def plan(
     evaluators = tuple(f"evaluator-{number}" for number in range(settings.evaluators))
     for name in evaluators:
         arguments[name] = (*shared, *config, "--name", name, "--port", str(ports.get(name, 0)))
+    if dashboard:
+        arguments[DASHBOARD] = (*shared, "--port", str(ports[DASHBOARD]))
     specs = tuple(
         ProcessSpec(
             name=name,
-            command=(sys.executable, "-m", name.partition("-")[0], *words),
+            command=(sys.executable, "-m", _MODULES.get(name, name.partition("-")[0]), *words),
             log=folder.log(name),
+            needed=name != DASHBOARD,
         )
         for name, words in arguments.items()
     )
@@ -96,6 +109,7 @@ def plan(
         mains=tuple(process_of(entry) for entry in settings.learners if entry.role == "main"),
         exploiters=tuple(process_of(entry) for entry in settings.learners if entry.role != "main"),
         evaluators=evaluators,
+        dashboard=f"http://127.0.0.1:{ports[DASHBOARD]}" if dashboard else "",
     )
 
 

@@ -73,7 +73,7 @@ class Connection:
         self._wait_seconds = wait_seconds
         self._on_wait = on_wait
         own = of_run() if credentials is None else credentials
-        self._credentials, self._metadata = own, own.metadata
+        self.credentials, self._metadata = own, own.metadata
         self._channel = own.channel(address, CHANNEL_OPTIONS)
         self._stub = MatchmakerServiceStub(self._channel)
         self._exploiters = ExploiterServiceStub(self._channel)
@@ -91,7 +91,7 @@ class Connection:
 
     def asynchronous(self) -> grpc.aio.Channel:
         """Another channel to the service, for the running event loop; it shows no token."""
-        channel: grpc.aio.Channel = self._credentials.channel(
+        channel: grpc.aio.Channel = self.credentials.channel(
             self.address, CHANNEL_OPTIONS, grpc.aio
         )
         return channel

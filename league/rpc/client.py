@@ -19,6 +19,7 @@ from league.players import (
     Event,
     Incarnation,
     LeagueStatus,
+    MatchLine,
     MatchRecord,
     MatchResult,
     Pairing,
@@ -287,6 +288,31 @@ class MatchmakerClient(Connection):
     def match(self, match_id: str) -> MatchRecord:
         """All that is known of a match, by its id or the beginning of it; raises `NotFound`."""
         return from_message(MatchRecord, self._ask("GetMatch", match_id=match_id))
+
+    def matches(
+        self,
+        player: str = "",
+        opponent: str = "",
+        *,
+        book: Book | None = None,
+        category: str = "",
+        before: int = 0,
+        limit: int = 50,
+    ) -> tuple[list[MatchLine], int]:
+        """Matches with a result, the newest first.
+
+        Args:
+            player, opponent: only matches of the first, or of both.
+            before: only results before this position of the log, 0 for all.
+
+        Returns:
+            A page of up to `limit`, and `before` of the next one, 0 where there are no older ones.
+            A page may be short, or empty, before the end: each looks at a part of the log.
+        """
+        asked = {"player": player, "opponent": opponent, "category": category, "limit": limit}
+        given = {} if book is None else {"book": book}
+        reply = self._ask("ListMatches", before=before, **asked, **given)
+        return _all(MatchLine, reply.matches), int(reply.next_before)
 
     def status(self) -> LeagueStatus:
         """Workers, open leases, and the shares of the mix in use."""

@@ -35,7 +35,9 @@ WORDS = ("read", "worker", "operator")
 
 _BY_SERVICE = {
     "league.v1.MatchmakerService": {
-        AccessRole.READ: "GetCurricula GetMatch GetPayoff GetRatings GetStatus ListPlayers Watch",
+        AccessRole.READ: (
+            "GetCurricula GetMatch GetPayoff GetRatings GetStatus ListMatches ListPlayers Watch"
+        ),
         AccessRole.WORKER: (
             "AcquireMatches AcquirePairings EnterStage Heartbeat KeepReferences OpenIncarnation "
             "RegisterPlayers ReleaseMatches ReportResults"

@@ -397,6 +397,52 @@ class GetMatchResponse(_message.Message):
     why_json: str
     def __init__(self, assignment: _Optional[_Union[_types_pb2.Assignment, _Mapping]] = ..., worker: _Optional[str] = ..., lease_state: _Optional[str] = ..., has_result: _Optional[bool] = ..., result: _Optional[_Union[_types_pb2.Result, _Mapping]] = ..., log_position: _Optional[int] = ..., lost_branch: _Optional[bool] = ..., why_json: _Optional[str] = ...) -> None: ...
 
+class ListMatchesRequest(_message.Message):
+    __slots__ = ("player", "opponent", "book", "category", "before", "limit")
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    OPPONENT_FIELD_NUMBER: _ClassVar[int]
+    BOOK_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    player: str
+    opponent: str
+    book: _types_pb2.Book
+    category: str
+    before: int
+    limit: int
+    def __init__(self, player: _Optional[str] = ..., opponent: _Optional[str] = ..., book: _Optional[_Union[_types_pb2.Book, str]] = ..., category: _Optional[str] = ..., before: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListMatchesResponse(_message.Message):
+    __slots__ = ("matches", "next_before")
+    MATCHES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    matches: _containers.RepeatedCompositeFieldContainer[MatchLine]
+    next_before: int
+    def __init__(self, matches: _Optional[_Iterable[_Union[MatchLine, _Mapping]]] = ..., next_before: _Optional[int] = ...) -> None: ...
+
+class MatchLine(_message.Message):
+    __slots__ = ("position", "match_id", "seats", "book", "category", "outcome", "frames", "failed", "received_at")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    MATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    SEATS_FIELD_NUMBER: _ClassVar[int]
+    BOOK_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_AT_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    match_id: str
+    seats: _containers.RepeatedScalarFieldContainer[str]
+    book: _types_pb2.Book
+    category: str
+    outcome: float
+    frames: int
+    failed: bool
+    received_at: float
+    def __init__(self, position: _Optional[int] = ..., match_id: _Optional[str] = ..., seats: _Optional[_Iterable[str]] = ..., book: _Optional[_Union[_types_pb2.Book, str]] = ..., category: _Optional[str] = ..., outcome: _Optional[float] = ..., frames: _Optional[int] = ..., failed: _Optional[bool] = ..., received_at: _Optional[float] = ...) -> None: ...
+
 class GetStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -119,6 +119,11 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.GetMatchRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.GetMatchResponse.FromString,
                 _registered_method=True)
+        self.ListMatches = channel.unary_unary(
+                '/league.v1.MatchmakerService/ListMatches',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.ListMatchesRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.ListMatchesResponse.FromString,
+                _registered_method=True)
         self.GetStatus = channel.unary_unary(
                 '/league.v1.MatchmakerService/GetStatus',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.GetStatusRequest.SerializeToString,
@@ -241,6 +246,12 @@ class MatchmakerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMatches(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetStatus(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -346,6 +357,11 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.GetMatch,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.GetMatchRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.GetMatchResponse.SerializeToString,
+            ),
+            'ListMatches': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMatches,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.ListMatchesRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.ListMatchesResponse.SerializeToString,
             ),
             'GetStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStatus,
@@ -822,6 +838,33 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/GetMatch',
             league_dot_v1_dot_matchmaker__pb2.GetMatchRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.GetMatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMatches(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/ListMatches',
+            league_dot_v1_dot_matchmaker__pb2.ListMatchesRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.ListMatchesResponse.FromString,
             options,
             channel_credentials,
             insecure,

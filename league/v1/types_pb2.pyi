@@ -196,7 +196,7 @@ class ResultVerdict(_message.Message):
     def __init__(self, match_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., duplicate: _Optional[bool] = ..., reason: _Optional[str] = ..., log_position: _Optional[int] = ..., refusal: _Optional[_Union[Refusal, str]] = ...) -> None: ...
 
 class Rating(_message.Message):
-    __slots__ = ("player", "mu", "sigma", "score", "wins", "draws", "losses", "rank", "pinned")
+    __slots__ = ("player", "mu", "sigma", "score", "wins", "draws", "losses", "rank", "pinned", "trend")
     PLAYER_FIELD_NUMBER: _ClassVar[int]
     MU_FIELD_NUMBER: _ClassVar[int]
     SIGMA_FIELD_NUMBER: _ClassVar[int]
@@ -206,6 +206,7 @@ class Rating(_message.Message):
     LOSSES_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
+    TREND_FIELD_NUMBER: _ClassVar[int]
     player: Player
     mu: float
     sigma: float
@@ -215,7 +216,8 @@ class Rating(_message.Message):
     losses: int
     rank: int
     pinned: bool
-    def __init__(self, player: _Optional[_Union[Player, _Mapping]] = ..., mu: _Optional[float] = ..., sigma: _Optional[float] = ..., score: _Optional[float] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., rank: _Optional[int] = ..., pinned: _Optional[bool] = ...) -> None: ...
+    trend: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, player: _Optional[_Union[Player, _Mapping]] = ..., mu: _Optional[float] = ..., sigma: _Optional[float] = ..., score: _Optional[float] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., rank: _Optional[int] = ..., pinned: _Optional[bool] = ..., trend: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class PayoffCell(_message.Message):
     __slots__ = ("row", "column", "wins", "draws", "losses", "seat0_games", "seat0_wins", "frames", "means")

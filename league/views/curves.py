@@ -72,6 +72,7 @@ class History:
     """What there is to draw; whatever a run has not written is empty."""
 
     title: str
+    learner: str = "main"
     scalars: Mapping[str, Series] = field(default_factory=dict)
     trained: Mapping[str, WinRate] = field(default_factory=dict)  # bots that it meets in training
     others: Mapping[str, WinRate] = field(default_factory=dict)  # and the rest
@@ -104,6 +105,7 @@ def gather(run_dir: Path, learner: str = "") -> History:
     )
     return History(
         title=run_dir.resolve().name + ("" if name == "main" else f", {name}"),
+        learner=name,
         scalars=scalars,
         trained={bot: rate for bot, rate in rates.items() if bot in met},
         others={bot: rate for bot, rate in rates.items() if bot not in met},

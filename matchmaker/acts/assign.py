@@ -125,7 +125,7 @@ def acquire_pairings(
     for pairing in pairings:
         checks.pairing(pairing)
         for name in (pairing.player, pairing.opponent):
-            check_frozen(league, name)
+            check_frozen(league, name, or_human=True)
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
     view, matches = league.view, list[_Match]()
@@ -217,12 +217,14 @@ def carry_matches(
     return _leased(league, tx, incarnation, matches)
 
 
-def check_frozen(league: League, name: str) -> None:
-    """Raises `NotFound` or `Refused` unless this player can be paired."""
+def check_frozen(league: League, name: str, *, or_human: bool = False) -> None:
+    """Raises `NotFound` or `Refused` unless this player can be paired; a person can only where
+    the worker that asks has one at its keyboard.
+    """
     player = league.player(name)
     if player.state is PlayerState.QUARANTINED:
         raise Refused(f"{name} is quarantined: an operator must release it first")
-    if player.kind in _UNPLAYABLE:
+    if player.kind in _UNPLAYABLE and not (or_human and player.kind is PlayerKind.HUMAN):
         kind = player.kind.value
         raise Refused(f"{name} is {kind}, without fixed weights: pair snapshots and bots")
 

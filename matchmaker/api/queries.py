@@ -8,7 +8,9 @@ from typing import Any
 from league import __version__
 from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.players import (
+    Book,
     LeagueStatus,
+    MatchLine,
     MatchRecord,
     MatchResult,
     RatingEpoch,
@@ -23,6 +25,11 @@ from matchmaker.sampling.candidates import Pool, configured_shares
 from matchmaker.state.league import League
 from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
+
+MATCHES = 200
+"""The most of a page."""
+LOOKED_AT = 50_000
+"""Results that a page looks at, at the most: 0.1 s."""
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
@@ -90,6 +97,28 @@ def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
         "category": row.category,
         "probability": row.probability,
     }
+
+
+def matches(
+    reader: Reader,
+    player: str,
+    opponent: str,
+    book: Book | None,
+    category: str,
+    before: int,
+    limit: int,
+) -> tuple[list[MatchLine], int]:
+    """Results before a position, the newest first, and where older ones begin, 0 for none.
+
+    It looks at `LOOKED_AT` results at the most, so that a filter that nothing passes takes no
+    longer than others.
+    """
+    newest, _, _ = reader.positions()
+    until = min(before or newest + 1, newest + 1)
+    since = max(1, until - LOOKED_AT)
+    found = reader.match_lines(player, opponent, book, category, since, until, limit)
+    last = found[-1].position if len(found) == limit else since
+    return found, last if last > 1 else 0
 
 
 def status(league: League, reader: Reader) -> LeagueStatus:

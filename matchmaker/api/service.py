@@ -145,6 +145,25 @@ class MatchmakerService(
         reply.has_result = record.result is not None
         return reply
 
+    def ListMatches(self, request: m.ListMatchesRequest, context: Any) -> m.ListMatchesResponse:
+        checks.number(request.limit, "limit", 1, queries.MATCHES)
+        checks.number(request.before, "before", 0, checks.MAX_STEP)
+        if request.opponent and not request.player:
+            raise InvalidInput("an opponent is named and no player: name the player")
+        book = from_enum(Book, request.book) if request.book else None
+        self.league.view.checked()
+        with self.league.store.read() as reader:
+            found, before = queries.matches(
+                reader,
+                plain(request.player),
+                plain(request.opponent),
+                book,
+                plain(request.category),
+                request.before,
+                request.limit,
+            )
+        return m.ListMatchesResponse(matches=map(to_message, found), next_before=before)
+
     def GetStatus(self, request: m.GetStatusRequest, context: Any) -> m.GetStatusResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
             return to_message(queries.status(self.league, reader))

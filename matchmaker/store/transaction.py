@@ -15,7 +15,16 @@ from typing import Any
 from sqlite_utils import Database
 
 from league.errors import DataCorrupt
-from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, Role
+from league.players import (
+    Book,
+    Event,
+    MatchLine,
+    MatchResult,
+    Player,
+    PlayerKind,
+    PlayerState,
+    Role,
+)
 from matchmaker.store.rows import (
     AssignmentRow,
     BeatRow,
@@ -224,6 +233,52 @@ class Reader:
     def result(self, ordinal: int) -> ResultRow | None:
         """The result of the match of an assignment."""
         return next(map(_result, self._rows("results", "WHERE r.ordinal = ?", ordinal)), None)
+
+    def match_lines(
+        self,
+        player: str,
+        opponent: str,
+        book: Book | None,
+        category: str,
+        since: int,
+        until: int,
+        limit: int,
+    ) -> list[MatchLine]:
+        """The newest results from `since` to before `until` of these players, book and category;
+        "" and None are any.
+        """
+        rows = self.select(
+            "SELECT r.position, a.match_id, a.seat0, a.seat1, a.book, a.category, r.outcome, "
+            "r.frames, r.failed, r.received_at "
+            "FROM results r JOIN assignments a ON a.ordinal = r.ordinal "
+            "WHERE r.position >= :since AND r.position < :until "
+            "AND (:book = '' OR a.book = :book) AND (:category = '' OR a.category = :category) "
+            "AND (:player = '' "
+            "OR (a.seat0 = :player AND (:opponent = '' OR a.seat1 = :opponent)) "
+            "OR (a.seat1 = :player AND (:opponent = '' OR a.seat0 = :opponent))) "
+            "ORDER BY r.position DESC LIMIT :limit",
+            player=player,
+            opponent=opponent,
+            book=book.value if book else "",
+            category=category,
+            since=since,
+            until=until,
+            limit=limit,
+        )
+        return [
+            MatchLine(
+                position=position,
+                match_id=match_id,
+                seats=(seat0, seat1),
+                book=Book(found),
+                category=kind,
+                outcome=outcome,
+                frames=frames,
+                failed=bool(failed),
+                received_at=at,
+            )
+            for position, match_id, seat0, seat1, found, kind, outcome, frames, failed, at in rows
+        ]
 
     def results(self, after: int = 0, until: int = _END) -> Iterator[ResultRow]:
         """Results of positions above `after` up to `until`, in commit order."""

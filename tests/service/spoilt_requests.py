@@ -105,6 +105,9 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         "GetRatings": m.GetRatingsRequest(book=t.BOOK_EVAL),
         "GetPayoff": m.GetPayoffRequest(book=t.BOOK_TRAIN, rows=["main"], columns=["based"]),
         "GetMatch": m.GetMatchRequest(match_id=matches[0].match_id),
+        "ListMatches": m.ListMatchesRequest(
+            player="main", opponent="based", book=t.BOOK_TRAIN, category="based", limit=10
+        ),
         "GetStatus": m.GetStatusRequest(),
         "Watch": m.WatchRequest(after=0),
         **exploiters_requests(league),

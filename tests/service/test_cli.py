@@ -75,6 +75,7 @@ def test_help_lists_every_command_and_loads_nothing_heavy(tmp_path: Path) -> Non
 
 NOTHING = """
 ecko
+dashboard --run-dir nowhere
 ratings --run-dir nowhere
 ratings --book nothing
 players --kind nothing

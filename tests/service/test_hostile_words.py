@@ -38,8 +38,8 @@ from league.stages import Place, Stage
 from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
+from league.views.facts import LeagueFacts, Screen
 from league.views.terminal.display import LineDisplay, print_summary
-from league.views.terminal.facts import LeagueFacts, Screen
 from league.views.terminal.panels import view
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.store.rows import BeatRow

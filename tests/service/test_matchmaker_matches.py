@@ -4,7 +4,7 @@ again.
 
 import json
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 import grpc
 import pytest
@@ -378,3 +378,49 @@ def test_what_fails_inside_is_told_without_its_details(league, monkeypatch, capl
         league.client.acquire_matches(league.open(), 1, "league")
     assert "secret" not in str(caught.value)
     assert "secret" in caplog.text
+
+
+def test_matches_are_listed_by_player_book_and_category_page_by_page(league):
+    incarnation = league.open()
+    drawn, _, _ = league.play(incarnation, 30)
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@1000", opponent="based", pairs=2, book=Book.EVAL, seed=1)
+    clean = league.client.acquire_pairings(evaluator, [pairing])
+    report(league, evaluator, *(played(one, 0.5) for one in clean))
+    league.client.acquire_matches(incarnation, 3, "league")  # without a result
+    newest_first = [one.match_id for one in [*drawn, *clean]][::-1]
+    pages, before = [], 0
+    while True:
+        found, before = league.client.matches(before=before, limit=7)
+        pages.append([one.match_id for one in found])
+        if not before:
+            break
+    assert [len(page) for page in pages] == [7, 7, 7, 7, 6]
+    assert list(chain.from_iterable(pages)) == newest_first
+    (first, *_), _ = league.client.matches("based", "main@1000")
+    assert (first.seats, first.book, first.outcome) == (("based", "main@1000"), Book.EVAL, 0.5)
+    assert len(league.client.matches("main@1000", "based")[0]) == len(clean)
+    assert len(league.client.matches(book=Book.EVAL)[0]) == len(clean)
+    of_bot = [one.match_id for one in drawn if one.category == "constant"]
+    assert [one.match_id for one in league.client.matches(category="constant")[0]] == of_bot[::-1]
+    assert league.client.matches("nobody") == ([], 0)
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": 201}, {"opponent": "based"}])
+def test_what_can_not_be_listed_is_refused(league, wrong):
+    with pytest.raises(InvalidInput):
+        league.client.matches(**wrong)
+
+
+def test_a_person_is_paired_rated_and_never_evaluated(league):
+    person = replace(bot("human"), kind=PlayerKind.HUMAN)
+    league.client.register_players([person])
+    worker = league.client.open_incarnation("dashboard").number
+    pairing = Pairing(player="human", opponent="based", pairs=1, book=Book.EVAL, seed=1)
+    first, _ = league.client.acquire_pairings(worker, [pairing])
+    report(league, worker, played(first, 1.0))
+    assert "human" in [one.player.name for one in league.client.ratings()]
+    drawn, _, _ = league.play(league.open(), 200)
+    assert "human" not in {one.opponent.name for one in drawn}
+    with pytest.raises(Refused, match="human"):
+        league.client.request_evaluation("human", ["based"], 4, by="bob")

@@ -14,7 +14,7 @@ from waiting import wait_for
 
 from league.rpc.client import MatchmakerClient
 from league.runs.alarms import Alarm
-from league.views.terminal.reader import LeagueReader
+from league.views.reader import LeagueReader
 from matchmaker.main import MatchmakerServer
 from matchmaker.store.rows import BeatRow
 

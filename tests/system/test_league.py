@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,8 +37,12 @@ class League:
         command = [sys.executable, *program, "--headless", "--cpu"]
         command += ["--run-dir", str(folder), *flags]
         self.output = folder.with_suffix(".out")
+        # NiceGUI takes these for its own tests
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
         with self.output.open("a") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, env=own
+            )
 
     def announced(self, service: str) -> dict[str, object]:
         file = self.folder / f"{service}.json"
@@ -120,6 +127,25 @@ def start(tmp_path: Path) -> Iterator[Callable[..., League]]:
         league.process.wait()
 
 
+def dashboard(league: League) -> str:
+    """The address that the league has printed."""
+    found = re.search(r"In a browser: (\S+)", league.words)
+    assert found, league.words
+    return found[1]
+
+
+def answered(address: str, headers: Mapping[str, str] | None = None) -> int:
+    """The status with which a page answers, 0 while nobody does."""
+    try:
+        request = urllib.request.Request(address, headers=dict(headers or {}))
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
 def assert_whole(league: League) -> None:
     """The database is sound, no lease is open, and the log passes every check."""
     assert league.query("PRAGMA integrity_check") == [("ok",)]
@@ -130,9 +156,12 @@ def assert_whole(league: League) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
-    start: Callable[..., League], tmp_path: Path
+    start: Callable[..., League], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of it with tokens and TLS, which every process finds in the run's folder and settings."""
+    """All of it with tokens and TLS, which every process finds in the run's folder and settings,
+    and with a dashboard.
+    """
+    monkeypatch.delenv("KUMITE_NO_DASHBOARD")
     make_folder(tmp_path / "certs")
     settings = (
         "learner.snapshot_interval=8_192",  # each has matches to play at the end
@@ -148,11 +177,15 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     group = Path(f"/proc/{league.pid('evaluator')}/autogroup")
     if group.exists() and group.read_text():  # else this kernel has no such groups
         assert group.read_text().split()[-1] == "1", "the learner goes first"
-    league.kill("evaluator", "learner", "matchmaker")
+    league.until(lambda: answered(dashboard(league)) == 401)
+    league.kill("evaluator", "learner", "matchmaker", "league.views.dashboard.main")
+    league.until(lambda: answered(dashboard(league)) == 401)
+    token = (league.folder / "tokens" / "read.token").read_text().strip()
+    assert answered(dashboard(league), {"cookie": f"kumite_token={token}"}) == 200
     league.until(lambda: league.steps() > 0)
     league.process.send_signal(signal.SIGINT)
     assert league.process.wait(timeout=120) == 0, league.words
-    for name in ("learner-main", "evaluator-0", "matchmaker"):
+    for name in ("learner-main", "evaluator-0", "matchmaker", "dashboard"):
         assert f"{name} ended (signal 9)" in league.words
     assert "has done its steps" not in league.words
     words = f"bin/start-league --run-dir {league.folder} --steps 1000000"

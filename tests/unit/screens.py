@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
-from league.views.terminal.facts import (
+from league.views.facts import (
     LeagueFacts,
     Note,
     ProcessFacts,

@@ -15,7 +15,7 @@ from waiting import wait_for
 
 from league.cluster.processes import Process, ProcessGroup, ProcessSpec, RestartPolicy
 from league.errors import ConfigError, DataCorrupt, StorageFull, Unavailable
-from league.views.terminal.facts import State
+from league.views.facts import State
 
 POLICY = RestartPolicy(first_seconds=0.01, limit=2)
 SLEEP = "import time; time.sleep(60)"
@@ -45,10 +45,17 @@ class Stage:
 
     def play(
         self,
+        *,
+        spared: str = "",
         **codes: str,
     ) -> ProcessGroup:
         specs = [
-            ProcessSpec(name=name, command=(sys.executable, "-c", code), log=self.log(name))
+            ProcessSpec(
+                name=name,
+                command=(sys.executable, "-c", code),
+                log=self.log(name),
+                needed=name != spared,
+            )
             for name, code in codes.items()
         ]
         self.group = ProcessGroup(
@@ -233,3 +240,13 @@ def test_a_long_log_is_moved_aside_while_it_is_written(python: Callable[[str], P
     assert sorted(path.name for path in log.parent.iterdir()) == ["log", "log.1"]
     assert log.stat().st_size <= 1500
     assert "line 1999" in (log.read_text() + log.with_name("log.1").read_text()).splitlines()
+
+
+@pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "raise ValueError('no page')"])
+def test_the_league_goes_on_without_what_it_does_not_need(stage: Stage, code: str) -> None:
+    group = stage.play(spared="dashboard", dashboard=code, learner=SLEEP)
+    stage.check_until(lambda: group.members["dashboard"].state is State.FAILED)
+    group.check()
+    assert group.members["learner"].state is State.RUNNING
+    assert any("dashboard can't run" in text for text in stage.said)
+    group.stop(["learner"], 5.0)

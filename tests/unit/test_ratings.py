@@ -235,6 +235,26 @@ def test_leaderboard_goes_by_score_then_name():
     assert counts == [(0, 20, 0), (0, 20, 0), (1, 0, 0), (0, 0, 1)]
 
 
+def test_a_trend_has_scores_of_the_whole_past_and_stays_short():
+    """The score after every game at first, then after every 2nd, every 4th, ..."""
+    games = [game(float(number % 3 == 0), "one", f"other{number % 7}") for number in range(200)]
+    table, scores = RatingTable(), []
+    for number, one in enumerate(games, start=1):
+        fold(table, one)
+        scores.append(table.belief("one").score)
+        (own,) = [r for r in table.leaderboard(AnyPlayer()) if r.player.name == "one"]
+        stride = 1 << max(0, number.bit_length() - 5)
+        assert own.trend == pytest.approx(scores[stride - 1 :: stride], abs=0.006)
+        assert len(own.trend) < 32
+
+
+class AnyPlayer(dict):
+    """Players of every name."""
+
+    def __missing__(self, name):
+        return Player(name=name, game="g", kind=PlayerKind.BOT)
+
+
 def test_payoff_of_chosen_rows_and_columns():
     table = PayoffTable()
     table.add("a", "b", 1.0)

@@ -17,8 +17,8 @@ from rich.console import Console
 
 from league.players import Player, PlayerKind, Role, WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
+from league.views.facts import Note, Screen
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary, progress_lines
-from league.views.terminal.facts import Note, Screen
 from league.views.terminal.panels import view
 
 EXPLOITER = replace(

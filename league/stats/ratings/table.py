@@ -50,6 +50,10 @@ _SHARPNESS = np.round(np.arange(0.4, 1.6001, 0.01), 2)
 _SHARES = np.round(np.arange(0.0, 1.0001, 0.1), 1)
 _SHARPNESS_SIGMA = 0.2
 """Of the prior of ln a, around 0."""
+TREND = 16
+"""Scores of a player that are kept of its past, up to twice as many: when they have doubled, every
+other one goes.
+"""
 
 
 # --- epochs
@@ -152,6 +156,7 @@ class _Standing:
     wins: int = 0
     draws: int = 0
     before_pin: Sequence[float] | None = None
+    trend: list[float] = field(default_factory=list)
 
     @property
     def belief(self) -> Belief:
@@ -173,6 +178,11 @@ class _Standing:
         self.draws += outcome == 0.5
         if self.before_pin is None:
             self.belief = belief
+        stride = 1 << max(0, self.games.bit_length() - TREND.bit_length())
+        if self.games == TREND * stride and stride > 1:
+            self.trend = self.trend[1::2]
+        if not self.games % stride:
+            self.trend.append(round(self.belief.score, 2))
 
 
 _UNKNOWN = _Standing()
@@ -388,6 +398,7 @@ class RatingTable:
                 losses=one.games - one.wins - one.draws,
                 rank=rank,
                 pinned=one.before_pin is not None,
+                trend=tuple(one.trend),
             )
             for rank, (name, one) in enumerate(played, start=1)
         ]

@@ -72,6 +72,12 @@ function playFilm(root, film) {
     running = false;
     go(Number(seek.value));
   });
+  for (const [name, step] of [["back", -1], ["forward", 1]]) {
+    find(name).addEventListener("click", () => {
+      running = false;
+      go(Math.floor(now) + step);
+    });
+  }
   toggle.addEventListener("click", press);
   canvas.addEventListener("click", press);
   find("full").addEventListener("click", () => {
@@ -79,6 +85,7 @@ function playFilm(root, film) {
     else root.requestFullscreen();
   });
   document.addEventListener("keydown", (event) => {
+    if (event.target.closest("input:not([type=range]), select, button")) return;
     const steps = {
       ArrowLeft: -1, ArrowRight: 1, PageUp: -film.fps, PageDown: film.fps, Home: -last, End: last,
     };

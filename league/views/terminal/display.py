@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 
 from league.runs.alarms import of_metrics as alarms_of
-from league.views.terminal.facts import Note, Screen, State
+from league.views.facts import Note, Screen, State
 from league.views.terminal.panels import duration, leaderboard, learner_words, opponents, view
 from league.views.text import Words, plain
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from league.metrics import wilson_interval
 from league.players import PlayerKind, WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
-from league.views.terminal.facts import ProcessFacts, Screen, State
+from league.views.facts import MEASURED, ProcessFacts, Screen, State
 from league.views.text import Words
 
 ACCENT, GOOD, MIDDLING, POOR = "bright_cyan", "green", "yellow", "red"
@@ -31,19 +31,6 @@ _STATE_STYLES = {
     State.KILLED: POOR,
     State.FAILED: POOR,
 }
-_MEASURED = (
-    (
-        "steps/s",
-        ("", "rate/steps_per_second", ",.0f"),
-        ("frames", "rate/frames_per_second", ",.0f"),
-    ),
-    ("reward", ("", "reward/episode_mean", ".3f"), ("match seconds", "match/seconds_mean", ".1f")),
-    ("loss", ("policy", "loss/policy", ".3f"), ("value", "loss/value", ".3f")),
-    ("policy", ("entropy", "policy/entropy", ".3f"), ("KL", "policy/approx_kl", ".3f")),
-    ("", ("clipped", "policy/clip_fraction", ".3f"), ("rate", "learning/rate", ".1e")),
-    ("value", ("explained variance", "value/explained_variance", ".3f")),
-)
-"""Lines of the learner's panel: label, metric and format of each number."""
 _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 """Heights of panels, in lines."""
 
@@ -124,7 +111,7 @@ def _learner(screen: Screen) -> Panel:
     table = _grid("<*")
     doing = Words.assemble((worker.mix or "–", "bold"), (f"  {worker.activity}", FAINT))
     table.add_row(Words("stage", FAINT), doing)
-    for row, *numbers in _MEASURED:
+    for row, *numbers in MEASURED:
         line = [
             Words(label and f"{label} ", FAINT).append(
                 f"{metrics[metric]:{shape}}" if metric in metrics else "–", "default"
@@ -234,7 +221,7 @@ def _footer(screen: Screen) -> Words:
         return text.append(f" {screen.league.trouble}", POOR)
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
     text.append("logs ", FAINT).append(screen.logs_dir).append("   more ", FAINT)
-    return text.append(f"bin/league ratings --run-dir {screen.run_dir}")
+    return text.append(screen.dashboard or f"bin/league ratings --run-dir {screen.run_dir}")
 
 
 def _learners(screen: Screen) -> Panel:

@@ -10,6 +10,20 @@ from league.exploiters import CandidateGate, is_mains_snapshot
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 
+MEASURED = (
+    (
+        "steps/s",
+        ("", "rate/steps_per_second", ",.0f"),
+        ("frames", "rate/frames_per_second", ",.0f"),
+    ),
+    ("reward", ("", "reward/episode_mean", ".3f"), ("match seconds", "match/seconds_mean", ".1f")),
+    ("loss", ("policy", "loss/policy", ".3f"), ("value", "loss/value", ".3f")),
+    ("policy", ("entropy", "policy/entropy", ".3f"), ("KL", "policy/approx_kl", ".3f")),
+    ("", ("clipped", "policy/clip_fraction", ".3f"), ("rate", "learning/rate", ".1e")),
+    ("value", ("explained variance", "value/explained_variance", ".3f")),
+)
+"""What is shown of a learner, by lines: label, metric and format of each number."""
+
 
 class State(Enum):
     """What a process of the league does."""
@@ -121,6 +135,8 @@ class Screen:
     notes: tuple[Note, ...] = ()
     logs_dir: str = ""
     learners: tuple[str, ...] = ()
+    dashboard: str = ""
+    """Its address, "" without one."""
 
     @property
     def done_share(self) -> float:

@@ -17,7 +17,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.alarms import of_metrics as alarms_of
 from league.security.credentials import Credentials, of_run
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
-from league.views.terminal.facts import LeagueFacts
+from league.views.facts import LeagueFacts
 
 _DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
 _NEWEST, _ENOUGH = 16, 20
@@ -28,7 +28,8 @@ class LeagueReader:
     """Keeps the newest `LeagueFacts`, read by a thread.
 
     `say` receives changes of the league, as one sentence each, alarms with `is_trouble`; `leading`
-    is the worker name of the first main. It reads ratings and payoffs every `table_seconds`.
+    is the worker name of the first main. It reads ratings and payoffs every `table_seconds`, and
+    shows workers that were heard from after `since` (Unix seconds; None: after it was made).
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class LeagueReader:
         leading: str = "",
         refresh_seconds: float = 1.0,
         table_seconds: float = 3.0,
+        since: float | None = None,
     ) -> None:
         self._matchmaker, self._say = matchmaker, say
         self._credentials = of_run() if credentials is None else credentials
@@ -52,7 +54,7 @@ class LeagueReader:
         self.facts = LeagueFacts(leading=leading)
         self.looks = 0
         """Looks so far; a look that began after now is complete once this has risen by two."""
-        self._began_at = time.time()
+        self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()
         self._told: set[Hashable] | None = None  # None before the first table: all of it is old

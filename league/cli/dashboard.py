@@ -1,0 +1,28 @@
+"""``league dashboard``: the league in a browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from league.cli.connection import League, with_league
+
+
+@with_league
+def dashboard(
+    league: League,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where to listen; one that other machines reach asks for a token of the run.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: a free one.")] = 0,
+) -> None:
+    """Shows a league in the browser, running or finished. Ctrl-C ends it."""
+    from league.views.dashboard.main import run  # NiceGUI takes a second to load
+
+    with league.connect() as client:
+        run(client, None if league.address else league.folder(), host, port)

@@ -1,0 +1,1 @@
+"""The league in a browser: pages that are pure functions of what the services say."""

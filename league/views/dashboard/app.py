@@ -1,0 +1,287 @@
+"""Serves the pages: NiceGUI keeps what a browser shows equal to what a page's function gives."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Form, Request, Response, WebSocket
+from fastapi.responses import RedirectResponse
+from markupsafe import Markup
+from nicegui import app, ui
+
+from league.errors import LeagueError, NotFound
+from league.games.drawing.painter import DRAW_JS
+from league.security.roles import AccessRole
+from league.views.dashboard import live
+from league.views.dashboard.access import Access, Gate
+from league.views.dashboard.arena import WORKER, Arena
+from league.views.dashboard.blocks import Block, Chart, address, joined, section, text
+from league.views.dashboard.pages import (
+    curves,
+    lineage,
+    matches,
+    mix,
+    now,
+    payoffs,
+    play,
+    standings,
+    work,
+)
+from league.views.dashboard.replays import film_of
+from league.views.dashboard.source import Source
+from league.views.leaderboard import FORMATS, gather
+
+FIRST_SECONDS = 1.0
+"""For how long a page waits for what it shows before it says so."""
+
+
+class Shown(NamedTuple):
+    """A page: its title, what makes its blocks, and how often these are read again."""
+
+    title: str
+    show: Callable[[Source, Mapping[str, str]], list[Block]]
+    seconds: float
+    is_listed: bool = True
+
+
+PAGES = {
+    "/": Shown("Now", now.show, 2.0),
+    "/leaderboard": Shown("Leaderboard", standings.show, 5.0),
+    "/player": Shown("Player", standings.show_player, 5.0, is_listed=False),
+    "/compare": Shown("Comparison", standings.show_comparison, 5.0, is_listed=False),
+    "/curves": Shown("Curves", curves.show, 10.0),
+    "/payoffs": Shown("Who beats whom", payoffs.show, 10.0),
+    "/lineage": Shown("Lineage", lineage.show, 5.0),
+    "/matches": Shown("Matches", matches.show, 5.0),
+    "/match": Shown("Match", matches.show_match, 60.0, is_listed=False),
+    "/mix": Shown("Opponent mix", mix.show, 5.0),
+    "/play": Shown("Play", play.show, 60.0),
+    "/work": Shown("Evaluate", work.show, 3.0),
+}
+"""By path."""
+
+
+def serve(source: Source, access: Access, host: str, port: int, ready: Callable[[], None]) -> None:
+    """Serves the league until the process is told to stop; calls `ready` when it listens."""
+    for path in PAGES:
+        _add_page(source, path)
+    _add_files(source)
+    app.add_middleware(Gate, access=access)
+    app.on_startup(ready)
+    ui.run(
+        host=host,
+        port=port,
+        title="Kumite",
+        favicon="🥋",
+        show=False,
+        reload=False,
+        show_welcome_message=False,
+        uvicorn_logging_level="error",
+        dark=None,
+    )
+
+
+def _add_page(source: Source, path: str) -> None:
+    shown = PAGES[path]
+
+    async def page(request: Request) -> None:
+        parameters = dict(request.query_params)
+        ui.add_head_html(_HEAD)
+        ui.page_title(f"{shown.title} · {source.title}")
+        ui.html(_header(source, path), sanitize=False).classes("bar-top")
+        with ui.element("div").classes("content").props('id="main"'):
+            view = View(shown.show, source, parameters)
+            is_shown = await view.begin()
+        ui.timer(shown.seconds, view.refresh, immediate=not is_shown)
+
+    ui.page(path)(page)
+
+
+def _add_files(source: Source) -> None:
+    """What pages fetch or offer to download."""
+
+    @app.get("/film/{match_id}")
+    def _film(match_id: str) -> Response:
+        found = film_of(source, match_id)
+        if found is None:
+            return Response("no replay is kept of this match", 404)
+        content = gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 5)
+        headers = {"content-encoding": "gzip"}
+        return Response(content, media_type="application/json", headers=headers)
+
+    @app.get("/download/leaderboard.{kind}")
+    def _leaderboard(kind: str) -> Response:
+        if kind not in FORMATS:
+            return Response(f"there is no leaderboard as {kind[:20]}", 404)
+        board = gather(source.client, title=source.title, now=time.time())
+        name = f'attachment; filename="leaderboard.{kind}"'
+        return Response(
+            FORMATS[kind](board), media_type="text/plain", headers={"content-disposition": name}
+        )
+
+    @app.post("/evaluate")
+    def _evaluate(
+        request: Request,
+        player: Annotated[str, Form()] = "",
+        opponents: Annotated[str, Form()] = "",
+        count: Annotated[str, Form()] = "",
+    ) -> Response:
+        names = [name.strip() for name in opponents.split(",") if name.strip()]
+        matches = int(count) if count.isdecimal() and len(count) < 8 else 0
+        ask = source.client.request_evaluation
+
+        def act() -> str:
+            found = ask(player.strip(), names, matches, by=WORKER)
+            return f"Evaluation {found.number} is asked for."
+
+        return _answered(request, act)
+
+    @app.post("/exploit")
+    def _exploit(
+        request: Request,
+        player: Annotated[str, Form()] = "",
+        steps: Annotated[str, Form()] = "",
+    ) -> Response:
+        def act() -> str:
+            found = source.player(player.strip())
+            source.exploiting.start(found.name, int(steps) if steps in work.STEPS else 100_000)
+            return f"An exploiter is trained against {found.name}."
+
+        return _answered(request, act)
+
+    arena = Arena(source)
+
+    @app.websocket("/play/socket")
+    async def _play(socket: WebSocket) -> None:
+        await live.play(socket, arena)
+
+    for script in SCRIPTS:
+        _add_script(script)
+
+
+def _answered(request: Request, act: Callable[[], str]) -> Response:
+    """Does what an operator asks for, and shows what became of it."""
+    if request.state.role < AccessRole.OPERATOR:
+        said = "This needs a token of an operator."
+    else:
+        try:
+            said = act()
+        except LeagueError as error:
+            said = str(error)
+    return RedirectResponse(address("/work", said=said), 303)
+
+
+def _add_script(path: Traversable) -> None:
+    content = path.read_text(encoding="utf-8")
+    app.get(f"/scripts/{path.name}")(
+        lambda: Response(content, media_type="text/javascript; charset=utf-8")
+    )
+
+
+def _header(source: Source, path: str) -> Markup:
+    items = joined(
+        Markup('<li><a href="{}"{}>{}</a></li>').format(
+            one, Markup(' aria-current="page"') if one == path else "", shown.title
+        )
+        for one, shown in PAGES.items()
+        if shown.is_listed
+    )
+    return Markup(
+        '<header><a class="skip" href="#main">Skip to the content</a><b>Kumite</b> <span>{}</span>'
+        "<nav><ul>{}</ul></nav></header>"
+    ).format(text(source.title), items)
+
+
+class View:
+    """The blocks of a page in one browser: what has changed is sent again."""
+
+    def __init__(
+        self,
+        show: Callable[[Source, Mapping[str, str]], list[Block]],
+        source: Source,
+        parameters: Mapping[str, str],
+    ) -> None:
+        self._show, self._source, self._parameters = show, source, parameters
+        self._holder = ui.element("div").classes("blocks")
+        self._shown: list[Block] = []
+        self._elements: list[Any] = []
+        self._reading: asyncio.Task[list[Block]] | None = None
+
+    async def begin(self) -> bool:
+        """Shows the blocks, or that they are being read: the page itself must not wait for long.
+
+        Returns:
+            Whether they are shown.
+        """
+        self._reading = asyncio.create_task(asyncio.to_thread(self._read))
+        await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
+        is_read = self._reading.done()
+        if is_read:
+            await self.refresh()
+        else:
+            self._put([section("Reading…", words="This takes a few seconds.")])
+        return is_read
+
+    async def refresh(self) -> None:
+        """Reads the page again and sends what has changed."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(asyncio.to_thread(self._read))
+        blocks = await self._reading
+        self._reading = None
+        self._put(blocks)
+
+    def _put(self, blocks: list[Block]) -> None:
+        if [_shape(block) for block in blocks] != [_shape(block) for block in self._shown]:
+            self._holder.clear()
+            with self._holder:
+                self._elements = [_element(block) for block in blocks]
+        else:
+            for element, old, new in zip(self._elements, self._shown, blocks, strict=True):
+                if old != new:
+                    _update(element, new)
+        self._shown = blocks
+
+    def _read(self) -> list[Block]:
+        try:
+            return self._show(self._source, self._parameters)
+        except LeagueError as error:
+            what = "Not found" if isinstance(error, NotFound) else "The league can't be shown"
+            return [section(what, Markup('<p class="alarm">{}</p>').format(text(str(error))))]
+
+
+def _shape(block: Block) -> object:
+    return block.title if isinstance(block, Chart) else Markup
+
+
+def _element(block: Block) -> Any:
+    if not isinstance(block, Chart):
+        return ui.html(block, sanitize=False)
+    kinds = ["chart", *["wide-chart"] * block.wide, *["themed"] * (not block.painted)]
+    with ui.element("section").classes(" ".join(kinds)):
+        ui.html(Markup("<h2>{}</h2><p>{}</p>").format(block.title, block.words), sanitize=False)
+        chart = ui.echart(dict(block.options), renderer="svg").style(f"height:{block.height}px")
+        chart.props["role"], chart.props["aria-label"] = "img", block.title
+    return chart
+
+
+def _update(element: Any, block: Block) -> None:
+    if isinstance(block, Chart):
+        element.options.clear()
+        element.options.update(block.options)
+        element.update()
+    else:
+        element.set_content(block)
+
+
+HERE = files("league.views.dashboard") / "static"
+SCRIPTS = (DRAW_JS, files("league.views.film") / "player.js", HERE / "viewer.js", HERE / "play.js")
+_STYLE = (HERE / "dashboard.css").read_text(encoding="utf-8")
+_SCRIPTS = "".join(f'<script defer src="/scripts/{one.name}"></script>' for one in SCRIPTS)
+_HEAD = f"<style>{_STYLE}</style>{_SCRIPTS}<script>document.documentElement.lang = 'en'</script>"

@@ -1,0 +1,319 @@
+"""Matches that are played while people look, or take part.
+
+Shape suffixes: 1 match, 2 seats, A action width, O observation.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import InvalidInput, LeagueError, NotFound, Refused
+from league.games.base import CHOICE, EXTERNAL, GameSpec, match_result
+from league.games.settings import GameSettings
+from league.players import (
+    Assignment,
+    Book,
+    Incarnation,
+    Pairing,
+    Player,
+    PlayerKind,
+    newest_snapshot,
+)
+from league.settings.base import resolve
+from league.views.dashboard.source import Source
+
+if TYPE_CHECKING:  # torch takes two seconds to load
+    from league.agent.batched_policy import BatchedPolicy
+    from league.replay import Replay
+
+HUMAN = "human"
+"""The player that stands for the person at the keyboard."""
+WORKER = "dashboard"
+BEAT_FRAMES = 150
+"""Frames between two heartbeats, which keep a rated match's lease alive."""
+MOST = 4
+"""Matches at once: each takes a part of a core."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Seated:
+    """Who sits in a seat: a bot by its index, weights by their digest, or else a person."""
+
+    name: str
+    bot: int = EXTERNAL
+    digest: str = ""
+
+
+class Arena:
+    """Makes the matches of one league, and reports those that are rated."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._running = 0
+        self._incarnation: Incarnation | None = None
+        self._rematch: dict[tuple[str, str], Assignment] = {}
+
+    def names(self) -> list[str]:
+        """Who can play: the bots, then the snapshots, the newest first."""
+        players = self._source.players().values()
+        bots = [one.name for one in players if one.kind is PlayerKind.BOT]
+        frozen = [one for one in players if one.digest]
+        return bots + [one.name for one in sorted(frozen, key=lambda one: -one.step)]
+
+    def settings(self) -> GameSettings:
+        """The game of the run; raises `NotFound` for a league without a folder here."""
+        run_dir = self._source.run_dir
+        if run_dir is None or not (run_dir / "config.toml").is_file():
+            raise NotFound("Its game is not known here: open the dashboard with --run-dir.")
+        return resolve(file=run_dir / "config.toml", environment={}).of(GameSettings)
+
+    def begin(self, names: Sequence[str], *, is_rated: bool) -> LiveMatch:
+        """A match between two players, one of whom may be `HUMAN`.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: both are people.
+            Refused: too many matches are played.
+        """
+        if list(names).count(HUMAN) > 1:
+            raise InvalidInput("Two people can't share a keyboard here: choose an opponent.")
+        settings = self.settings()
+        pair = [self._seated(name, settings.spec()) for name in names]
+        with self._lock:
+            if self._running >= MOST:
+                raise Refused(f"{MOST} matches are played already: wait for one to end.")
+            self._running += 1
+        try:
+            assignment, why_not = None, ""
+            if is_rated and HUMAN in names:
+                try:
+                    assignment = self._lease(pair)
+                except Refused as error:  # the run is finished, or the dashboard in quarantine
+                    why_not = f"It is not rated: {error}."
+            if assignment is not None and [one.name for one in assignment.seats] != list(names):
+                pair.reverse()
+            return LiveMatch(self, self._source, settings, pair, assignment, why_not)
+        except BaseException:
+            self.ended()
+            raise
+
+    def ended(self) -> None:
+        """Counts a match out."""
+        with self._lock:
+            self._running -= 1
+
+    def _seated(self, name: str, spec: GameSpec) -> Seated:
+        if name == HUMAN:
+            return Seated(HUMAN)
+        for index, bot in enumerate(spec.bots):
+            if bot.name == name:
+                return Seated(name, bot=index)
+        player = self._source.player(name)
+        if player.kind is PlayerKind.LIVE:
+            player = newest_snapshot(name, self._source.players().values())
+        if not player.digest:
+            raise NotFound(f"{name} has no weights to play with: choose a snapshot or a bot.")
+        return Seated(player.name, digest=player.digest)
+
+    def _lease(self, pair: Sequence[Seated]) -> Assignment:
+        """A match of the person with a player: the second of a pair of seeds, where one is left."""
+        first, second = (one.name for one in pair)
+        with self._lock:
+            key = min(first, second), max(first, second)
+            kept = self._rematch.pop(key, None)
+            if kept is not None:
+                return kept
+            client, incarnation = self._source.client, self._opened()
+            other = second if first == HUMAN else first
+            seed = secrets.randbits(63)
+            pairing = Pairing(player=HUMAN, opponent=other, pairs=1, book=Book.EVAL, seed=seed)
+            now, later = client.acquire_pairings(incarnation, [pairing])
+            if [one.name for one in now.seats] != [first, second]:
+                now, later = later, now
+            self._rematch[key] = later
+            return now
+
+    def _opened(self) -> Incarnation:
+        """The dashboard's incarnation as a worker, opened when it is first needed."""
+        if self._incarnation is None:
+            client, game = self._source.client, self._source.status().game
+            person = Player(name=HUMAN, game=game, kind=PlayerKind.HUMAN, creator=WORKER)
+            client.register_players([person])
+            version = self.settings().spec().version
+            self._incarnation = client.open_incarnation(WORKER, game_version=version)
+        return self._incarnation
+
+    def beat(self, frames: int) -> None:
+        """Keeps the leases alive."""
+        if self._incarnation is not None:
+            self._source.client.heartbeat(self._incarnation, frames, activity="a person plays")
+
+    def report(self, match: LiveMatch, assignment: Assignment) -> str:
+        """Reports a rated match; returns what became of it, as a sentence."""
+        assert self._incarnation is not None
+        result = match_result(assignment, match.game, 0)
+        (verdict,), _ = self._source.client.report_results(self._incarnation, [result])
+        return "It is rated." if verdict.accepted else f"It is not rated: {verdict.reason}."
+
+    def give_up(self, assignment: Assignment) -> None:
+        """Gives the lease of a match back that nobody finishes."""
+        if self._incarnation is not None:
+            self._source.client.release_matches(
+                self._incarnation, [assignment.match_id], "the person left"
+            )
+
+
+class LiveMatch:
+    """One match, frame by frame. Call `close` at its end.
+
+    Attributes:
+        person: the seat of the person, None without one.
+        game: it, of one match.
+    """
+
+    def __init__(
+        self,
+        arena: Arena,
+        source: Source,
+        settings: GameSettings,
+        pair: Sequence[Seated],
+        assignment: Assignment | None,
+        verdict: str,
+    ) -> None:
+        from league.replay import BatchRecorder, Recipe
+
+        self._arena, self._source, self._assignment = arena, source, assignment
+        self._pair, self.game = pair, settings.make(1)
+        self.spec = self.game.spec
+        self.person = next((seat for seat, one in enumerate(pair) if one.name == HUMAN), None)
+        self._seed = secrets.randbits(63) if assignment is None else assignment.seed
+        self._recorder = BatchRecorder(self.game, Recipe.of(settings))
+        self._policies = [self._policy(one) for one in pair]
+        self._held_12A = self.game.idle_actions()
+        self.game.bots_N2[0] = [one.bot for one in pair]
+        self.game.reset(np.array([self._seed], np.uint64))
+        self.is_over = False
+        self.verdict = verdict
+
+    @property
+    def names(self) -> tuple[str, str]:
+        first, second = (one.name for one in self._pair)
+        return first, second
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it is a game of choices, in which nobody presses keys."""
+        return self.spec.action_kind == CHOICE
+
+    def _policy(self, one: Seated) -> tuple[BatchedPolicy, int] | None:
+        """What plays a seat with weights, and for how many frames it holds its keys."""
+        if not one.digest:
+            return None
+        from league.agent.batched_policy import BatchedPolicy
+        from league.agent.snapshot import load_snapshot
+        from league.runs.blobs import BlobFolder
+
+        assert self._source.run_dir is not None
+        folder = BlobFolder(self._source.run_dir / "blobs")
+        if not folder.has(one.digest):
+            raise NotFound(f"The weights of {one.name} are not in {folder.root}.")
+        network, card = load_snapshot(folder, one.digest)
+        policy = BatchedPolicy(
+            1,
+            lambda _: network,
+            seed=secrets.randbits(32),
+            action_size=self.spec.action_size,
+            action_kind=self.spec.action_kind,
+        )
+        policy.seat(0, one.digest)
+        return policy, card.frame_skip
+
+    def choices(self) -> dict[int, str]:
+        """What the person may choose now, in words by number; {} when it is not its turn."""
+        if self.person is None or self.game.legal_N2A is None:
+            return {}
+        legal = np.flatnonzero(self.game.legal_N2A[0, self.person])
+        if len(legal) < 2:
+            return {}
+        return {int(number): self.spec.action_names[number] for number in legal}
+
+    def frame(self) -> dict[str, Any]:
+        """What is drawn now."""
+        return self.game.frame(0)
+
+    def advance(self, done_A: NDArray[np.uint8]) -> None:
+        """Plays a frame in which the person does `done_A`: keys, or a choice as one-hot."""
+        game, legal_12A = self.game, self.game.legal_N2A
+        number = int(game.frames_N[0])
+        held_12A = game.idle_actions() if self.is_choice else self._held_12A
+        for seat, playing in enumerate(self._policies):
+            if playing is not None and number % playing[1] == 0:
+                legal_1A = None if legal_12A is None else legal_12A[:, seat]
+                held_12A[0, seat] = playing[0].act(game.observations_N2O[:, seat], legal_1A)[0]
+        if self.person is not None:
+            held_12A[0, self.person] = done_A
+        legal_12A = None if legal_12A is None else legal_12A.copy()
+        game.step(held_12A)
+        self._recorder.note(held_12A, legal_12A)
+        if self._assignment is not None and number % BEAT_FRAMES == 0:
+            self._arena.beat(number)
+        if game.ended_N[0]:
+            self._finish()
+
+    def _finish(self) -> None:
+        """Keeps the replay, and reports a rated match."""
+        self.is_over = True
+        if self._assignment is not None:
+            assignment, self._assignment = self._assignment, None
+            try:
+                self.verdict = self._arena.report(self, assignment)
+            except LeagueError as error:
+                self.verdict = f"It is not rated: {error}."
+            match_id = assignment.match_id
+        else:
+            match_id = ""
+        if self.person is not None:
+            self.verdict += f" Its replay: {self._kept(match_id)}"
+
+    def winner(self) -> int | None:
+        """The seat that won, None after a draw."""
+        outcome = float(self.game.outcomes_N[0])
+        return None if outcome == 0.5 else int(outcome < 0.5)
+
+    def _kept(self, match_id: str) -> str:
+        """Writes the replay of a match that a person played; returns its id."""
+        from league.replay import Bout, Contender, save_replay
+
+        first, second = (Contender(name=one.name, digest=one.digest) for one in self._pair)
+        bots = (self._pair[0].bot, self._pair[1].bot)
+        bout = Bout(seats=(first, second), bots=bots, seed=self._seed)
+        replay: Replay = self._recorder.finish(0, bout)
+        if match_id:
+            replay = replace(replay, match_id=match_id)
+        assert self._source.run_dir is not None
+        folder: Path = self._source.run_dir / "replays"
+        folder.mkdir(exist_ok=True)
+        save_replay(folder / f"{replay.match_id}.replay", replay)
+        return replay.match_id
+
+    def close(self) -> None:
+        """Ends the match; a rated one that has not ended is given back."""
+        self.game.close()
+        if self._assignment is not None:
+            assignment, self._assignment = self._assignment, None
+            try:
+                self._arena.give_up(assignment)
+            except LeagueError as error:
+                _log.warning("a match could not be given back: %s", error)
+        self._arena.ended()

@@ -1,0 +1,66 @@
+"""Exploiters that are trained on request, one at a time, by the command that anybody can run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from league.errors import NotFound, Refused
+from league.service import die_with_parent
+
+LINES = 14
+"""Of its output that are shown."""
+TRIES = 1
+
+
+class ExploitJob:
+    """The training of an exploiter in its own process, which ends with this one."""
+
+    def __init__(self, run_dir: Path | None) -> None:
+        self._run_dir = run_dir
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def log(self) -> Path | None:
+        """What it prints."""
+        return None if self._run_dir is None else self._run_dir / "logs" / "exploit.log"
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, player: str, steps: int) -> None:
+        """Begins to train one against a player.
+
+        Raises:
+            NotFound: the run's folder is not here.
+            Refused: another one is being trained.
+        """
+        if self.log is None:
+            raise NotFound("The weights are not here: open the dashboard with --run-dir.")
+        command = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable]
+        command += ["-m", "league.cli.main", "exploit", "--run-dir", str(self._run_dir)]
+        command += ["--steps", str(steps), "--tries", str(TRIES), "--", player]
+        with self._lock:
+            if self.is_running():
+                raise Refused("An exploiter is being trained already: wait for its end.")
+            self.log.parent.mkdir(exist_ok=True)
+            with self.log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                )
+
+    def last_lines(self) -> str:
+        """The end of what the last one printed."""
+        if self.log is None or not self.log.is_file():
+            return ""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-LINES:])
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._process is not None and self.is_running():
+            self._process.terminate()

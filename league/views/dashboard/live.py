@@ -1,0 +1,131 @@
+"""A match over a websocket: frames go to the browser as they are played, keys come back.
+
+The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It gets
+`begin` once, then a `frame` each, with `choices` where the person must choose, and `end` in words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import numpy as np
+from fastapi import WebSocket, WebSocketDisconnect
+
+from league.errors import LeagueError
+from league.games.drawing import drawable, still_part, verdict
+from league.security.roles import AccessRole
+from league.views.dashboard.arena import Arena, LiveMatch
+
+CHOICE_SECONDS = 0.6
+"""Between two choices that others make: people want to see each."""
+LATEST_SECONDS = 0.25
+"""How far a match may fall behind its clock before it gives the time up."""
+
+
+class Player:
+    """What a person does, as its browser says."""
+
+    def __init__(self, width: int) -> None:
+        self.held_A = np.zeros(width, np.uint8)
+        self._tapped_A = self.held_A.copy()
+        self._chosen: asyncio.Queue[int] = asyncio.Queue(4)
+
+    def take(self, text: str) -> None:
+        """Follows a message; what is none is left out."""
+        try:
+            message = json.loads(text)
+            keys, number = message.get("keys"), message.get("choice")
+        except (ValueError, AttributeError, RecursionError):
+            return
+        if isinstance(keys, list) and len(keys) == len(self.held_A):
+            self.held_A[:] = [key == 1 for key in keys]
+            self._tapped_A |= self.held_A
+        if type(number) is int and not self._chosen.full():
+            self._chosen.put_nowait(number)
+
+    def keys(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The keys of a frame: those held, and those that were down since the last one."""
+        found_A = self.held_A | self._tapped_A
+        self._tapped_A[:] = 0
+        return found_A
+
+    async def choice(self, among: dict[int, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Waits for one of these choices."""
+        while (number := await self._chosen.get()) not in among:
+            pass
+        chosen_A = np.zeros(len(self.held_A), np.uint8)
+        chosen_A[number] = 1
+        return chosen_A
+
+
+async def play(socket: WebSocket, arena: Arena) -> None:
+    """Plays the match that the address names until it ends, or the browser goes away."""
+    await socket.accept()
+    asked = socket.query_params
+    may_rate = socket.state.role >= AccessRole.WORKER
+    is_rated = asked.get("rated") == "yes" and may_rate
+    names = asked.get("first", ""), asked.get("second", "")
+    try:
+        match = await asyncio.to_thread(arena.begin, names, is_rated=is_rated)
+    except LeagueError as error:
+        await socket.send_json({"problem": str(error)})
+        await socket.close()
+        return
+    person = Player(match.spec.action_size)
+    listener = asyncio.create_task(_listen(socket, person))
+    run = asyncio.create_task(_run(socket, match, person))
+    try:
+        await asyncio.wait({listener, run}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (listener, run):
+            task.cancel()
+        await asyncio.gather(listener, run, return_exceptions=True)
+        await asyncio.to_thread(match.close)
+
+
+async def _listen(socket: WebSocket, person: Player) -> None:
+    try:
+        while True:
+            person.take(await socket.receive_text())
+    except (WebSocketDisconnect, KeyError, RuntimeError):
+        return
+
+
+async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
+    first = match.frame()
+    keys = [] if match.person is None or match.is_choice else _keys(match)
+    await socket.send_json(
+        {"begin": {"still": still_part(first), "names": match.names, "keys": keys}}
+    )
+    loop = asyncio.get_running_loop()
+    period = CHOICE_SECONDS if match.is_choice else 1.0 / match.spec.frames_per_second
+    due, frame = loop.time(), drawable(first, match.names)
+    while not match.is_over:
+        choices = match.choices()
+        await socket.send_json({"frame": frame, "choices": choices})
+        due = max(due + period, loop.time() - LATEST_SECONDS)
+        await asyncio.sleep(max(0.0, due - loop.time()))
+        done_A = await person.choice(choices) if choices else person.keys()
+        try:
+            await asyncio.to_thread(match.advance, done_A)
+        except LeagueError as error:
+            await socket.send_json({"problem": str(error)})
+            return
+        if not match.is_over:
+            frame = drawable(match.frame(), match.names)
+    over = verdict(match.names, match.winner())
+    end = match.game.final_frame(0)
+    if end is not None:
+        frame = drawable(end, match.names)
+    await socket.send_json({"frame": frame | {"verdict": over}})
+    await socket.send_json({"end": f"{over['text'].capitalize()}. {match.verdict}".strip()})
+
+
+def _keys(match: LiveMatch) -> list[str]:
+    """The browser's key for each of the game's: their letters, else digits."""
+    names = match.spec.action_names
+    if all(len(name) == 1 or name == "space" for name in names):
+        return [" " if name == "space" else name.lower() for name in names]
+    return [str((number + 1) % 10) for number in range(len(names))][:10]

@@ -1,0 +1,95 @@
+"""The dashboard's process: what the supervisor starts, and what `bin/league dashboard` runs."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from league.errors import ConfigError, LeagueError, Unavailable
+from league.rpc.client import MatchmakerClient
+from league.security.credentials import of_run
+from league.security.settings import is_loopback, joined
+from league.security.tokens import TokenBook, TokenFile
+
+LOOPBACK = "127.0.0.1"
+
+
+def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) -> None:
+    """Serves the pages of a league until the process is told to stop; prints their address.
+
+    Args:
+        client: of its matchmaker.
+        run_dir: the run's folder, None for a league somewhere else.
+        host: where to listen. On an address that other machines reach, and where the run has
+            tokens, visitors need one.
+        port: 0 for a free one.
+
+    Raises:
+        ConfigError: other machines reach the address, and the league has no folder with tokens.
+        Unavailable: nothing can listen there.
+    """
+    from league.views.dashboard.access import Access
+    from league.views.dashboard.app import serve
+    from league.views.dashboard.source import Source
+
+    access = Access(host, _tokens(host, run_dir))
+    port = _checked_port(host, port)
+    title = client.address if run_dir is None else run_dir.absolute().name
+
+    def say_where() -> None:
+        print(f"http://{joined(host, port)}", flush=True)
+
+    with closing(Source(client, run_dir=run_dir, title=title)) as source:
+        serve(source, access, host, port, say_where)
+
+
+def _tokens(host: str, run_dir: Path | None) -> TokenBook | None:
+    """The tokens that visitors need: none on a loopback address, unless the run has some."""
+    if run_dir is None and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines, and a league by its --address has no "
+            "tokens here: name its folder with --run-dir, or listen on 127.0.0.1"
+        )
+    if run_dir is None:
+        return None
+    file = TokenFile(run_dir)
+    if is_loopback(host) and not file.path.exists():
+        return None
+    file.ensure()
+    return TokenBook(file)
+
+
+def _checked_port(host: str, port: int) -> int:
+    try:
+        with socket.create_server((host.strip("[]"), port)) as found:
+            return int(found.getsockname()[1])
+    except OSError as error:
+        raise Unavailable(
+            f"nothing can listen on {joined(host, port)} ({error.strerror}): name another --host "
+            "or --port"
+        ) from None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves a run whose matchmaker may still be starting. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="dashboard")
+    parser.add_argument("--matchmaker", required=True, metavar="HOST:PORT")
+    parser.add_argument("--run-dir", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    given = parser.parse_args(arguments)
+    credentials = of_run(given.run_dir, "operator")
+    try:
+        with MatchmakerClient(given.matchmaker, credentials=credentials) as client:
+            run(client, given.run_dir, LOOPBACK, given.port)
+    except LeagueError as error:
+        print(f"dashboard: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

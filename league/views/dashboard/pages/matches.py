@@ -1,0 +1,172 @@
+"""Matches with a result, and one of them: why it was made, how it went, and its replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from league.players import Book, MatchLine, MatchRecord
+from league.views.dashboard.blocks import (
+    Block,
+    Text,
+    choice,
+    entry,
+    facts,
+    form,
+    joined,
+    link,
+    player_link,
+    section,
+    suggestions,
+    table,
+    tag,
+)
+from league.views.dashboard.replays import insights, replay_of
+from league.views.dashboard.source import Source
+from league.views.text import percent, when
+
+ROWS = 50
+CANDIDATES = 15
+"""Opponents that might have been drawn that are listed, the likeliest first."""
+BOOKS = {"": "all", "train": "training", "eval": "clean", "greedy": "greedy"}
+
+
+def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    player, opponent = parameters.get("player", ""), parameters.get("opponent", "")
+    category, given = parameters.get("category", ""), parameters.get("before", "")
+    book = Book(parameters["book"]) if parameters.get("book") in (*Book,) else None
+    before = int(given) if given.isdecimal() and len(given) < 16 else 0
+    if opponent and not player:
+        player, opponent = opponent, ""
+    chosen = {
+        "player": player,
+        "opponent": opponent,
+        "book": book.value if book else "",
+        "category": category,
+    }
+    found, older = source.matches(before=before, limit=ROWS, **chosen | {"book": book})
+    kept = source.replays()
+    rows = [tuple(_row(line, line.match_id in kept)) for line in found]
+    filters = form(
+        entry("player", "player", player, names="players"),
+        entry("opponent", "against", opponent, names="players"),
+        choice("book", "kind", BOOKS, chosen["book"]),
+        entry("category", "category", category),
+    )
+    pages = [link("the newest", "/matches", **chosen)] if before else []
+    if older:
+        pages.append(link("older ›", "/matches", **chosen, before=older))
+    headings = ("ended", "first", "second", "result", "kind", "category", "frames#", "")
+    words = "Every match with a result. Those with ▶ have a replay: the evaluator keeps the first "
+    words += "match and the first loss of each batch."
+    return [
+        suggestions("players", source.players()),
+        section(
+            "Matches",
+            filters,
+            table(headings, rows),
+            Markup('<div class="pages">{}</div>').format(joined(pages, " ")),
+            words=words,
+        ),
+    ]
+
+
+def _row(line: MatchLine, has_replay: bool) -> Iterator[Text]:
+    yield when(line.received_at)
+    yield from map(player_link, line.seats)
+    yield _result(line.outcome, line.seats) if not line.failed else tag("failed", "bad")
+    yield BOOKS[line.book.value]
+    yield line.category
+    yield f"{line.frames:,}"
+    yield link("▶ replay" if has_replay else "details", "/match", match=line.match_id)
+
+
+def _result(outcome: float, names: Sequence[str]) -> str:
+    return {1.0: f"{names[0]} wins", 0.0: f"{names[1]} wins"}.get(outcome, "a draw")
+
+
+def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    """One match, with its replay where one is kept."""
+    record = source.match(parameters.get("match", ""))
+    names = [player.name for player in record.assignment.seats]
+    result = record.result
+    numbers: dict[str, Text] = {
+        "kind": BOOKS[record.assignment.book.value],
+        "category": record.assignment.category or "–",
+        "played by": record.worker,
+        "seed": str(record.assignment.seed),
+        "state": record.lease_state,
+    }
+    if result is not None:
+        failed = f"failed: {result.failure}" if result.failed else ""
+        numbers["result"] = failed or _result(result.outcome, names)
+        numbers["frames"] = f"{result.frames:,}"
+    title = joined((player_link(name) for name in names), " against ")
+    blocks: list[Block] = [section("Match", Markup("<h3>{}</h3>").format(title), facts(numbers))]
+    found = replay_of(source, record.assignment.match_id)
+    if found is not None:
+        blocks.append(_viewer(record.assignment.match_id, names))
+        blocks += insights(source, found)
+    blocks.append(_why(record))
+    if result is not None:
+        blocks.append(_stats(names, [seat.stats for seat in result.seats]))
+    return blocks
+
+
+def _viewer(match_id: str, names: Sequence[str]) -> Markup:
+    """What static/viewer.js fills: it fetches the film and plays it."""
+    parts = (
+        '<canvas data-part="screen" role="img" aria-label="the match"></canvas><div class="film">'
+        '<button data-part="toggle">play</button><button data-part="back" aria-label="one frame '
+        'back">‹</button><button data-part="forward" aria-label="one frame on">›</button>'
+        '<input data-part="seek" type="range" min="0" value="0" aria-label="time">'
+        '<span data-part="clock"></span><select data-part="speed" aria-label="speed">'
+        + "".join(
+            f'<option value="{speed}"{" selected" if speed == 1 else ""}>{words} ×</option>'
+            for speed, words in ((0.25, "¼"), (0.5, "½"), (1, "1"), (2, "2"), (4, "4"))
+        )
+        + '</select><button data-part="full">full screen</button></div>'
+    )
+    words = (
+        f"{names[0]} is red, {names[1]} blue; the keys that both hold are drawn. Space plays, the "
+        "arrows step one frame."
+    )
+    viewer = Markup('<div class="viewer" data-film="/film/{}">{}</div>').format(
+        match_id, Markup(parts)
+    )
+    return section("Replay", viewer, words=words)
+
+
+def _why(record: MatchRecord) -> Block:
+    """The draw that made the match, as the log has it."""
+    why: dict[str, Any] = json.loads(record.why_json or "{}")
+    if not why:
+        return section("Why this match", words="It was paired by name: nothing was drawn.")
+    shares, category = why.get("shares", {}), record.assignment.category
+    numbers = {
+        "category": f"{category}, {percent(shares[category])}" if category in shares else category,
+        "of it, this opponent": percent(why.get("probability")),
+        "drawn after result": f"{why.get('log_position', 0):,}",
+        "draw seed": str(why.get("draw_seed", "")),
+        "policy": str(why.get("policy_hash", ""))[:12],
+    }
+    drawn = why.get("candidates", {}).get(category, [])
+    total = sum(weight for _, weight in drawn) or 1.0
+    likeliest = sorted(drawn, key=lambda one: -one[1])[:CANDIDATES]
+    rows = [(player_link(name), percent(weight / total)) for name, weight in likeliest]
+    parts: list[Text] = [facts(numbers)]
+    if rows:
+        parts.append(table(("it might have been", "weight#"), rows))
+    rule = f"Drawn by {why.get('rule') or 'chance'}."
+    return section("Why this match", *parts, words=rule, half=True)
+
+
+def _stats(names: Sequence[str], stats: Sequence[Mapping[str, float]]) -> Block:
+    rows = [
+        (name.replace("_", " "), *(f"{seat.get(name, 0.0):,.1f}" for seat in stats))
+        for name in dict.fromkeys([*stats[0], *stats[1]])
+    ]
+    return section("Numbers", table(("", f"{names[0]}#", f"{names[1]}#"), rows), half=True)

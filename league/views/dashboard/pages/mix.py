@@ -1,0 +1,92 @@
+"""Whom the learners are to meet, whom they met, and how well the scores were foreseen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from league.players import Share
+from league.views.dashboard.blocks import GRID, PALETTE, Block, Chart, joined, link, section, table
+from league.views.dashboard.source import Source
+from league.views.text import percent
+
+KINDS = ("self", "snapshots", "exploiters", "bots")
+
+
+def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    shares = source.status().shares
+    blocks: list[Block] = []
+    for player in dict.fromkeys(one.player for one in shares):
+        own = [one for one in shares if one.player == player]
+        blocks += [_bars(player, own), _table(player, own)]
+        if parameters.get("count") == player:
+            blocks.append(_foreseen(player, source.met(player)))
+        elif source.run_dir is not None:
+            words = "Expected against played scores are counted from the whole log: "
+            counted = link("count them", "/mix", count=player)
+            blocks.append(section(f"What {player} met", words=joined([words, counted])))
+    return blocks or [section("Opponent mix", words="No learner has drawn an opponent yet.")]
+
+
+def _bars(player: str, shares: Sequence[Share]) -> Chart:
+    names = [one.category for one in shares]
+    series = [
+        {"type": "bar", "name": name, "data": values, "itemStyle": {"color": colour}}
+        for name, values, colour in (
+            ("set", [round(100 * one.configured, 1) for one in shares], PALETTE[8]),
+            ("met", [round(100 * one.realised, 1) for one in shares], PALETTE[0]),
+        )
+    ]
+    options = {
+        "grid": {"left": 110, "right": 20, "top": 36, "bottom": 28},
+        "legend": {"top": 0, "data": ["set", "met"]},
+        "xAxis": {"type": "value", "axisLabel": {"formatter": "{value} %"}, "splitLine": GRID},
+        "yAxis": {"type": "category", "data": names, "inverse": True},
+        "tooltip": {"trigger": "axis", "renderMode": "richText"},
+        "series": series,
+    }
+    words = f"Shares of the mix {shares[0].mix}, as set and as drawn so far."
+    height = 90 + 34 * len(names)
+    return Chart(title=f"Opponents of {player}", words=words, options=options, height=height)
+
+
+def _table(player: str, shares: Sequence[Share]) -> Block:
+    rows = [
+        (
+            one.category,
+            percent(one.configured),
+            percent(one.realised),
+            f"{one.matches:,}",
+        )
+        for one in shares
+    ]
+    head = table(("category", "set#", "met#", "matches#"), rows)
+    return section(f"Shares of {player}", head, half=True)
+
+
+def _foreseen(player: str, parts: Sequence[Mapping[str, Any]]) -> Block:
+    """Expected against played scores by quarter of a learner's steps."""
+    rows = [
+        (
+            f"{part['since_step']:,} to {part['until_step']:,}",
+            f"{part['matches']:,}",
+            *(percent(_share(part["kinds"], kind)) for kind in KINDS),
+            percent(_share(part["bands"], ".2_to_.8")),
+            percent(_share(part["bands"], "above_.9")),
+            percent(part["expected"]),
+            percent(part["score"]),
+        )
+        for part in parts
+    ]
+    words = (
+        "By quarter of its steps: whom it met, how many of its matches were even (an expected "
+        "score of 20 to 80 %) or as good as won (above 90 %), and the means of the expected and of "
+        "the played scores."
+    )
+    headings = ["steps", "matches#", *(f"{kind}#" for kind in KINDS)]
+    headings += ["even#", "won#", "expected#", "played#"]
+    return section(f"Expected and played scores of {player}", table(headings, rows), words=words)
+
+
+def _share(groups: Mapping[str, Any], name: str) -> float:
+    return float(groups.get(name, {}).get("share", 0.0))

@@ -1,0 +1,185 @@
+"""Who beats whom: counts of pairs, the Nash mixture, and what of it goes round in circles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from league.metrics import wilson_interval
+from league.players import Book, PayoffCell, PlayerKind, Rating
+from league.views.dashboard.blocks import (
+    Block,
+    Chart,
+    choice,
+    facts,
+    form,
+    player_link,
+    section,
+    table,
+)
+from league.views.dashboard.source import Source
+from league.views.text import percent
+
+if TYPE_CHECKING:  # scipy takes half a second to load
+    from league.stats.structure.study import Structure
+
+PLAYERS = 30
+"""Rows and columns of the map: the bots, the best and the newest."""
+BOOKS = {"eval": "clean matches", "train": "training"}
+GREY = "#7d8590"
+LOSS_WIN = ["#b3402e", "#e8b3a6", "#eef0f2", "#a8cbe6", "#1b6ca8"]
+CYCLES = 5
+
+
+def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    book = Book(parameters["book"]) if parameters.get("book") in BOOKS else Book.EVAL
+    names = chosen(source.ratings(book))
+    cells = source.payoff(book, names, names) if names else []
+    picker = section("Who beats whom", form(choice("book", "matches", BOOKS, book.value)))
+    if not cells:
+        return [picker, section("Nothing yet", words="No two players have met in these matches.")]
+    found = source.kept(
+        ("structure", book), 30.0, lambda: _study(cells, source.ratings(book), names)
+    )
+    return [picker, _heat_map(names, cells), *_structure(found)]
+
+
+def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
+    """The players that a map shows, best first: bots, then the newest and the best of the rest."""
+    bots = [one for one in ratings if one.player.kind is PlayerKind.BOT][: most // 2]
+    others = [one for one in ratings if one.player.kind is not PlayerKind.BOT]
+    room = most - len(bots)
+    newest = sorted(others, key=lambda one: -one.player.step)[: room // 2]
+    kept = {one.player.name for one in (*bots, *newest)}
+    for one in others:
+        if len(kept) >= most:
+            break
+        kept.add(one.player.name)
+    return tuple(one.player.name for one in ratings if one.player.name in kept)
+
+
+def _study(
+    cells: Sequence[PayoffCell], ratings: Sequence[Rating], names: Sequence[str]
+) -> Structure:
+    from league.stats.structure.study import study
+    from league.stats.structure.table import table_of
+
+    shown = [one for one in ratings if one.player.name in names]
+    return study(table_of(cells, shown, 1), cycles=CYCLES)
+
+
+def _heat_map(names: Sequence[str], cells: Sequence[PayoffCell]) -> Chart:
+    rows, columns = list(names)[::-1], list(names)
+    data: list[dict[str, Any]] = []
+    for cell in cells:
+        if not cell.games or cell.row == cell.column:
+            continue
+        score = (cell.wins + cell.draws / 2) / cell.games
+        found = wilson_interval(cell.wins, cell.games)
+        counts = f"{cell.wins:,} won, {cell.draws:,} drawn, {cell.losses:,} lost"
+        bounds = f"wins {percent(found.low)} to {percent(found.high)}"
+        data.append(
+            {
+                "value": [columns.index(cell.column), rows.index(cell.row), round(100 * score)],
+                "label": {"color": "#fff" if abs(score - 0.5) > 0.3 else "#1b1f27"},
+                "name": f"{cell.row} against {cell.column}: {counts}; {bounds}",
+            }
+        )
+    labels = {"interval": 0, "width": 110, "overflow": "truncate", "fontSize": 11, "color": GREY}
+    options = {
+        "grid": {"left": 130, "right": 10, "top": 10, "bottom": 120},
+        "xAxis": {"type": "category", "data": columns, "axisLabel": {**labels, "rotate": 50}},
+        "yAxis": {"type": "category", "data": rows, "axisLabel": labels},
+        "visualMap": {
+            "show": False, "min": 0, "max": 100, "inRange": {"color": LOSS_WIN},
+        },
+        "tooltip": {"trigger": "item", "renderMode": "richText", "formatter": "{b}"},
+        "series": [
+            {
+                "type": "heatmap",
+                "data": data,
+                "label": {"show": True, "fontSize": 10},
+            }
+        ],
+    }  # fmt: skip
+    words = (
+        "The row's share of the points, in percent: blue wins, red loses. Point at a field for its "
+        f"counts and interval. The {len(names)} shown are the bots, the newest and the best."
+    )
+    return Chart(
+        title="Points of the row",
+        words=words,
+        options=options,
+        height=180 + 22 * len(names),
+        wide=True,
+        painted=True,
+    )
+
+
+def _structure(found: Structure) -> list[Block]:
+    names, mass = found.table.names, found.mass
+    held = [place for place in found.order if mass.value[place] >= 0.005]
+    rows = [
+        (
+            player_link(names[place]),
+            percent(float(mass.value[place])),
+            f"{percent(float(mass.low[place]))} to {percent(float(mass.high[place]))}",
+        )
+        for place in held
+    ]
+    cyclic = found.cyclicity
+    share, by_chance = (
+        percent(float(one)) if np.isfinite(one) else "–" for one in (cyclic.share, cyclic.by_chance)
+    )
+    numbers = {
+        "of the payoff is cyclic": share,
+        "by chance, up to": by_chance,
+        "three-cycles that are sure": f"{found.sure_cycles:,}",
+        "players": f"{len(names)}",
+        "pairs that met": f"{found.pairs_met:,}",
+    }
+    words = "What an opponent who knows everybody's counts can't beat on average."
+    blocks: list[Block] = [
+        section(
+            "Nash mixture",
+            table(("player", "share#", "95 %#"), rows),
+            facts(numbers),
+            words=words,
+            half=True,
+        )
+    ]
+    if found.cycles:
+        blocks.append(_cycles(found))
+    return blocks
+
+
+def _cycles(found: Structure) -> Chart:
+    names = found.table.names
+    members: dict[str, None] = {}
+    edges = []
+    for cycle in found.cycles:
+        trio = [names[place] for place in cycle.players]
+        members |= dict.fromkeys(trio)
+        for first, second in zip(trio, trio[1:] + trio[:1], strict=True):
+            edges.append({"source": first, "target": second})
+    options = {
+        "tooltip": {"renderMode": "richText"},
+        "series": [
+            {
+                "type": "graph",
+                "layout": "circular",
+                "data": [{"name": name, "symbolSize": 14} for name in members],
+                "edges": edges,
+                "edgeSymbol": ["none", "arrow"],
+                "edgeSymbolSize": 9,
+                "label": {"show": True, "position": "right", "fontSize": 11},
+                "lineStyle": {"curveness": 0.15, "width": 2, "color": "#2f81c7"},
+                "left": 90, "right": 110, "top": 30, "bottom": 30,
+            }
+        ],
+    }  # fmt: skip
+    sure = f"{found.sure_cycles:,} are sure" if found.sure_cycles else "none is sure"
+    words = f"Three that beat each other in a ring; arrows point to the loser. Of all rings {sure}."
+    return Chart(title="Three-cycles", words=words, options=options, height=360)

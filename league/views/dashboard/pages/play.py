@@ -1,0 +1,66 @@
+"""A match against any member, or between two members, that is played now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from league.games.base import CHOICE
+from league.views.dashboard.arena import HUMAN, Arena
+from league.views.dashboard.blocks import (
+    Block,
+    address,
+    choice,
+    form,
+    section,
+    text,
+)
+from league.views.dashboard.source import Source
+
+PLAYERS = 300
+"""Names in a list: the bots and the newest."""
+
+
+def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    arena = Arena(source)
+    settings = arena.settings()
+    names = arena.names()[:PLAYERS]
+    first, second = parameters.get("first", HUMAN), parameters.get("second", "")
+    seats = {HUMAN: "you"} | {name: name for name in names}
+    picker = form(
+        choice("first", "first", seats, first),
+        choice("second", "second", {name: name for name in names} | {HUMAN: "you"}, second),
+        choice("rated", "ratings", {"yes": "count it", "no": "leave them"},
+               parameters.get("rated", "yes")),
+        button="Begin",
+    )  # fmt: skip
+    how = _how(settings.spec().action_kind == CHOICE, settings.spec().action_names)
+    blocks: list[Block] = [section("Play", picker, words=how)]
+    if second:
+        where = address(
+            "/play/socket", first=first, second=second, rated=parameters.get("rated", "yes")
+        )
+        blocks.append(section(f"{first} against {second}", _stage(where)))
+    return blocks
+
+
+def _how(is_choice: bool, names: tuple[str, ...]) -> str:
+    if is_choice:
+        return "Choose by the buttons under the picture when it is your turn."
+    keys = ", ".join(name.upper() for name in names)
+    return (
+        f"Your keys are {keys}; the arrows are W A S D. A gamepad works too. A match between two "
+        "members is watched as it is played. Your matches are rated as the player human, and kept "
+        "as replays."
+    )
+
+
+def _stage(where: str) -> Markup:
+    """What static/play.js fills."""
+    return Markup(
+        '<div class="viewer" data-play="{}"><canvas data-part="screen" role="img" tabindex="0" '
+        'aria-label="the match"></canvas><div class="film"><span data-part="state" role="status">'
+        '…</span><span data-part="choices"></span><button data-part="full">full screen</button>'
+        "</div></div>"
+    ).format(text(where))

@@ -1,0 +1,252 @@
+"""The leaderboard, one player, and two players compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import NormalDist
+
+from markupsafe import Markup
+
+from league.metrics import wilson_interval
+from league.players import Book, PayoffCell, Player, Rating
+from league.stats.ratings.belief import Belief, spread
+from league.views.dashboard.blocks import (
+    Block,
+    Text,
+    choice,
+    entry,
+    facts,
+    form,
+    joined,
+    link,
+    player_link,
+    section,
+    sparkline,
+    suggestions,
+    table,
+    tag,
+    wins_bar,
+)
+from league.views.dashboard.source import Source
+from league.views.text import percent, when
+
+ROWS = 50
+BOOKS = {"eval": "clean matches", "greedy": "greedy matches", "train": "training"}
+SORTS = {"rank": "rank", "games": "games", "step": "step", "name": "name"}
+HALF_WIDTH = 1.96
+"""Standard deviations of a 95 % interval."""
+
+
+def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    book = Book(_known(parameters, "book", BOOKS))
+    kind, sort = parameters.get("kind", ""), _known(parameters, "sort", SORTS)
+    search, number = parameters.get("search", ""), _page(parameters)
+    ratings = source.ratings(book)
+    kinds = sorted({group for one in ratings for group in _groups(one.player)})
+    found = [
+        one
+        for one in ratings
+        if (not kind or kind in _groups(one.player)) and search.lower() in one.player.name.lower()
+    ]
+    keys = {
+        "games": lambda one: -one.games,
+        "step": lambda one: -one.player.step,
+        "name": lambda one: one.player.name,
+    }
+    if sort in keys:
+        found.sort(key=keys[sort])
+    chosen = {"book": book.value, "kind": kind, "sort": sort, "search": search}
+    filters = form(
+        choice("book", "matches", BOOKS, book.value),
+        choice("kind", "players", {"": "all", **{one: one for one in kinds}}, kind),
+        choice("sort", "sorted by", SORTS, sort),
+        entry("search", "name", search),
+    )
+    files = joined(
+        (
+            Markup('<a href="/download/leaderboard.{}" download>{}</a>').format(one, one.upper())
+            for one in ("csv", "json", "md")
+        ),
+        " ",
+    )
+    headings = ["rank#", "player", "role", "score#", "rating, 95 %#", "trend", "games#", "wins"]
+    rows = [_row(one) for one in found[number * ROWS : (number + 1) * ROWS]]
+    words = (
+        "Score = mu − 3 sigma of TrueSkill. A draw is not a win. The marks in the bar are the 95 % "
+        "interval of the share of wins. Download: "
+    )
+    return [
+        section(
+            "Leaderboard",
+            filters,
+            table([*headings, "state", "parent", "step#"], rows),
+            _pages(number, len(found), "/leaderboard", chosen),
+            words=joined([words, files]),
+        )
+    ]
+
+
+def _known(parameters: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
+    """A parameter of these values, else the first of them."""
+    given = parameters.get(name, "")
+    return given if given in values else next(iter(values))
+
+
+def _page(parameters: Mapping[str, str]) -> int:
+    given = parameters.get("page", "0")
+    return int(given) if given.isdecimal() and len(given) < 7 else 0
+
+
+def _pages(number: int, total: int, path: str, chosen: Mapping[str, str]) -> Markup:
+    last = max(0, (total - 1) // ROWS)
+    if not last:
+        return Markup("")
+    steps = []
+    if number > 0:
+        steps.append(link("‹ before", path, **chosen, page=number - 1))
+    steps.append(Markup("<span>{:,} to {:,} of {:,}</span>").format(
+        number * ROWS + 1, min(total, (number + 1) * ROWS), total))  # fmt: skip
+    if number < last:
+        steps.append(link("next ›", path, **chosen, page=number + 1))
+    return Markup('<div class="pages">{}</div>').format(joined(steps, " "))
+
+
+def _groups(player: Player) -> Iterator[str]:
+    """What players can be filtered by."""
+    yield player.kind.value
+    if player.role.value != "none":
+        yield player.role.value.replace("_", " ")
+
+
+def _interval(one: Rating) -> str:
+    half = HALF_WIDTH * one.sigma
+    return f"{one.mu:.2f} ± {half:.2f}"
+
+
+def _row(one: Rating) -> Sequence[Text]:
+    player = one.player
+    return (
+        str(one.rank or ""),
+        joined([player_link(player.name), tag("anchor") if one.pinned else ""], " "),
+        joined((tag(group, group) for group in _groups(player)), " "),
+        f"{one.score:.2f}",
+        _interval(one),
+        sparkline(one.trend),
+        f"{one.games:,}",
+        wins_bar(one.wins, one.games),
+        player.state.value,
+        player_link(player.parent) if player.parent else "",
+        f"{player.step:,}" if player.step else "",
+    )
+
+
+def _chance(first: Rating, second: Rating) -> float:
+    """The share of a match's points that TrueSkill expects the first to score."""
+    pair = [Belief(one.mu, one.sigma) for one in (first, second)]
+    return NormalDist().cdf((first.mu - second.mu) / spread(*pair))
+
+
+def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    """One player: what it is, and how it did against whom."""
+    player = source.player(parameters.get("name", ""))
+    name, blocks = player.name, list[Block]()
+    rating = next((one for one in source.ratings(Book.EVAL) if one.player.name == name), None)
+    numbers: dict[str, Text] = {
+        "kind": joined((tag(group) for group in _groups(player)), " "),
+        "state": player.state.value,
+        "step": f"{player.step:,}",
+        "entered": when(player.created_at) or "–",
+    }
+    if player.parent:
+        numbers["parent"] = player_link(player.parent)
+    if rating:
+        numbers |= {"rank": str(rating.rank or "–"), "score": f"{rating.score:.2f}"}
+        numbers["rating"] = _interval(rating)
+    if player.held_out:
+        numbers["held out"] = "never met in training"
+    links = joined(
+        [
+            link("its matches", "/matches", player=name),
+            link("compare it", "/compare", first=name),
+            link("fight it", "/play", second=name),
+        ],
+        " · ",
+    )
+    blocks.append(section(name, facts(numbers), Markup("<p>{}</p>").format(links)))
+    for book, words in BOOKS.items():
+        cells = source.payoff(Book(book), (name,), ())
+        if cells:
+            blocks.append(section(f"Against whom: {words}", _payoff_table(cells)))
+    return blocks
+
+
+def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
+    ordered = sorted(cells, key=lambda cell: -cell.games)[:ROWS]
+    rows = []
+    for cell in ordered:
+        found = wilson_interval(cell.wins, cell.games)
+        rows.append(
+            (
+                player_link(cell.column),
+                *(f"{count:,}" for count in (cell.wins, cell.draws, cell.losses)),
+                wins_bar(cell.wins, cell.games),
+                f"{percent(found.low)} to {percent(found.high)}",
+                link("matches", "/matches", player=cell.row, opponent=cell.column),
+            )
+        )
+    return table(("opponent", "won#", "drawn#", "lost#", "wins", "95 % interval", ""), rows)
+
+
+def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    """Two players: their ratings, their matches, and whom both have met."""
+    names = [parameters.get("first", ""), parameters.get("second", "")]
+    blocks: list[Block] = [
+        suggestions("players", source.players()),
+        section(
+            "Compare two players",
+            form(
+                entry("first", "first", names[0], names="players"),
+                entry("second", "second", names[1], names="players"),
+                button="Compare",
+            ),
+        ),
+    ]
+    if not all(names):
+        return blocks
+    pair = [source.player(name) for name in names]
+    ratings = {one.player.name: one for one in source.ratings(Book.EVAL)}
+    rows = []
+    for player in pair:
+        rated = ratings.get(player.name)
+        rows.append(
+            (
+                player_link(player.name),
+                f"{rated.score:.2f}" if rated else "not rated yet",
+                _interval(rated) if rated else "",
+                f"{rated.games:,}" if rated else "",
+                wins_bar(rated.wins, rated.games) if rated else "",
+            )
+        )
+    headings = ("player", "score#", "rating, 95 %#", "games#", "wins")
+    blocks.append(section("Ratings", table(headings, rows)))
+    first, second = names
+    words = []
+    if first in ratings and second in ratings:
+        chance = _chance(ratings[first], ratings[second])
+        words.append(f"By their ratings {first} scores {percent(chance)} of a match's points.")
+    met = source.payoff(Book.EVAL, (first,), (second,))
+    blocks.append(section("Against each other", _payoff_table(met), words=" ".join(words)))
+    common = [
+        {cell.column: cell for cell in source.payoff(Book.EVAL, (name,), ())} for name in names
+    ]
+    shared = [name for name in common[0] if name in common[1]]
+    both = [
+        (
+            player_link(name),
+            wins_bar(common[0][name].wins, common[0][name].games),
+            wins_bar(common[1][name].wins, common[1][name].games),
+        )
+        for name in shared[:ROWS]
+    ]
+    blocks.append(section("Against the same opponents", table(("opponent", first, second), both)))
+    return blocks

@@ -1,0 +1,85 @@
+"""What operators ask for: evaluations by the evaluator, and exploiters that are trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from league.evaluations import Report
+from league.views.dashboard.blocks import (
+    Block,
+    Text,
+    choice,
+    entry,
+    form,
+    joined,
+    player_link,
+    section,
+    suggestions,
+    table,
+    tag,
+    text,
+)
+from league.views.dashboard.source import Source
+from league.views.text import when
+
+ROWS = 30
+STEPS = {"100000": "100,000 steps", "300000": "300,000 steps", "1000000": "1,000,000 steps"}
+
+
+def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+    said = parameters.get("said", "")
+    answer = Markup('<p role="status">{}</p>').format(text(said)) if said else ""
+    reports = source.reports()[::-1]
+    ask = form(
+        entry("player", "player", "", names="players"),
+        entry("opponents", "opponents, with commas", "", names="players"),
+        entry("count", "matches each", "40"),
+        action="/evaluate",
+        method="post",
+        button="Evaluate",
+    )
+    exploit = form(
+        entry("player", "player", "", names="players"),
+        choice("steps", "budget", STEPS, "300000"),
+        action="/exploit",
+        method="post",
+        button="Exploit",
+    )
+    job = source.exploiting
+    state = "An exploiter is being trained." if job.is_running() else "None is being trained."
+    lines = job.last_lines()
+    shown = Markup('<pre tabindex="0" aria-label="its output">{}</pre>').format(text(lines))
+    return [
+        suggestions("players", source.players()),
+        section(
+            "Evaluations",
+            answer,
+            ask,
+            table(("number", "state", "player", "opponents", "done#", "asked by", "at"),
+                  [_row(one) for one in reports[:ROWS]]),
+            words="The evaluator plays clean matches of a player against the opponents you name.",
+        ),
+        section(
+            "Exploit",
+            exploit,
+            Markup("<p>{}</p>").format(state),
+            shown if lines else "",
+            words="An exploiter is trained against the player on this machine, which takes minutes "
+            "of one core; how much it wins says how exploitable the player is at least.",
+        ),
+    ]  # fmt: skip
+
+
+def _row(one: Report) -> tuple[Text, ...]:
+    asked = one.evaluation
+    return (
+        str(asked.number),
+        tag(asked.state.value),
+        player_link(asked.player),
+        joined((player_link(name) for name in asked.opponents), ", "),
+        f"{one.matches_done:,} of {one.matches_total:,}",
+        asked.by,
+        when(asked.at),
+    )

@@ -1,0 +1,194 @@
+"""What the pages read: the league's facts, and tables that all viewers share."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from league.errors import NotFound, Unavailable
+from league.evaluations import Report
+from league.exploiters import CandidateGate
+from league.players import (
+    Book,
+    Event,
+    LeagueStatus,
+    MatchLine,
+    MatchRecord,
+    PayoffCell,
+    Player,
+    Rating,
+)
+from league.rpc.client import MatchmakerClient
+from league.views.dashboard.jobs import ExploitJob
+from league.views.facts import LeagueFacts
+from league.views.reader import LeagueReader
+
+MIX_SECONDS = 60.0
+"""For how long a count of the whole log may take, and is kept."""
+FIRST_LOOK_SECONDS = 5.0
+EVENTS = 200
+"""Events that are kept to be shown."""
+T = TypeVar("T")
+
+
+@dataclass
+class _Kept:
+    """A value and until when it holds."""
+
+    value: Any = None
+    until: float = -math.inf
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Source:
+    """One league, read for everybody who looks.
+
+    Args:
+        client: of its matchmaker.
+        run_dir: the run's folder, None for a league somewhere else: it has no curves and replays.
+    """
+
+    def __init__(
+        self,
+        client: MatchmakerClient,
+        *,
+        run_dir: Path | None = None,
+        title: str = "",
+    ) -> None:
+        self.client, self.run_dir, self.title = client, run_dir, title
+        self._reader = LeagueReader(
+            client.address,
+            None,
+            lambda *_, **__: None,  # the log's events say more
+            client.credentials,
+            leading="learner-main",
+            since=0.0,
+        )
+        self._kept: dict[Hashable, _Kept] = {}
+        self._lock = threading.Lock()
+        self._is_read = False
+        self.exploiting = ExploitJob(run_dir)
+
+    def close(self) -> None:
+        """Ends what it runs."""
+        self._reader.stop()
+        self.exploiting.close()
+
+    @property
+    def facts(self) -> LeagueFacts:
+        """The league as last read; it is read from the first look on."""
+        with self._lock:
+            if not self._is_read:
+                self._is_read = True
+                self._reader.start()
+                self._reader.look_again(FIRST_LOOK_SECONDS)
+        return self._reader.facts
+
+    def kept(self, key: Hashable, seconds: float, read: Callable[[], T]) -> T:
+        """What `read` returned in the last `seconds`; of several callers one reads."""
+        now = time.monotonic()
+        with self._lock:
+            for old in [one for one, found in self._kept.items() if found.until < now]:
+                if old != key and not self._kept[old].lock.locked():
+                    del self._kept[old]
+            found = self._kept.setdefault(key, _Kept())
+        with found.lock:
+            if found.until < time.monotonic():
+                found.value = read()
+                found.until = time.monotonic() + seconds
+            return cast(T, found.value)
+
+    def status(self) -> LeagueStatus:
+        return self.kept("status", 1.0, self.client.status)
+
+    def events(self) -> list[Event]:
+        """The newest events that are no results, the newest first."""
+        return self.kept("events", 2.0, self._read_events)
+
+    def _read_events(self) -> list[Event]:
+        last, found = self.status().vitals.event_position, deque[Event](maxlen=EVENTS)
+        if last:
+            for event in self.client.watch(max(0, last - 10 * EVENTS)):
+                if event.kind != "result":
+                    found.append(event)
+                if event.position >= last:
+                    break
+        return list(found)[::-1]
+
+    def players(self) -> dict[str, Player]:
+        """All players by name, in the order of their registration."""
+        return self.kept("players", 3.0, lambda: {one.name: one for one in self.client.players()})
+
+    def player(self, name: str) -> Player:
+        """The player of this name; raises `NotFound`."""
+        try:
+            return self.players()[name]
+        except KeyError:
+            raise NotFound(f"There is no player {name[:80]!r} in this league.") from None
+
+    def ratings(self, book: Book) -> list[Rating]:
+        """The ratings of a book, best first."""
+        return self.kept(("ratings", book), 3.0, lambda: self.client.ratings(book))
+
+    def payoff(
+        self, book: Book, rows: tuple[str, ...], columns: tuple[str, ...]
+    ) -> list[PayoffCell]:
+        """Counts of the pairs that met, as `MatchmakerClient.payoff`."""
+        key = ("payoff", book, rows, columns)
+        return self.kept(key, 3.0, lambda: self.client.payoff(book, rows, columns))
+
+    def gates(self) -> list[CandidateGate]:
+        """The gates with their certificates, in the order of opening."""
+        return self.kept("gates", 3.0, lambda: self.client.gates(certificates=True))
+
+    def matches(self, **asked: Any) -> tuple[list[MatchLine], int]:
+        """A page of matches and where older ones begin, as `MatchmakerClient.matches`."""
+        key = ("matches", *asked.items())
+        return self.kept(key, 2.0, lambda: self.client.matches(**asked))
+
+    def match(self, match_id: str) -> MatchRecord:
+        """One match; raises `NotFound`."""
+        return self.kept(("match", match_id), 5.0, lambda: self.client.match(match_id))
+
+    def replays(self) -> dict[str, Path]:
+        """The replays that the run keeps, by match id."""
+        return self.kept("replays", 5.0, self._read_replays)
+
+    def _read_replays(self) -> dict[str, Path]:
+        found = self.run_dir.glob("replays/*.replay") if self.run_dir else ()
+        return {path.stem: path for path in found}
+
+    def met(self, player: str) -> list[dict[str, Any]]:
+        """What `bin/league mix --json` counts of a learner, by quarter of its steps."""
+        return self.kept(("met", player), MIX_SECONDS, lambda: self._count_met(player))
+
+    def _count_met(self, player: str) -> list[dict[str, Any]]:
+        command = [sys.executable, "-m", "league.cli.main", "mix", "--json", "--player", player]
+        try:
+            done = subprocess.run(
+                [*command, "--run-dir", str(self.run_dir)],
+                capture_output=True,
+                text=True,
+                timeout=MIX_SECONDS,
+                check=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(
+                f"The log is too long to be counted within {MIX_SECONDS:.0f} s: use bin/league mix."
+            ) from None
+        except subprocess.CalledProcessError as error:
+            raise NotFound(error.stderr.strip().rpartition("\n")[2] or "it failed") from None
+        return list(json.loads(done.stdout)["parts"])
+
+    def reports(self) -> list[Report]:
+        """The requested evaluations in the order of the requests."""
+        return self.kept("reports", 2.0, self.client.reports)

@@ -1,0 +1,16 @@
+"use strict";
+/* Starts the films on a page: every element with data-film is filled once. */
+
+async function startViewer(root) {
+  root.dataset.started = "yes";
+  const answer = await fetch(root.dataset.film);
+  if (!answer.ok) {
+    root.textContent = "This match can't be shown: " + (await answer.text());
+    return;
+  }
+  playFilm(root, await answer.json());
+}
+
+new MutationObserver(() => {
+  document.querySelectorAll("[data-film]:not([data-started])").forEach(startViewer);
+}).observe(document.documentElement, { childList: true, subtree: true });

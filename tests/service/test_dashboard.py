@@ -1,0 +1,326 @@
+"""The dashboard in a real browser, over a real league."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_league import announced, make_run
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from league.cli.main import main
+from league.players import Book
+from league.rpc.client import MatchmakerClient
+from matchmaker.main import MatchmakerServer
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+PAGES = (
+    *("/", "/leaderboard", "/curves", "/payoffs", "/lineage", "/matches", "/mix", "/play", "/work"),
+    *("/player?name=main@2000", "/compare?first=main@2000&second=based"),
+)
+HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>'
+CLOSE_SECONDS = 10
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+
+
+def apart(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls it in another thread: Playwright runs an event loop in this one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(call, *arguments).result()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's folder, with the replay of one of its matches."""
+    run_dir = tmp_path_factory.mktemp("dashboard") / "run"
+    ids = apart(make_run, run_dir)
+    (run_dir / "replays").mkdir()
+    kept = run_dir / "replays" / f"{ids['gauntlet']}.replay"
+    words = ["demo", "main@2000", "based", "--run-dir", str(run_dir), "--save", str(kept)]
+    assert main(words) == 0
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def client(run: Path) -> Iterator[MatchmakerClient]:
+    """The running league."""
+    server = apart(lambda: MatchmakerServer(db=run / "league.db", port=0).__enter__())
+    with announced(run, server.address), MatchmakerClient(server.address) as found:
+        yield found
+    apart(server.__exit__, None, None, None)
+
+
+@pytest.fixture(scope="module")
+def address(run: Path, client: MatchmakerClient) -> Iterator[str]:
+    """Where the dashboard of the running league is."""
+    with serving(run) as found:
+        yield found
+
+
+@contextmanager
+def serving(run_dir: Path) -> Iterator[str]:
+    """The dashboard's own process, and its address."""
+    command = [sys.executable, "-m", "league.cli.main", "dashboard", "--run-dir", str(run_dir)]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+        assert process.wait(CLOSE_SECONDS) in (0, -signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A tab that must see no error, and must ask nobody but the dashboard."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    found, wrong = context.new_page(), list[str]()
+    found.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    own = (address, address.replace("http", "ws"), "data:", "blob:")
+    found.on("request", lambda one: None if one.url.startswith(own) else wrong.append(one.url))
+    yield found
+    context.close()
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_shows_the_league_and_reads_well(page: Page, address: str, path: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.goto(address + path)
+    page.wait_for_selector("main section h2")
+    page.wait_for_timeout(700)
+    assert "Not found" not in page.inner_text("main")
+    for chart in page.query_selector_all(".chart"):
+        assert chart.query_selector("svg path, svg circle"), chart.inner_text()
+    found = Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert not serious, [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious]
+
+
+def test_numbers_are_those_of_the_services(
+    page: Page, address: str, client: MatchmakerClient
+) -> None:
+    page.goto(f"{address}/leaderboard?kind=snapshot")
+    page.wait_for_selector("tbody tr")
+    shown = [row.query_selector_all("td") for row in page.query_selector_all("tbody tr")]
+    ratings = [one for one in client.ratings() if one.player.kind.value == "snapshot"]
+    assert [(row[1].inner_text(), row[3].inner_text()) for row in shown] == [
+        (one.player.name, f"{one.score:.2f}") for one in ratings
+    ]
+    with page.expect_download() as download:
+        page.click("text=CSV")
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines[1].split(",")[1] == client.ratings()[0].player.name
+
+
+def test_a_page_follows_the_league(page: Page, address: str, client: MatchmakerClient) -> None:
+    page.goto(address)
+    page.wait_for_selector("text=learner-main")
+    number = client.open_incarnation("learner-main", "main", checkpoint_step=2000).number
+    client.heartbeat(number, 2, step=4321, mix="league", activity="quite another activity")
+    page.wait_for_selector("text=quite another activity", timeout=8000)
+    assert "4,321" in page.inner_text("main")
+
+
+def test_a_replay_plays_and_can_be_stepped_and_sought(page: Page, address: str) -> None:
+    page.goto(f"{address}/matches?player=main@2000&opponent=based")
+    page.click("text=▶ replay")
+    page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
+    part = '[data-film] [data-part="{}"]'.format
+
+    def now() -> int:
+        return int(page.input_value(part("seek")))
+
+    started = now()
+    page.wait_for_function(f"document.querySelector('{part('seek')}').value > {started + 5}")
+    page.click(part("toggle"))
+    page.wait_for_timeout(150)
+    stopped = now()
+    page.wait_for_timeout(200)
+    assert now() == stopped
+    page.click(part("forward"))
+    page.wait_for_function(f"document.querySelector('{part('seek')}').value == {stopped + 1}")
+    page.fill(part("seek"), "7")
+    page.wait_for_timeout(150)
+    assert now() == 7
+    screen = page.query_selector(part("screen"))
+    assert screen is not None
+    assert len(screen.screenshot()) > 5000
+    page.wait_for_selector("text=Reward terms of main@2000")
+    page.wait_for_selector("text=Value estimates")
+
+
+def test_a_match_is_fought_by_key_presses_rated_and_kept(
+    page: Page, address: str, client: MatchmakerClient, run: Path
+) -> None:
+    page.goto(f"{address}/play?first=human&second=constant&rated=yes")
+    page.wait_for_selector("[data-play][data-frame]", timeout=30_000)
+    page.keyboard.down("d")
+    page.wait_for_timeout(1000)
+    frame = page.get_attribute("[data-play]", "data-frame")
+    assert frame is not None
+    assert int(frame) > 15
+    page.keyboard.up("d")
+    page.wait_for_selector("[data-play][data-over]", timeout=30_000)
+    said = page.inner_text('[data-part="state"]')
+    assert "It is rated" in said
+    (own,) = [one for one in client.ratings() if one.player.name == "human"]
+    assert own.games == 1
+    (match,), _ = client.matches("human", "constant", book=Book.EVAL)
+    assert (run / "replays" / f"{match.match_id}.replay").is_file()
+    from league.replay import load_replay, verify
+
+    replay = load_replay(run / "replays" / f"{match.match_id}.replay")
+    verify(replay)
+    assert replay.actions_T2A[:, 0].any()
+    assert not replay.actions_T2A[:, 1].any()
+    # the second of the pair: the same seed from the other seat
+    page.goto(f"{address}/play?first=constant&second=human&rated=yes")
+    page.wait_for_selector("[data-play][data-frame]", timeout=30_000)
+    page.goto(address)  # who leaves gives the match back
+    deadline = time.monotonic() + 15
+    while open_leases(client) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert open_leases(client) == 0
+    assert [one.games for one in client.ratings() if one.player.name == "human"] == [1]
+
+
+def open_leases(client: MatchmakerClient) -> int:
+    """Of the dashboard."""
+    return next(one.open_leases for one in client.status().workers if one.worker == "dashboard")
+
+
+def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:
+    page.goto(f"{address}/play?first=main@2000&second=based")
+    page.wait_for_function(
+        "document.querySelector('[data-play]')?.dataset.frame > 20", timeout=30_000
+    )
+    assert not page.query_selector_all('[data-part="choices"] button')
+
+
+def test_operators_ask_for_evaluations(page: Page, address: str, client: MatchmakerClient) -> None:
+    page.goto(f"{address}/work")
+    form = page.locator("form[action='/evaluate']")
+    form.locator("[name=player]").fill("main@1000")
+    form.locator("[name=opponents]").fill("random, based")
+    form.locator("[name=count]").fill("8")
+    form.locator("button").click()
+    page.wait_for_selector("text=is asked for")
+    newest = client.evaluations()[-1]
+    assert (newest.player, newest.opponents, newest.matches) == (
+        "main@1000",
+        ("random", "based"),
+        8,
+    )
+    page.goto(f"{address}/work")
+    form.locator("[name=player]").fill("nobody")
+    form.locator("[name=opponents]").fill("random")
+    form.locator("button").click()
+    page.wait_for_selector('[role="status"]:has-text("nobody")')
+
+
+def test_what_workers_say_stays_text(page: Page, address: str, client: MatchmakerClient) -> None:
+    number = client.open_incarnation("learner-main", "main", checkpoint_step=2000).number
+    metrics = {f"winrate/{HOSTILE}": 0.5, "rate/steps_per_second": 1.0}
+    client.heartbeat(number, 3, 5000, mix=HOSTILE[:70], activity=HOSTILE, metrics=metrics)
+    for path in ("/", "/mix", f"/player?name={HOSTILE}", f"/matches?player={HOSTILE}",
+                 f"/work?said={HOSTILE}", f"/leaderboard?search={HOSTILE}"):  # fmt: skip
+        page.goto(address + path)
+        page.wait_for_selector("main section")
+        page.wait_for_timeout(300)
+        assert page.evaluate("window.harmed") is None
+        assert not page.query_selector("main img")
+    page.goto(address)
+    page.wait_for_selector("text=onerror")
+
+
+def test_a_finished_run_is_shown_too(browser: Browser, tmp_path: Path) -> None:
+    apart(make_run, tmp_path / "run")
+    with serving(tmp_path / "run") as found:
+        page = browser.new_page()
+        page.goto(f"{found}/leaderboard")
+        page.wait_for_selector("text=main@2000")
+        page.close()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Callable[..., Any]:
+    """What asks a page behind the gate of an address; returns status and body."""
+    import httpx
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    from league.security.tokens import TokenBook, TokenFile
+    from league.views.dashboard.access import Access, Gate
+
+    file = TokenFile(tmp_path)
+    tokens = {role.word: text for role, text in file.make().items()}
+
+    async def shown(request: Any) -> PlainTextResponse:
+        return PlainTextResponse(request.state.role.word)
+
+    async def visit(
+        own: Access, base: str, token: str, method: str, more: dict[str, Any]
+    ) -> tuple[int, str]:
+        app = Gate(Starlette(routes=[Route("/", shown, methods=["GET", "POST"])]), own)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url=base) as visitor:
+            if token:
+                await visitor.post("/login", data={"token": tokens.get(token, token)})
+            answer = await visitor.request(method, "/", **more)
+        return answer.status_code, answer.text
+
+    def ask(host: str, method: str = "GET", name: str = "", token: str = "", **more: Any) -> Any:
+        own = Access(host, None if host == "127.0.0.1" else TokenBook(file))
+        base = f"http://{name or host}:8000"
+        return apart(lambda: asyncio.run(visit(own, base, token, method, more)))
+
+    return ask
+
+
+def test_a_loopback_address_is_for_this_machine_alone(gate: Callable[..., Any]) -> None:
+    assert gate("127.0.0.1") == (200, "operator")
+    assert gate("127.0.0.1", name="localhost") == (200, "operator")
+    assert gate("127.0.0.1", name="evil.example")[0] == 403
+    assert gate("127.0.0.1", "POST", headers={"origin": "http://127.0.0.1:8000"})[0] == 200
+    assert gate("127.0.0.1", "POST", headers={"origin": "http://evil.example"})[0] == 403
+
+
+def test_elsewhere_a_token_of_the_run_is_asked_for(gate: Callable[..., Any]) -> None:
+    status, body = gate("192.0.2.1")
+    assert status == 401
+    assert "token" in body
+    assert gate("192.0.2.1", token="read") == (200, "read")
+    assert gate("192.0.2.1", token="operator") == (200, "operator")
+    assert gate("192.0.2.1", token="wrong")[0] == 401
+
+
+def test_a_host_without_tokens_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["dashboard", "--address", "127.0.0.1:1", "--host", "192.0.2.1"]
+    assert main(words) != 0
+    assert re.search("192.0.2.1.*tokens", capsys.readouterr().err)
