@@ -125,7 +125,7 @@ def fill(client: MatchmakerClient, run_dir: Path) -> dict[str, str]:
     register_snapshot(client, run_dir, 2000, parent="main@1000")
     learner = client.open_incarnation("learner-main", "main").number
     training = client.acquire_matches(learner, 40, "league")
-    client.report_results(learner, [_result(match) for match in training[:-1]])
+    client.report_results(learner, [result_of(match) for match in training[:-1]])
     client.heartbeat(learner, 1, step=2000, mix="league", activity="rollout")
     client.enter_stage(learner, 1400, STAGES, Place(index=1, since_step=1400))
     evaluator = client.open_incarnation("evaluator-0").number
@@ -137,7 +137,7 @@ def fill(client: MatchmakerClient, run_dir: Path) -> dict[str, str]:
         for book in (Book.EVAL, Book.GREEDY)
     ]
     gauntlet = client.acquire_pairings(evaluator, pairings)
-    client.report_results(evaluator, [_result(match) for match in gauntlet])
+    client.report_results(evaluator, [result_of(match) for match in gauntlet])
     by = "user@host"
     client.request_evaluation("main", ["based", "random=3,constant=1"], 6, by)
     client.request_evaluation("main@1000", ["clockwork"], 40, by, Book.GREEDY)
@@ -145,7 +145,7 @@ def fill(client: MatchmakerClient, run_dir: Path) -> dict[str, str]:
     return ids | {"open": training[-1].match_id}
 
 
-def _result(match: Assignment) -> MatchResult:
+def result_of(match: Assignment) -> MatchResult:
     strengths = [STRENGTH.get(player.name, 4.5) for player in match.seats]
     draw = match.ordinal % 7 == 0
     outcome = 0.5 if draw else float(strengths[0] > strengths[1])

@@ -35,6 +35,8 @@ from league.views.reader import LeagueReader
 MIX_SECONDS = 60.0
 """For how long a count of the whole log may take, and is kept."""
 FIRST_LOOK_SECONDS = 5.0
+FORGOTTEN = 60.0
+"""Seconds after which a value that nobody asks for is forgotten."""
 EVENTS = 200
 """Events that are kept to be shown."""
 T = TypeVar("T")
@@ -93,19 +95,32 @@ class Source:
                 self._reader.look_again(FIRST_LOOK_SECONDS)
         return self._reader.facts
 
-    def kept(self, key: Hashable, seconds: float, read: Callable[[], T]) -> T:
-        """What `read` returned in the last `seconds`; of several callers one reads."""
+    def kept(
+        self, key: Hashable, seconds: float, read: Callable[[], T], *, behind: bool = False
+    ) -> T:
+        """What `read` returned in the last `seconds`; of several callers one reads.
+
+        With `behind` only the first one waits: later ones get the last value while a thread reads.
+        """
         now = time.monotonic()
         with self._lock:
-            for old in [one for one, found in self._kept.items() if found.until < now]:
-                if old != key and not self._kept[old].lock.locked():
+            for old in [one for one, found in self._kept.items() if found.until < now - FORGOTTEN]:
+                if not self._kept[old].lock.locked():
                     del self._kept[old]
             found = self._kept.setdefault(key, _Kept())
+        if behind and found.until > -math.inf:
+            if found.until < now and not found.lock.locked():
+                threading.Thread(target=self._renew, args=(found, seconds, read)).start()
+            return cast(T, found.value)
+        return cast(T, self._renew(found, seconds, read))
+
+    @staticmethod
+    def _renew(found: _Kept, seconds: float, read: Callable[[], Any]) -> Any:
         with found.lock:
             if found.until < time.monotonic():
                 found.value = read()
                 found.until = time.monotonic() + seconds
-            return cast(T, found.value)
+            return found.value
 
     def status(self) -> LeagueStatus:
         return self.kept("status", 1.0, self.client.status)

@@ -31,6 +31,8 @@ BOOKS = {"eval": "clean matches", "train": "training"}
 GREY = "#7d8590"
 LOSS_WIN = ["#b3402e", "#e8b3a6", "#eef0f2", "#a8cbe6", "#1b6ca8"]
 CYCLES = 5
+STRUCTURE_SECONDS = 30.0
+"""How old the Nash mixture and the cycles may be: they take a second."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
@@ -41,7 +43,10 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     if not cells:
         return [picker, section("Nothing yet", words="No two players have met in these matches.")]
     found = source.kept(
-        ("structure", book), 30.0, lambda: _study(cells, source.ratings(book), names)
+        ("structure", book),
+        STRUCTURE_SECONDS,
+        lambda: _study(cells, source.ratings(book), names),
+        behind=True,
     )
     return [picker, _heat_map(names, cells), *_structure(found)]
 
