@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from league.cluster.supervisor import Supervisor
-from league.cluster.topology import LearnerOptions, plan
+from league.cluster.topology import Address, LearnerOptions, plan
 from league.errors import (
     ConfigError,
     DataCorrupt,
@@ -50,7 +50,7 @@ class Command:
     learner: LearnerOptions
     headless: bool
     new_epoch: bool = False
-    dashboard: bool = True
+    dashboard: Address | None = None
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -91,6 +91,14 @@ def _command(
     headless: Annotated[
         bool, typer.Option("--headless", help="Plain lines instead of the terminal view.")
     ] = False,
+    dashboard: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="Where a browser finds the run's pages; where other machines reach it, they ask "
+            "for a token of the run.",
+        ),
+    ] = "127.0.0.1",
     no_dashboard: Annotated[
         bool,
         typer.Option(
@@ -140,7 +148,7 @@ def _command(
         learner=options,
         headless=headless,
         new_epoch=new_epoch,
-        dashboard=not no_dashboard,
+        dashboard=None if no_dashboard else Address.parse(dashboard),
     )
 
 
@@ -236,8 +244,14 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     if security.tokens:
         TokenFile(folder.path).ensure()  # before any process looks for its token
     host, new_epoch = security.checked_host(), command.new_epoch
-    more = {"new_epoch": new_epoch, "dashboard": command.dashboard}
-    topology = plan(folder, command.learner, settings, host=host, **more)
+    topology = plan(
+        folder,
+        command.learner,
+        settings,
+        host=host,
+        new_epoch=new_epoch,
+        dashboard=command.dashboard,
+    )
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
     lines = [f"Run folder: {folder.path} ({state}, preset {folder.preset})", device]

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field
 
 from league.cluster.processes import ProcessSpec
+from league.errors import ConfigError
 from league.runs.folder import RunFolder
 from league.runs.settings import LearnerEntry, SupervisorSettings
 from league.security.settings import joined, reached_at
@@ -45,6 +46,25 @@ class LearnerOptions:
         return tuple(words)
 
 
+@dataclass(frozen=True)
+class Address:
+    """Where a service listens; port 0 is one that survives restarts."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Reads HOST, HOST:PORT or [HOST]:PORT; raises `ConfigError`."""
+        host, colon, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "")
+        if text.startswith("["):
+            host, _, port = text[1:].partition("]")
+            colon, port = port[:1], port[1:]
+        if not host or (colon and not (port.isdecimal() and int(port) < 65536)):
+            raise ConfigError(f"{text!r} is no place to listen: write HOST or HOST:PORT")
+        return cls(host, int(port or 0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Topology:
     """The processes, in the order of starting, and the services' addresses."""
@@ -69,7 +89,7 @@ def plan(
     *,
     host: str = "127.0.0.1",
     new_epoch: bool = False,
-    dashboard: bool = False,
+    dashboard: Address | None = None,
 ) -> Topology:
     """The matchmaker, the run's learners, its evaluators and its dashboard; all but the learners
     and further evaluators on ports that survive restarts.
@@ -78,8 +98,6 @@ def plan(
     if settings.evaluators:
         ports[EVALUATOR] = folder.port("evaluator")
     addresses = {name: joined(reached_at(host), port) for name, port in ports.items()}
-    if dashboard:
-        ports[DASHBOARD] = folder.port("dashboard")
     shared = ("--matchmaker", addresses[MATCHMAKER], "--run-dir", str(folder.path))
     config = ("--config", str(folder.config))
     arguments: dict[str, tuple[str, ...]] = {
@@ -92,8 +110,11 @@ def plan(
     evaluators = tuple(f"evaluator-{number}" for number in range(settings.evaluators))
     for name in evaluators:
         arguments[name] = (*shared, *config, "--name", name, "--port", str(ports.get(name, 0)))
-    if dashboard:
-        arguments[DASHBOARD] = (*shared, "--port", str(ports[DASHBOARD]))
+    shown = ""
+    if dashboard is not None:
+        port = dashboard.port or folder.port("dashboard")
+        arguments[DASHBOARD] = (*shared, "--host", dashboard.host, "--port", str(port))
+        shown = f"http://{joined(reached_at(dashboard.host), port)}"
     specs = tuple(
         ProcessSpec(
             name=name,
@@ -109,7 +130,7 @@ def plan(
         mains=tuple(process_of(entry) for entry in settings.learners if entry.role == "main"),
         exploiters=tuple(process_of(entry) for entry in settings.learners if entry.role != "main"),
         evaluators=evaluators,
-        dashboard=f"http://127.0.0.1:{ports[DASHBOARD]}" if dashboard else "",
+        dashboard=shown,
     )
 
 

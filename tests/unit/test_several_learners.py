@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,36 @@ def test_each_learner_is_a_process_with_its_name(tmp_path: Path) -> None:
         assert words[words.index("--name") + 1] == name.removeprefix("learner-")
         assert "--from" not in words, "exploiters begin from weights of their own"
         assert words[words.index("--steps") + 1] == "9"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("", r"http://127\.0\.0\.1:\d+"),
+        ("--dashboard localhost:8080", "http://localhost:8080"),
+        ("--dashboard 0.0.0.0:8080", r"http://127\.0\.0\.1:8080"),
+        ("--dashboard [::1]:8080", r"http://\[::1\]:8080"),
+        ("--no-dashboard", ""),
+    ],
+)
+def test_the_dashboard_has_its_place(
+    tmp_path: Path, words: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUMITE_NO_DASHBOARD", raising=False)
+    command = parse(["--run-dir", f"{tmp_path}/run", *words.split()])
+    with open_run(command.request) as folder:
+        again = [plan(folder, command.learner, SupervisorSettings(), dashboard=command.dashboard)
+                 for _ in range(2)]  # fmt: skip
+    assert re.fullmatch(shown, again[0].dashboard)
+    assert again[0].dashboard == again[1].dashboard
+    assert ("dashboard" in {spec.name for spec in again[0].specs}) is bool(shown)
+
+
+@pytest.mark.parametrize("wrong", ["localhost:x", ":80", "localhost:70000"])
+def test_a_place_that_is_none_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUMITE_NO_DASHBOARD", raising=False)
+    with pytest.raises(ConfigError, match=re.escape(repr(wrong))):
+        parse(["--dashboard", wrong])
 
 
 @pytest.mark.parametrize(

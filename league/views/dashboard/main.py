@@ -79,12 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="dashboard")
     parser.add_argument("--matchmaker", required=True, metavar="HOST:PORT")
     parser.add_argument("--run-dir", type=Path, required=True)
+    parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args(arguments)
     credentials = of_run(given.run_dir, "operator")
     try:
         with MatchmakerClient(given.matchmaker, credentials=credentials) as client:
-            run(client, given.run_dir, LOOPBACK, given.port)
+            run(client, given.run_dir, given.host, given.port)
     except LeagueError as error:
         print(f"dashboard: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,0 +1,18 @@
+# A league with its pages at http://localhost:8080. They ask for a token, which this prints:
+#   docker exec NAME sh -c 'cat runs/*/tokens/operator.token'
+#
+#   docker build -t kumite .                                          # for the CPU
+#   docker build -t kumite --build-arg UV_TORCH_BACKEND=cu128 .       # for NVIDIA GPUs: CUDA 12.8
+#   docker run --name league -p 127.0.0.1:8080:8080 -v kumite-runs:/kumite/runs kumite
+#   docker run --gpus all --name league -p 127.0.0.1:8080:8080 -v kumite-runs:/kumite/runs kumite --preset full
+FROM python:3.11-slim
+ARG UV_TORCH_BACKEND=cpu
+RUN useradd --create-home --uid 1000 kumite && mkdir -p /kumite/runs && chown -R kumite /kumite
+USER kumite
+WORKDIR /kumite
+COPY --chown=kumite . .
+RUN UV_TORCH_BACKEND=${UV_TORCH_BACKEND} bin/bootstrap
+VOLUME /kumite/runs
+EXPOSE 8080
+STOPSIGNAL SIGINT
+ENTRYPOINT ["bin/start-league", "--headless", "--dashboard", "0.0.0.0:8080"]
