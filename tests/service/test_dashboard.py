@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -18,10 +19,12 @@ from typing import Any
 
 import pytest
 from cli_league import announced, make_run, result_of
+from game_run import make_game_run
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from league.cli.main import main
 from league.players import Book
+from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
 from matchmaker.main import MatchmakerServer
 
@@ -94,7 +97,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A tab that must see no error, and must ask nobody but the dashboard."""
+    """A tab that must see no error, and send requests to the dashboard alone."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     found, wrong = context.new_page(), list[str]()
     found.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
@@ -192,8 +195,6 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
     assert own.games == 1
     (match,), _ = client.matches("human", "constant", book=Book.EVAL)
     assert (run / "replays" / f"{match.match_id}.replay").is_file()
-    from league.replay import load_replay, verify
-
     replay = load_replay(run / "replays" / f"{match.match_id}.replay")
     verify(replay)
     assert replay.actions_T2A[:, 0].any()
@@ -212,6 +213,31 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
 def open_leases(client: MatchmakerClient) -> int:
     """Of the dashboard."""
     return next(one.open_leases for one in client.status().workers if one.worker == "dashboard")
+
+
+def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Path) -> None:
+    apart(make_game_run, tmp_path / "run", ["game.name=kuhn"])
+    with serving(tmp_path / "run") as address:
+        page = browser.new_page()
+        page.goto(f"{address}/play?first=human&second=main@1000")
+        choices = page.locator('[data-part="choices"] button')
+        seen: list[str] = []
+        page.on("websocket", lambda one: one.on("framereceived", lambda text: seen.append(text)))
+        page.reload()
+        while not page.query_selector("[data-play][data-over]"):
+            if choices.count():
+                choices.first.click()
+            page.wait_for_timeout(100)
+        said = page.inner_text('[data-part="state"]')
+        assert "It is not rated: this matchmaker only reads" in said
+        page.close()
+    drawn = [json.loads(text)["frame"] for text in seen if '"frame"' in text and "[" in text]
+    cards = [line for frame in drawn if "verdict" not in frame for line in frame["lines"]
+             if line[0] == "main@1000"]  # fmt: skip
+    assert cards
+    assert all("card ?" in line[1] for line in cards)
+    (kept,) = (tmp_path / "run" / "replays").glob("*.replay")
+    verify(load_replay(kept))
 
 
 def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:
@@ -317,7 +343,7 @@ def resident(pid: int) -> float:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Callable[..., Any]:
-    """What asks a page behind the gate of an address; returns status and body."""
+    """Requests a page through the gate of an address; returns status and body."""
     import httpx
     from starlette.applications import Starlette
     from starlette.responses import PlainTextResponse

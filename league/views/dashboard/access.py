@@ -1,4 +1,4 @@
-"""Who may look, and who may operate: everybody of this machine, elsewhere who has a token."""
+"""Who may look and who may operate: this machine's users, and elsewhere the bearers of a token."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Access:
 
 
 class Gate:
-    """Lets nobody through who may not look, and no page of another site.
+    """Refuses visitors without a token where one is needed, and requests of other sites.
 
     A name that another site has pointed at this machine is refused on a loopback address, and so
     are other origins' forms and websockets everywhere.

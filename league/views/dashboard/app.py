@@ -69,7 +69,7 @@ PAGES = {
 
 
 def serve(source: Source, access: Access, host: str, port: int, ready: Callable[[], None]) -> None:
-    """Serves the league until the process is told to stop; calls `ready` when it listens."""
+    """Serves the league until SIGTERM or Ctrl-C; calls `ready` when it listens."""
     for path in PAGES:
         _add_page(source, path)
     _add_files(source)

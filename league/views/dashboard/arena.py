@@ -1,4 +1,4 @@
-"""Matches that are played while people look, or take part.
+"""Matches that run while people watch or play.
 
 Shape suffixes: 1 match, 2 seats, A action width, O observation.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import InvalidInput, LeagueError, NotFound, Refused
+from league.errors import Fenced, InvalidInput, LeagueError, NotFound, Refused
 from league.games.base import CHOICE, EXTERNAL, GameSpec, match_result
 from league.games.settings import GameSettings
 from league.players import (
@@ -36,12 +36,14 @@ if TYPE_CHECKING:  # torch takes two seconds to load
     from league.replay import Replay
 
 HUMAN = "human"
-"""The player that stands for the person at the keyboard."""
+"""The league's player for the person at the keyboard."""
 WORKER = "dashboard"
 BEAT_FRAMES = 150
 """Frames between two heartbeats, which keep a rated match's lease alive."""
 MOST = 4
 """Matches at once: each takes a part of a core."""
+PRIVATE = {"card"}
+"""What a seat of a game of cards keeps to itself."""
 _log = logging.getLogger(__name__)
 
 
@@ -79,7 +81,7 @@ class Arena:
         return resolve(file=run_dir / "config.toml", environment={}).of(GameSettings)
 
     def begin(self, names: Sequence[str], *, is_rated: bool) -> LiveMatch:
-        """A match between two players, one of whom may be `HUMAN`.
+        """Begins a match between two players; one of them may be `HUMAN`.
 
         Raises:
             NotFound: there is no such player.
@@ -94,8 +96,8 @@ class Arena:
             if self._running >= MOST:
                 raise Refused(f"{MOST} matches are played already: wait for one to end.")
             self._running += 1
+        assignment, why_not = None, ""
         try:
-            assignment, why_not = None, ""
             if is_rated and HUMAN in names:
                 try:
                     assignment = self._lease(pair)
@@ -105,6 +107,8 @@ class Arena:
                 pair.reverse()
             return LiveMatch(self, self._source, settings, pair, assignment, why_not)
         except BaseException:
+            if assignment is not None:
+                self.give_up(assignment)
             self.ended()
             raise
 
@@ -134,11 +138,16 @@ class Arena:
             kept = self._rematch.pop(key, None)
             if kept is not None:
                 return kept
-            client, incarnation = self._source.client, self._opened()
             other = second if first == HUMAN else first
             seed = secrets.randbits(63)
             pairing = Pairing(player=HUMAN, opponent=other, pairs=1, book=Book.EVAL, seed=seed)
-            now, later = client.acquire_pairings(incarnation, [pairing])
+            client = self._source.client
+            try:
+                now, later = client.acquire_pairings(self._opened(), [pairing])
+            except Fenced:  # another dashboard of this league took over: take it back
+                self._incarnation = None
+                self._rematch.clear()
+                now, later = client.acquire_pairings(self._opened(), [pairing])
             if [one.name for one in now.seats] != [first, second]:
                 now, later = later, now
             self._rematch[key] = later
@@ -167,7 +176,7 @@ class Arena:
         return "It is rated." if verdict.accepted else f"It is not rated: {verdict.reason}."
 
     def give_up(self, assignment: Assignment) -> None:
-        """Gives the lease of a match back that nobody finishes."""
+        """Releases the lease of a match that was left before its end."""
         if self._incarnation is not None:
             self._source.client.release_matches(
                 self._incarnation, [assignment.match_id], "the person left"
@@ -213,7 +222,7 @@ class LiveMatch:
 
     @property
     def is_choice(self) -> bool:
-        """Whether it is a game of choices, in which nobody presses keys."""
+        """Whether players choose instead of pressing keys."""
         return self.spec.action_kind == CHOICE
 
     def _policy(self, one: Seated) -> tuple[BatchedPolicy, int] | None:
@@ -249,8 +258,14 @@ class LiveMatch:
         return {int(number): self.spec.action_names[number] for number in legal}
 
     def frame(self) -> dict[str, Any]:
-        """What is drawn now."""
-        return self.game.frame(0)
+        """What is drawn now; a person does not see the other player's cards."""
+        frame = self.game.frame(0)
+        if self.person is not None and "seats" in frame:
+            seats = [dict(seat) for seat in frame["seats"]]
+            for name in PRIVATE & seats[1 - self.person].keys():
+                seats[1 - self.person][name] = "?"
+            frame = {**frame, "seats": seats}
+        return frame
 
     def advance(self, done_A: NDArray[np.uint8]) -> None:
         """Plays a frame in which the person does `done_A`: keys, or a choice as one-hot."""
@@ -261,7 +276,7 @@ class LiveMatch:
             if playing is not None and number % playing[1] == 0:
                 legal_1A = None if legal_12A is None else legal_12A[:, seat]
                 held_12A[0, seat] = playing[0].act(game.observations_N2O[:, seat], legal_1A)[0]
-        if self.person is not None:
+        if self.person is not None and (done_A.any() or not self.is_choice):
             held_12A[0, self.person] = done_A
         legal_12A = None if legal_12A is None else legal_12A.copy()
         game.step(held_12A)

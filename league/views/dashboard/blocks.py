@@ -23,7 +23,7 @@ PALETTE: Final = (
 themes bear, and three more.
 """
 MOST_POINTS: Final = 300
-"""Of a line: a chart has about twice as many pixels."""
+"""Of a line: a chart is some 600 pixels wide."""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
 """Lines that both themes bear."""
 Text = str | Markup
@@ -181,7 +181,7 @@ def form(*parts: Text, action: str = "", method: str = "get", button: str = "Sho
 def thinned(
     steps: NDArray[Any], values: NDArray[Any], most: int = MOST_POINTS
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A line of at most `most` points: means of neighbours, the last as it is."""
+    """A line of at most `most` points: means of neighbours, and the last point unchanged."""
     steps, values = np.asarray(steps, float), np.asarray(values, float)
     if len(steps) <= most:
         return steps, values

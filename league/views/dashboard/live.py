@@ -1,4 +1,4 @@
-"""A match over a websocket: frames go to the browser as they are played, keys come back.
+"""A match over a websocket: the server sends each frame, the browser its keys.
 
 The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It gets
 `begin` once, then a `frame` each, with `choices` where the person must choose, and `end` in words.
@@ -21,7 +21,7 @@ from league.views.dashboard.arena import Arena, LiveMatch
 CHOICE_SECONDS = 0.6
 """Between two choices that others make: people want to see each."""
 LATEST_SECONDS = 0.25
-"""How far a match may fall behind its clock before it gives the time up."""
+"""A match that lags by more drops the lost time."""
 
 
 class Player:

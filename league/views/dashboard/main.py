@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) -> None:
-    """Serves the pages of a league until the process is told to stop; prints their address.
+    """Serves the pages of a league until SIGTERM or Ctrl-C; prints their address.
 
     Args:
         client: of its matchmaker.

@@ -36,7 +36,7 @@ MIX_SECONDS = 60.0
 """For how long a count of the whole log may take, and is kept."""
 FIRST_LOOK_SECONDS = 5.0
 FORGOTTEN = 60.0
-"""Seconds after which a value that nobody asks for is forgotten."""
+"""Seconds after which a value without a reader is forgotten."""
 EVENTS = 200
 """Events that are kept to be shown."""
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class _Kept:
 
 
 class Source:
-    """One league, read for everybody who looks.
+    """One league; all viewers share what was read of it.
 
     Args:
         client: of its matchmaker.
@@ -100,7 +100,8 @@ class Source:
     ) -> T:
         """What `read` returned in the last `seconds`; of several callers one reads.
 
-        With `behind` only the first one waits: later ones get the last value while a thread reads.
+        With `behind` only the first caller waits: later ones get the last value while a thread
+        reads.
         """
         now = time.monotonic()
         with self._lock:

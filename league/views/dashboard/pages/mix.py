@@ -1,4 +1,4 @@
-"""Whom the learners are to meet, whom they met, and how well the scores were foreseen."""
+"""The learners' opponents: shares as set and as drawn, expected and played scores."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _foreseen(player: str, parts: Sequence[Mapping[str, Any]]) -> Block:
         for part in parts
     ]
     words = (
-        "By quarter of its steps: whom it met, how many of its matches were even (an expected "
+        "By quarter of its steps: its opponents, how many of its matches were even (an expected "
         "score of 20 to 80 %) or as good as won (above 90 %), and the means of the expected and of "
         "the played scores."
     )

@@ -1,4 +1,4 @@
-"""Who beats whom: counts of pairs, the Nash mixture, and what of it goes round in circles."""
+"""Payoffs: counts of pairs, the Nash mixture, and the cyclic part."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAYERS = 30
 BOOKS = {"eval": "clean matches", "train": "training"}
 GREY = "#7d8590"
 LOSS_WIN = ["#b3402e", "#e8b3a6", "#eef0f2", "#a8cbe6", "#1b6ca8"]
-CYCLES = 5
+CYCLES, DRAWS = 5, 60
 STRUCTURE_SECONDS = 30.0
 """How old the Nash mixture and the cycles may be: they take a second."""
 
@@ -72,7 +72,7 @@ def _study(
     from league.stats.structure.table import table_of
 
     shown = [one for one in ratings if one.player.name in names]
-    return study(table_of(cells, shown, 1), cycles=CYCLES)
+    return study(table_of(cells, shown, 1), cycles=CYCLES, draws=DRAWS)
 
 
 def _heat_map(names: Sequence[str], cells: Sequence[PayoffCell]) -> Chart:

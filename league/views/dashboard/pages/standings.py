@@ -147,7 +147,7 @@ def _chance(first: Rating, second: Rating) -> float:
 
 
 def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """One player: what it is, and how it did against whom."""
+    """One player: its rating, and its results by opponent."""
     player = source.player(parameters.get("name", ""))
     name, blocks = player.name, list[Block]()
     rating = next((one for one in source.ratings(Book.EVAL) if one.player.name == name), None)
@@ -198,7 +198,7 @@ def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
 
 
 def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Two players: their ratings, their matches, and whom both have met."""
+    """Two players: their ratings, their matches, and their common opponents."""
     names = [parameters.get("first", ""), parameters.get("second", "")]
     blocks: list[Block] = [
         suggestions("players", source.players()),

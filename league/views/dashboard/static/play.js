@@ -88,7 +88,10 @@ function startMatch(root) {
   }
   socket.addEventListener("message", (event) => {
     const message = JSON.parse(event.data);
-    if (message.problem) state.textContent = message.problem;
+    if (message.problem) {
+      state.textContent = message.problem;
+      root.dataset.over = "yes";
+    }
     if (message.begin) {
       scene = sceneFor(message.begin.still, message.begin.names, 1280);
       keys = message.begin.keys;
