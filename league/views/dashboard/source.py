@@ -78,6 +78,8 @@ class Source:
         self._kept: dict[Hashable, _Kept] = {}
         self._lock = threading.Lock()
         self._is_read = False
+        self._events: deque[Event] = deque(maxlen=EVENTS)
+        self._event_position = 0
         self.exploiting = ExploitJob(run_dir)
 
     def close(self) -> None:
@@ -131,14 +133,17 @@ class Source:
         return self.kept("events", 2.0, self._read_events)
 
     def _read_events(self) -> list[Event]:
-        last, found = self.status().vitals.event_position, deque[Event](maxlen=EVENTS)
-        if last:
-            for event in self.client.watch(max(0, last - 10 * EVENTS)):
+        """Adds what the log has after the last look."""
+        last = self.status().vitals.event_position
+        after = max(self._event_position, last - 10 * EVENTS, 0)
+        if last > after:
+            for event in self.client.watch(after):
                 if event.kind != "result":
-                    found.append(event)
+                    self._events.append(event)
                 if event.position >= last:
                     break
-        return list(found)[::-1]
+            self._event_position = last
+        return list(self._events)[::-1]
 
     def players(self) -> dict[str, Player]:
         """All players by name, in the order of their registration."""

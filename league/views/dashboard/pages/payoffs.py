@@ -25,12 +25,12 @@ from league.views.text import percent
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.study import Structure
 
-PLAYERS = 30
+PLAYERS = 24
 """Rows and columns of the map: the bots, the best and the newest."""
 BOOKS = {"eval": "clean matches", "train": "training"}
 GREY = "#7d8590"
 LOSS_WIN = ["#b3402e", "#e8b3a6", "#eef0f2", "#a8cbe6", "#1b6ca8"]
-CYCLES, DRAWS = 5, 60
+CYCLES, DRAWS = 5, 40
 STRUCTURE_SECONDS = 30.0
 """How old the Nash mixture and the cycles may be: they take a second."""
 
