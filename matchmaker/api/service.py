@@ -148,6 +148,9 @@ class MatchmakerService(
     def ListMatches(self, request: m.ListMatchesRequest, context: Any) -> m.ListMatchesResponse:
         checks.number(request.limit, "limit", 1, queries.MATCHES)
         checks.number(request.before, "before", 0, checks.MAX_STEP)
+        checks.text(request.player, "player", checks.MAX_PLAYER_NAME)
+        checks.text(request.opponent, "opponent", checks.MAX_PLAYER_NAME)
+        checks.text(request.category, "category", checks.MAX_NAME)
         if request.opponent and not request.player:
             raise InvalidInput("an opponent is named and no player: name the player")
         book = from_enum(Book, request.book) if request.book else None
