@@ -220,8 +220,10 @@ def _footer(screen: Screen) -> Words:
     if screen.league.trouble:
         return text.append(f" {screen.league.trouble}", POOR)
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
-    text.append("logs ", FAINT).append(screen.logs_dir).append("   more ", FAINT)
-    return text.append(screen.dashboard or f"bin/league ratings --run-dir {screen.run_dir}")
+    text.append("logs ", FAINT).append(screen.logs_dir)
+    if screen.dashboard:
+        return text.append("   browser ", FAINT).append(screen.dashboard)
+    return text.append("   more ", FAINT).append(f"bin/league ratings --run-dir {screen.run_dir}")
 
 
 def _learners(screen: Screen) -> Panel:
