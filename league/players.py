@@ -249,12 +249,16 @@ class Incarnation:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What part of `player`'s matches by `mix` a category has, as set and as drawn."""
+    """What part of `player`'s matches by `mix` a category has: as set, in its next draw, as drawn.
+
+    Categories without players have no share of the next draw, and `adaptive` moves weight.
+    """
 
     player: str
     mix: str
     category: str
     configured: float
+    expected: float
     realised: float
     matches: int
 

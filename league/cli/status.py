@@ -20,7 +20,7 @@ from league.players import EVENT_KINDS, Event, LeagueStatus, MatchRecord, Worker
 from league.views.text import long_duration
 
 WORKERS = "worker player does step# rate# leases# seen#"
-SHARES = "player category configured# realised# matches#"
+SHARES = "player category configured# expected# realised# matches#"
 CANDIDATES = "candidate weight# chance# drawn"
 RATES = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches/s"}
 """Metrics of a worker that are its speed, with their units; the first that it reports counts."""
@@ -54,8 +54,8 @@ def status(league: League, as_json: AsJson = False) -> int:
     if found.shares:
         print()
         shares = [
-            (one.player, one.category, share(one.configured, 1), share(one.realised, 1),
-             f"{one.matches:,}")
+            (one.player, one.category, share(one.configured, 1), share(one.expected, 1),
+             share(one.realised, 1), f"{one.matches:,}")
             for one in found.shares
         ]  # fmt: skip
         print_table("Opponents", SHARES, shares)

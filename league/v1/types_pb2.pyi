@@ -249,20 +249,22 @@ class PayoffCell(_message.Message):
     def __init__(self, row: _Optional[str] = ..., column: _Optional[str] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., seat0_games: _Optional[int] = ..., seat0_wins: _Optional[int] = ..., frames: _Optional[int] = ..., means: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Share(_message.Message):
-    __slots__ = ("category", "configured", "realised", "matches", "player", "mix")
+    __slots__ = ("category", "configured", "realised", "matches", "player", "mix", "expected")
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     CONFIGURED_FIELD_NUMBER: _ClassVar[int]
     REALISED_FIELD_NUMBER: _ClassVar[int]
     MATCHES_FIELD_NUMBER: _ClassVar[int]
     PLAYER_FIELD_NUMBER: _ClassVar[int]
     MIX_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
     category: str
     configured: float
     realised: float
     matches: int
     player: str
     mix: str
-    def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ..., player: _Optional[str] = ..., mix: _Optional[str] = ...) -> None: ...
+    expected: float
+    def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ..., player: _Optional[str] = ..., mix: _Optional[str] = ..., expected: _Optional[float] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("name", "mix", "reward", "until_opponent", "until_win_rate", "min_matches", "max_steps")

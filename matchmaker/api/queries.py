@@ -21,7 +21,7 @@ from league.players import (
 )
 from matchmaker.acts import checks
 from matchmaker.acts.assign import assignments_of
-from matchmaker.sampling.candidates import Pool, configured_shares
+from matchmaker.sampling.candidates import Pool, configured_shares, expected_shares
 from matchmaker.state.league import League
 from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
@@ -169,7 +169,10 @@ def _worker(
 
 
 def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
-    """Of the mix that each learner is in, mains first; the realised ones are over all its draws."""
+    """Of the mix that each learner is in, mains first.
+
+    Expected ones are those of its next draw, realised ones are over all its draws.
+    """
     view = league.view
     mixes: dict[str, str] = {}
     for worker in sorted(workers, key=lambda one: one.last_beat_at):
@@ -179,8 +182,8 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     learners = [view.players[name] for name in mixes]
     for learner in sorted(learners, key=lambda one: (one.role is not Role.MAIN, one.name)):
         name, mix = learner.name, mixes[learner.name]
-        pool = Pool(league.settings, learner, view.players, view.tables)
-        configured = configured_shares(pool, mix)
+        pool = Pool(league.settings, learner, view.players, view.tables, view.exploiters)
+        configured, expected = configured_shares(pool, mix), expected_shares(pool, mix)
         drawn = {key[2]: count for key, count in view.drawn.items() if key[:2] == (name, mix)}
         matches = sum(drawn.values()) or 1
         shares += [
@@ -189,9 +192,10 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
                 mix=mix,
                 category=category,
                 configured=configured.get(category, 0.0),
+                expected=expected.get(category, 0.0),
                 realised=drawn.get(category, 0) / matches,
                 matches=drawn.get(category, 0),
             )
-            for category in dict.fromkeys([*configured, *drawn])
+            for category in dict.fromkeys([*configured, *expected, *drawn])
         ]
     return shares

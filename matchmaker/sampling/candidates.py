@@ -91,6 +91,18 @@ def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
     return {category: weight / total for category, weight in weights.items()}
 
 
+def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
+    """Returns each category's share of the next draw; {} for a mix that nothing is drawn by."""
+    shares: dict[str, float] = {}
+    try:
+        slices = slices_of(pool, mix_name)
+    except (NotFound, ConfigError):
+        return {}
+    for one in slices:
+        shares[one.category] = shares.get(one.category, 0.0) + one.weight
+    return shares
+
+
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
     """Returns what the learner's recent matches and the ratings say about these players.
 

@@ -17,65 +17,25 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parents[2]))  # a file beside this one is called matchmaker
 
-from matchmaker_log import _lease
+from matchmaker_log import write
 from matchmaker_served import Served, fill
 from playwright.sync_api import sync_playwright
 
-from league.games.brawl.spec import STATS
-from league.players import Book, MatchResult, SeatResult
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
 from league.settings.base import resolve
 from league.settings.file import write_config
 from league.views.dashboard.app import PAGES
+from league.views.dashboard.pages.payoffs import STRUCTURE_SECONDS
 from league.views.dashboard.source import Source
-from matchmaker.store.sqlite import SqliteStore
 
-BATCH = 5_000
 QUERIES = {
     "/player": "?name={name}",
     "/compare": "?first={name}&second=based",
     "/matches": "?player={name}",
 }
-
-
-def write(db: Path, learner: str, names: list[str], incarnation: int, count: int) -> None:
-    """Half of the matches are the learner's in training, half clean ones of two others."""
-    rng = np.random.default_rng(1)
-    stats = {name: 1.5 * number for number, name in enumerate(STATS)}
-    store = SqliteStore(db)
-    with store.read() as reader:
-        digests = {player.name: player.digest for player in reader.players()}
-    for first in range(1, count + 1, BATCH):
-        taken = []
-        for ordinal in range(first, min(first + BATCH, count + 1)):
-            one, other = (names[place] for place in rng.choice(len(names), 2, replace=False))
-            is_clean = ordinal % 2 == 0
-            lease = _lease(ordinal, incarnation, one if is_clean else learner, other)
-            if is_clean:
-                lease = lease._replace(book=Book.EVAL, category="gauntlet", mix="", learner_seat=-1)
-            seats = tuple(
-                SeatResult(player=name, digest=digests[name], step_start=ordinal, stats=stats)
-                for name in (lease.seat0, lease.seat1)
-            )
-            result = MatchResult(
-                match_id=lease.match_id,
-                lease_token=lease.lease_token,
-                outcome=float(rng.choice([0.0, 0.5, 1.0], p=[0.4, 0.1, 0.5])),
-                frames=3000,
-                seats=(seats[0], seats[1]),
-                finished_at=1.0,
-            )
-            taken.append((result, lease))
-        with store.write() as tx:
-            tx.add_assignments([lease for _, lease in taken])
-            rows = tx.add_results(taken, time.time())
-            tx.close_leases([row.ordinal for row in rows], "reported", 1.0, "")
-    store.close()
 
 
 def main(count: int = 1_000_000, players: int = 2_000) -> None:
@@ -88,7 +48,7 @@ def main(count: int = 1_000_000, players: int = 2_000) -> None:
             incarnation = client.open_incarnation("learner-main", learner).number
             names = [one.name for one in client.players() if one.name != learner]
         served.stop()
-        write(served.db, learner, names, incarnation, count)
+        write(served.db, learner, names, incarnation, count, clean=2)
         served.start()
         (run / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0", "preset": "x"}))
         write_config(run / "config.toml", resolve(environment={}))
@@ -117,8 +77,7 @@ def _updates(client: MatchmakerClient, run: Path, name: str) -> dict[str, float]
             (line, *_), _ = client.matches(limit=1)
             query = {"match": line.match_id}
         shown.show(source, query)
-        for kept in source._kept.values():
-            kept.until = min(kept.until, 0.0)
+        time.sleep(STRUCTURE_SECONDS + 1 if path == "/payoffs" else 6)  # nothing is kept so long
         began = time.perf_counter()
         shown.show(source, query)
         found[path] = 1000 * (time.perf_counter() - began)

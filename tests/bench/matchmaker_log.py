@@ -29,7 +29,7 @@ def restarts(folder: Path, players: int, count: int) -> Iterator[str]:
         names = [player.name for player in client.players() if player.name != learner]
     served.stop()
     began = time.perf_counter()
-    _write(served.db, learner, names, incarnation, count)
+    write(served.db, learner, names, incarnation, count)
     size = served.db.stat().st_size / 2**30
     seconds = time.perf_counter() - began
     yield f"{count:,} results of {players:,} players written in {seconds:.0f} s: {size:.1f} GiB"
@@ -49,30 +49,39 @@ def _started(served: Served, how: str) -> str:
     return f"ready after {seconds:.2f} s, {served.cpu_seconds():.2f} of them computing, {how}"
 
 
-def _write(db: Path, learner: str, names: list[str], incarnation: int, count: int) -> None:
+def write(
+    db: Path, learner: str, names: list[str], incarnation: int, count: int, *, clean: int = 0
+) -> None:
+    """Adds `count` results of a learner; every `clean`-th is a clean match of two others."""
     rng = np.random.default_rng(1)
     stats = {name: 1.5 * number for number, name in enumerate(STATS)}
     store = SqliteStore(db)
     with store.read() as reader:
-        players = {player.name: player for player in reader.players()}
+        digests = {player.name: player.digest for player in reader.players()}
     for first in range(1, count + 1, BATCH):
         size = min(BATCH, count + 1 - first)
         opponents = rng.integers(len(names), size=size).tolist()
+        others = rng.integers(1, len(names), size=size).tolist()
         outcomes = rng.choice([0.0, 0.5, 1.0], p=[0.3, 0.1, 0.6], size=size).tolist()
         taken = []
         for number in range(size):
-            opponent = names[opponents[number]]
-            lease = _lease(first + number, incarnation, learner, opponent)
-            seats = (
-                SeatResult(player=learner, step_start=first, step_end=first + 100, stats=stats),
-                SeatResult(player=opponent, digest=players[opponent].digest, stats=stats),
+            ordinal = first + number
+            lease = _lease(ordinal, incarnation, learner, names[opponents[number]])
+            if clean and ordinal % clean == 0:
+                other = names[(opponents[number] + others[number]) % len(names)]
+                lease = lease._replace(
+                    seat0=other, book=Book.EVAL, category="gauntlet", mix="", learner_seat=-1
+                )
+            seats = tuple(
+                SeatResult(player=name, digest=digests[name], step_start=ordinal, stats=stats)
+                for name in (lease.seat0, lease.seat1)
             )
             result = MatchResult(
                 match_id=lease.match_id,
                 lease_token=lease.lease_token,
                 outcome=outcomes[number],
                 frames=3000,
-                seats=seats,
+                seats=(seats[0], seats[1]),
                 finished_at=1.0,
             )
             taken.append((result, lease))

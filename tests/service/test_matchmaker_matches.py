@@ -255,12 +255,31 @@ def test_realised_shares_stand_beside_configured_ones(league):
     status = league.client.status()
     shares = {share.category: share for share in status.shares}
     assert shares["snapshots"].configured == pytest.approx(0.7)
+    assert shares["snapshots"].expected == pytest.approx(0.7)
     assert sum(share.realised for share in status.shares) == pytest.approx(1.0)
     assert shares["based"].matches == sum(match.category == "based" for match in matches)
     worker = status.workers[0]
     assert (worker.worker, worker.step, worker.activity) == ("learner-main", 10, "rollout")
     assert worker.metrics == {"rate/frames_per_second": 3.0}
     assert (status.open_leases, worker.open_leases, status.game) == (200, 200, "brawl")
+
+
+def test_expected_shares_leave_out_who_is_not_there(tmp_path):
+    mixes = {"league": {"self": 0.3, "exploiters": 0.4, "based": 0.3}}
+    with small_league(tmp_path, mixes=mixes) as league:
+        incarnation = league.open()
+        for mix in ("league", "nowhere"):
+            league.client.heartbeat(incarnation, 1, 10, mix)
+            found = {share.category: share for share in league.client.status().shares}
+            if mix == "league":
+                assert found["exploiters"].configured == pytest.approx(0.4)
+                assert {name: one.expected for name, one in found.items()} == {
+                    "self": pytest.approx(0.5),
+                    "exploiters": 0.0,
+                    "based": pytest.approx(0.5),
+                }
+            else:
+                assert found == {}
 
 
 def test_pairings_swap_seats_on_common_seeds(league):

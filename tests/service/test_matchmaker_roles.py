@@ -92,5 +92,6 @@ def test_shares_of_the_roles(history, tmp_path, preset, name):
         for category in {category for category, _ in wanted}:
             share = sum(part for (one, _), part in wanted.items() if one == category)
             assert told[category].configured == pytest.approx(share)
+            assert told[category].expected == pytest.approx(share)
             realised = sum(count for (one, _), count in counts.items() if one == category)
             assert told[category].matches == realised

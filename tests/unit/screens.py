@@ -84,6 +84,7 @@ def full() -> Screen:
             mix="league",
             category=name,
             configured=set_to,
+            expected=set_to,
             realised=met,
             matches=matches,
         )

@@ -65,14 +65,16 @@ async def play(socket: WebSocket, arena: Arena) -> None:
     await socket.accept()
     asked = socket.query_params
     may_rate = socket.state.role >= AccessRole.WORKER
-    is_rated = asked.get("rated") == "yes" and may_rate
+    wants_rating = asked.get("rated") == "yes"
     names = asked.get("first", ""), asked.get("second", "")
     try:
-        match = await asyncio.to_thread(arena.begin, names, is_rated=is_rated)
+        match = await asyncio.to_thread(arena.begin, names, is_rated=wants_rating and may_rate)
     except LeagueError as error:
         await socket.send_json({"problem": str(error)})
         await socket.close()
         return
+    if wants_rating and not may_rate and match.person is not None:
+        match.verdict = "It is not rated: your token only reads."
     person = Player(match.spec.action_size)
     listener = asyncio.create_task(_listen(socket, person))
     run = asyncio.create_task(_run(socket, match, person))

@@ -34,6 +34,8 @@ from league.views.reader import LeagueReader
 
 MIX_SECONDS = 60.0
 """For how long a count of the whole log may take, and is kept."""
+BEHIND = 0.5
+"""Seconds until a thread begins with what no page waits for."""
 FIRST_LOOK_SECONDS = 5.0
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
@@ -102,8 +104,8 @@ class Source:
     ) -> T:
         """What `read` returned in the last `seconds`; of several callers one reads.
 
-        With `behind` only the first caller waits: later ones get the last value while a thread
-        reads.
+        With `behind` only the first caller waits: later ones get the last value, and a thread
+        reads a moment later, when the page that asked has been answered.
         """
         now = time.monotonic()
         with self._lock:
@@ -113,7 +115,9 @@ class Source:
             found = self._kept.setdefault(key, _Kept())
         if behind and found.until > -math.inf:
             if found.until < now and not found.lock.locked():
-                threading.Thread(target=self._renew, args=(found, seconds, read)).start()
+                later = threading.Timer(BEHIND, self._renew, (found, seconds, read))
+                later.daemon = True
+                later.start()
             return cast(T, found.value)
         return cast(T, self._renew(found, seconds, read))
 

@@ -1,4 +1,4 @@
-"""The learners' opponents: shares as set and as drawn, expected and played scores."""
+"""The learners' opponents: shares as set, expected and met, expected and played scores."""
 
 from __future__ import annotations
 
@@ -34,19 +34,23 @@ def _bars(player: str, shares: Sequence[Share]) -> Chart:
         {"type": "bar", "name": name, "data": values, "itemStyle": {"color": colour}}
         for name, values, colour in (
             ("set", [round(100 * one.configured, 1) for one in shares], PALETTE[8]),
+            ("expected", [round(100 * one.expected, 1) for one in shares], PALETTE[1]),
             ("met", [round(100 * one.realised, 1) for one in shares], PALETTE[0]),
         )
     ]
     options = {
         "grid": {"left": 110, "right": 20, "top": 36, "bottom": 28},
-        "legend": {"top": 0, "data": ["set", "met"]},
+        "legend": {"top": 0, "data": ["set", "expected", "met"]},
         "xAxis": {"type": "value", "axisLabel": {"formatter": "{value} %"}, "splitLine": GRID},
         "yAxis": {"type": "category", "data": names, "inverse": True},
         "tooltip": {"trigger": "axis", "renderMode": "richText"},
         "series": series,
     }
-    words = f"Shares of the mix {shares[0].mix}, as set and as drawn so far."
-    height = 90 + 34 * len(names)
+    words = (
+        f"Shares of the mix {shares[0].mix}: as set; as the next draw has them, where categories "
+        "without players have none and bots' weights adapt; as met so far."
+    )
+    height = 90 + 44 * len(names)
     return Chart(title=f"Opponents of {player}", words=words, options=options, height=height)
 
 
@@ -55,12 +59,13 @@ def _table(player: str, shares: Sequence[Share]) -> Block:
         (
             one.category,
             percent(one.configured),
+            percent(one.expected),
             percent(one.realised),
             f"{one.matches:,}",
         )
         for one in shares
     ]
-    head = table(("category", "set#", "met#", "matches#"), rows)
+    head = table(("category", "set#", "expected#", "met#", "matches#"), rows)
     return section(f"Shares of {player}", head, half=True)
 
 

@@ -19,14 +19,16 @@ from league.views.dashboard.blocks import (
 from league.views.dashboard.source import Source
 
 PLAYERS = 300
-"""Names in a list: the bots and the newest."""
+"""Names in a list: the bots and the newest, besides the chosen ones."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     arena = Arena(source)
     settings = arena.settings()
-    names = arena.names()[:PLAYERS]
+    known = arena.names()
     first, second = parameters.get("first", HUMAN), parameters.get("second", "")
+    chosen = [name for name in dict.fromkeys((first, second)) if name in known[PLAYERS:]]
+    names = known[:PLAYERS] + chosen
     seats = {HUMAN: "you"} | {name: name for name in names}
     picker = form(
         choice("first", "first", seats, first),
