@@ -103,10 +103,13 @@ BUCKETS = 2048
 
 @cache
 def side_names(active: int) -> tuple[str, ...]:
-    """The names of one side's numbers, of which `active` Pokémon fight at once."""
+    """The names of one side's numbers, of which `active` Pokémon fight at once.
+
+    Who fights has a place of its own besides the one in the team: choices of moves are its.
+    """
     return (
         *SIDE_NUMBERS,
-        *(f"active{n}_{name}" for n in range(active) for name in ACTIVE_NUMBERS),
+        *(f"active{n}_{name}" for n in range(active) for name in (*ACTIVE_NUMBERS, *POKEMON_NAMES)),
         *(f"pokemon{n}_{name}" for n in range(TEAM) for name in POKEMON_NAMES),
     )
 
@@ -134,7 +137,7 @@ def sizes() -> dict[str, int]:
 def id_kind(name: str) -> str | None:
     """Which kind of id the number called `name` holds; None for an ordinary number."""
     last = name.rpartition("_")[2]
-    if not name.startswith("pokemon"):
+    if not name.startswith(("pokemon", "active")):
         return None
     if last == "id":
         return "move"
@@ -178,13 +181,13 @@ class Writer:
                 float(used[side]),
                 1.0 - sum(one.fainted for one in teams[side]) / TEAM,
             )
-            place = len(SIDE_NUMBERS)
+            against = [one for one in fighting[1 - side] if one is not None and not one.fainted]
+            width, place = len(ACTIVE_NUMBERS) + len(POKEMON_NAMES), len(SIDE_NUMBERS)
             for one in fighting[side]:
                 if one is not None:
                     numbers[place : place + len(ACTIVE_NUMBERS)] = _active(one)
-                place += len(ACTIVE_NUMBERS)
-            place = len(SIDE_NUMBERS) + self.active * len(ACTIVE_NUMBERS)
-            against = [one for one in fighting[1 - side] if one is not None and not one.fainted]
+                    self._write(one, against, numbers[place + len(ACTIVE_NUMBERS) : place + width])
+                place += width
             for one in teams[side][:TEAM]:
                 self._write(one, against, numbers[place : place + len(POKEMON_NAMES)])
                 place += len(POKEMON_NAMES)
