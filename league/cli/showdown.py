@@ -32,9 +32,17 @@ PAGE = """<!DOCTYPE html>
 {log}
 </script>
 </div>
-<script src="https://play.pokemonshowdown.com/js/replay-embed.js"></script>
+<script>
+function asText() {{
+  const log = document.createElement('pre');
+  log.textContent = "Showdown's script can't be loaded from play.pokemonshowdown.com; its log:\\n\\n"
+    + document.querySelector('.battle-log-data').textContent.trim();
+  document.body.append(log);
+}}
+</script>
+<script src="https://play.pokemonshowdown.com/js/replay-embed.js" onerror="asText()"></script>
 """
-"""Showdown's own form of a saved replay: its script draws the log."""
+"""Showdown's own form of a saved replay: its script draws the log, which is text without it."""
 
 app = typer.Typer(
     help="Pokémon Showdown: its simulator, replays as pages, and battles with people."

@@ -104,9 +104,12 @@ def test_a_player_sees_of_the_opponent_what_the_battle_has_shown() -> None:
     game.reset(seeds(4))
     names = game.spec.observation_names
     known = [place for place, name in enumerate(names) if name.endswith("_known")]
-    own, others = np.split(np.array(known), 2)
-    assert (game.observations_N2O[:, :, own].sum(-1) == 6).all()
-    assert (game.observations_N2O[:, :, others].sum(-1) == 1).all()
+    own, others = np.split(np.array(known), 2)  # of each the one that fights comes first
+    assert (game.observations_N2O[:, :, own].sum(-1) == 1 + 6).all()
+    assert (game.observations_N2O[:, :, others].sum(-1) == 1 + 1).all()
+    fighting = [place for place, name in enumerate(names) if name.startswith("active0_species")]
+    team = [place for place, name in enumerate(names) if name.startswith("pokemon0_species")]
+    assert (game.observations_N2O[:, :, fighting] == game.observations_N2O[:, :, team]).all()
     hidden = [
         place
         for place, name in enumerate(names)
