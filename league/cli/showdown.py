@@ -35,7 +35,7 @@ PAGE = """<!DOCTYPE html>
 <script>
 function asText() {{
   const log = document.createElement('pre');
-  log.textContent = "Showdown's script can't be loaded from play.pokemonshowdown.com; its log:\\n\\n"
+  log.textContent = "Without Showdown's script from play.pokemonshowdown.com, the log:\\n\\n"
     + document.querySelector('.battle-log-data').textContent.trim();
   document.body.append(log);
 }}

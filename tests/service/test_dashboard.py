@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,13 @@ import pytest
 from cli_league import announced, make_run
 from game_run import make_game_run
 from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from league.cli.main import main
 from league.players import Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
+from league.security.tokens import TokenFile
 from matchmaker.main import MatchmakerServer
 
 CHROMIUM = (
@@ -182,6 +186,10 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
 ) -> None:
     page.goto(f"{address}/play?first=human&second=constant&rated=yes")
     page.wait_for_selector("[data-play][data-frame]", timeout=30_000)
+    page.click('[data-part="full"]')
+    assert page.evaluate("document.fullscreenElement !== null")
+    page.keyboard.press("Space")  # jumps, and does not press the button again
+    assert page.evaluate("document.fullscreenElement !== null")
     page.keyboard.down("d")
     page.wait_for_timeout(1000)
     frame = page.get_attribute("[data-play]", "data-frame")
@@ -199,6 +207,12 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
     verify(replay)
     assert replay.actions_T2A[:, 0].any()
     assert not replay.actions_T2A[:, 1].any()
+    href = page.get_attribute('[data-part="choices"] a:has-text("replay")', "href")
+    assert href == f"/match?match={match.match_id}"
+    status = client.status()
+    (worker,) = [one for one in status.workers if one.worker == "dashboard"]
+    later = replace(status.vitals, now=status.vitals.now + 1000)
+    assert not replace(status, vitals=later).is_silent(worker)  # nobody plays, and it does not hang
     # the second of the pair: the same seed from the other seat
     page.goto(f"{address}/play?first=constant&second=human&rated=yes")
     page.wait_for_selector("[data-play][data-frame]", timeout=30_000)
@@ -225,8 +239,8 @@ def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Pa
         page.on("websocket", lambda one: one.on("framereceived", lambda text: seen.append(text)))
         page.reload()
         while not page.query_selector("[data-play][data-over]"):
-            if choices.count():
-                choices.first.click()
+            with contextlib.suppress(PlaywrightTimeout):  # the button has just gone
+                choices.first.click(timeout=1000)
             page.wait_for_timeout(100)
         said = page.inner_text('[data-part="state"]')
         assert "It is not rated: this matchmaker only reads" in said
@@ -248,7 +262,9 @@ def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:
     assert not page.query_selector_all('[data-part="choices"] button')
 
 
-def test_operators_ask_for_evaluations(page: Page, address: str, client: MatchmakerClient) -> None:
+def test_operators_ask_for_evaluations(
+    page: Page, address: str, client: MatchmakerClient, run: Path
+) -> None:
     page.goto(f"{address}/work")
     form = page.locator("form[action='/evaluate']")
     form.locator("[name=player]").fill("main@1000")
@@ -267,6 +283,11 @@ def test_operators_ask_for_evaluations(page: Page, address: str, client: Matchma
     form.locator("[name=opponents]").fill("random")
     form.locator("button").click()
     page.wait_for_selector('[role="status"]:has-text("nobody")')
+    (run / "logs").mkdir(exist_ok=True)
+    (run / "logs" / "exploit.log").write_text("first line\nsecond line\n")
+    page.goto(f"{address}/work")
+    page.wait_for_selector("pre")
+    assert page.inner_text("pre").splitlines() == ["first line", "second line"]
 
 
 def test_what_workers_say_stays_text(page: Page, address: str, client: MatchmakerClient) -> None:
@@ -286,6 +307,7 @@ def test_what_workers_say_stays_text(page: Page, address: str, client: Matchmake
 
 def test_a_finished_run_is_shown_too(browser: Browser, tmp_path: Path) -> None:
     apart(make_run, tmp_path / "run")
+    TokenFile(tmp_path / "run").ensure()  # of a dashboard that other machines reached
     with serving(tmp_path / "run") as found:
         page = browser.new_page()
         page.goto(f"{found}/leaderboard")
@@ -301,7 +323,7 @@ def gate(tmp_path: Path) -> Callable[..., Any]:
     from starlette.responses import PlainTextResponse
     from starlette.routing import Route
 
-    from league.security.tokens import TokenBook, TokenFile
+    from league.security.tokens import TokenBook
     from league.views.dashboard.access import Access, Gate
 
     file = TokenFile(tmp_path)

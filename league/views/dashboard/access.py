@@ -26,7 +26,8 @@ FORM = Markup(
     "<style>body{{font:16px system-ui;max-width:28rem;margin:4rem auto;padding:0 1rem}}"
     "input,button{{font:inherit;padding:.4rem;width:100%;margin:.4rem 0}}</style></head><body>"
     "<h1>Kumite</h1><p>{}</p><form method=post action=/login><label>A token of the run "
-    "(<code>bin/league tokens</code>)<input name=token type=password autocomplete=off></label>"
+    "(the text of a file in its folder <code>tokens</code>)"
+    "<input name=token type=password autocomplete=off></label>"
     "<button>Look</button></form></body></html>"
 )
 

@@ -64,7 +64,6 @@ class Arena:
         self._lock = threading.Lock()
         self._running = 0
         self._incarnation: Incarnation | None = None
-        self._rematch: dict[tuple[str, str], Assignment] = {}
 
     def names(self) -> list[str]:
         """Who can play: the bots, then the snapshots, the newest first."""
@@ -131,27 +130,22 @@ class Arena:
         return Seated(player.name, digest=player.digest)
 
     def _lease(self, pair: Sequence[Seated]) -> Assignment:
-        """A match of the person with a player: the second of a pair of seeds, where one is left."""
+        """A match of the person with a player; that with the seats swapped is given back."""
         first, second = (one.name for one in pair)
         with self._lock:
-            key = min(first, second), max(first, second)
-            kept = self._rematch.pop(key, None)
-            if kept is not None:
-                return kept
             other = second if first == HUMAN else first
             seed = secrets.randbits(63)
             pairing = Pairing(player=HUMAN, opponent=other, pairs=1, book=Book.EVAL, seed=seed)
             client = self._source.client
             try:
-                now, later = client.acquire_pairings(self._opened(), [pairing])
+                wanted, swapped = client.acquire_pairings(self._opened(), [pairing])
             except Fenced:  # another dashboard of this league took over: take it back
                 self._incarnation = None
-                self._rematch.clear()
-                now, later = client.acquire_pairings(self._opened(), [pairing])
-            if [one.name for one in now.seats] != [first, second]:
-                now, later = later, now
-            self._rematch[key] = later
-            return now
+                wanted, swapped = client.acquire_pairings(self._opened(), [pairing])
+            if [one.name for one in wanted.seats] != [first, second]:
+                wanted, swapped = swapped, wanted
+            client.release_matches(self._opened(), [swapped.match_id], "one seat is played")
+            return wanted
 
     def _opened(self) -> Incarnation:
         """The dashboard's incarnation as a worker, opened when it is first needed."""
@@ -168,11 +162,17 @@ class Arena:
         if self._incarnation is not None:
             self._source.client.heartbeat(self._incarnation, frames, activity="a person plays")
 
+    def _rest(self) -> None:
+        """Says that nobody plays, so that no heartbeat is missed until somebody does."""
+        if self._incarnation is not None:
+            self._source.client.heartbeat(self._incarnation, 0, activity="stopped")
+
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
         """Reports a rated match; returns what became of it, as a sentence."""
         assert self._incarnation is not None
         result = match_result(assignment, match.game, 0)
         (verdict,), _ = self._source.client.report_results(self._incarnation, [result])
+        self._rest()
         return "It is rated." if verdict.accepted else f"It is not rated: {verdict.reason}."
 
     def give_up(self, assignment: Assignment) -> None:
@@ -181,6 +181,7 @@ class Arena:
             self._source.client.release_matches(
                 self._incarnation, [assignment.match_id], "the person left"
             )
+            self._rest()
 
 
 class LiveMatch:
@@ -189,6 +190,8 @@ class LiveMatch:
     Attributes:
         person: the seat of the person, None without one.
         game: it, of one match.
+        verdict: whether it is rated, and why not, as a sentence.
+        replay: the id under which it is kept, "" before its end.
     """
 
     def __init__(
@@ -213,7 +216,7 @@ class LiveMatch:
         self.game.bots_N2[0] = [one.bot for one in pair]
         self.game.reset(np.array([self._seed], np.uint64))
         self.is_over = False
-        self.verdict = verdict
+        self.verdict, self.replay = verdict, ""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -299,7 +302,7 @@ class LiveMatch:
         else:
             match_id = ""
         if self.person is not None:
-            self.verdict += f" Its replay: {self._kept(match_id)}"
+            self.replay = self._kept(match_id)
 
     def winner(self) -> int | None:
         """The seat that won, None after a draw."""

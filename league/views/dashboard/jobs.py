@@ -17,11 +17,16 @@ TRIES = 1
 
 
 class ExploitJob:
-    """The training of an exploiter in its own process, which ends with this one."""
+    """The training of an exploiter in its own process, which ends with this one.
+
+    Attributes:
+        what: the last one in words, "" before the first.
+    """
 
     def __init__(self, run_dir: Path | None) -> None:
         self._run_dir = run_dir
         self._process: subprocess.Popen[bytes] | None = None
+        self.what = ""
         self._lock = threading.Lock()
 
     @property
@@ -52,13 +57,13 @@ class ExploitJob:
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
                 )
+            self.what = f"An exploiter of {player} with {steps:,} steps"
 
-    def last_lines(self) -> str:
+    def last_lines(self) -> list[str]:
         """The end of what the last one printed."""
         if self.log is None or not self.log.is_file():
-            return ""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-LINES:])
+            return []
+        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:]
 
     def close(self) -> None:
         """Ends it."""

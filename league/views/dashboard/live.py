@@ -99,7 +99,10 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
     first = match.frame()
     keys = [] if match.person is None or match.is_choice else _keys(match)
     await socket.send_json(
-        {"begin": {"still": still_part(first), "names": match.names, "keys": keys}}
+        {
+            "begin": {"still": still_part(first), "names": match.names, "keys": keys},
+            "note": match.verdict,
+        }
     )
     loop = asyncio.get_running_loop()
     period = CHOICE_SECONDS if match.is_choice else 1.0 / match.spec.frames_per_second
@@ -122,7 +125,8 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
     if end is not None:
         frame = drawable(end, match.names)
     await socket.send_json({"frame": frame | {"verdict": over}})
-    await socket.send_json({"end": f"{over['text'].capitalize()}. {match.verdict}".strip()})
+    said = f"{over['text']}. {match.verdict}".strip()
+    await socket.send_json({"end": said, "replay": match.replay})
 
 
 def _keys(match: LiveMatch) -> list[str]:

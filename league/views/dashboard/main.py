@@ -12,8 +12,9 @@ from pathlib import Path
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import of_run
-from league.security.settings import is_loopback, joined
+from league.security.settings import SecuritySettings, is_loopback, joined, reached_at
 from league.security.tokens import TokenBook, TokenFile
+from league.settings.base import resolve
 
 LOOPBACK = "127.0.0.1"
 
@@ -24,8 +25,8 @@ def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) ->
     Args:
         client: of its matchmaker.
         run_dir: the run's folder, None for a league somewhere else.
-        host: where to listen. On an address that other machines reach, and where the run has
-            tokens, visitors need one.
+        host: where to listen. On an address that other machines reach, and where the run's
+            services want tokens, visitors need one.
         port: 0 for a free one.
 
     Raises:
@@ -41,14 +42,17 @@ def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) ->
     title = client.address if run_dir is None else run_dir.absolute().name
 
     def say_where() -> None:
-        print(f"http://{joined(host, port)}", flush=True)
+        print(f"http://{joined(reached_at(host), port)}", flush=True)
+        if access.book is not None and run_dir is not None:
+            folder = TokenFile(run_dir).folder
+            print(f"Visitors need a token: the text of a file in {folder}", file=sys.stderr)
 
     with closing(Source(client, run_dir=run_dir, title=title)) as source:
         serve(source, access, host, port, say_where)
 
 
 def _tokens(host: str, run_dir: Path | None) -> TokenBook | None:
-    """The tokens that visitors need: none on a loopback address, unless the run has some."""
+    """The tokens that visitors need: none on a loopback address, unless the services want some."""
     if run_dir is None and not is_loopback(host):
         raise ConfigError(
             f"{host} can be reached from other machines, and a league by its --address has no "
@@ -57,7 +61,9 @@ def _tokens(host: str, run_dir: Path | None) -> TokenBook | None:
     if run_dir is None:
         return None
     file = TokenFile(run_dir)
-    if is_loopback(host) and not file.path.exists():
+    config = run_dir / "config.toml"
+    settings = resolve(file=config if config.is_file() else None, environment={})
+    if is_loopback(host) and not settings.of(SecuritySettings).tokens:
         return None
     file.ensure()
     return TokenBook(file)

@@ -198,6 +198,8 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
     if process.name == "matchmaker" and league.status is not None:
         return f"{league.status.log_position:,} results, {league.status.open_leases} open"
     worker = next((one for one in league.workers if one.worker == process.name), None)
+    if process.name == "dashboard" and (worker is None or worker.activity == "stopped"):
+        return "serves pages"
     if worker is None or league.status is None:
         return "starting"
     return f"silent since {worker.activity}" if league.status.is_silent(worker) else worker.activity

@@ -67,7 +67,10 @@ def _progress(league: LeagueFacts) -> Block:
 def _alarms(league: LeagueFacts) -> Block:
     found = [alarm.sentence for alarm in alarms_of(league.metrics)]
     if league.status is not None:
-        now = league.status.vitals.now
+        now, workers = league.status.vitals.now, league.workers
+        if workers and not any(league.status.is_running(worker) for worker in workers):
+            last = long_duration(now - max(worker.last_beat_at for worker in workers))
+            return section("Alarms", words=f"None: this run has ended, or stands still for {last}.")
         found += [
             f"{worker.worker} hangs or has ended: it was last heard of "
             f"{long_duration(now - worker.last_beat_at)} ago."

@@ -63,6 +63,6 @@ def _stage(where: str) -> Markup:
     return Markup(
         '<div class="viewer" data-play="{}"><canvas data-part="screen" role="img" tabindex="0" '
         'aria-label="the match"></canvas><div class="film"><span data-part="state" role="status">'
-        '…</span><span data-part="choices"></span><button data-part="full">full screen</button>'
-        "</div></div>"
+        'loading the players …</span><span data-part="choices"></span>'
+        '<button data-part="full">full screen</button></div></div>'
     ).format(text(where))

@@ -14,6 +14,7 @@ from league.views.dashboard.blocks import (
     entry,
     form,
     joined,
+    link,
     player_link,
     section,
     suggestions,
@@ -48,9 +49,9 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         button="Exploit",
     )
     job = source.exploiting
-    state = "An exploiter is being trained." if job.is_running() else "None is being trained."
+    state = f"{job.what} is being trained." if job.is_running() else "None is being trained."
     lines = job.last_lines()
-    shown = Markup('<pre tabindex="0" aria-label="its output">{}</pre>').format(text(lines))
+    shown = Markup('<pre tabindex="0" aria-label="its output">{}</pre>').format(joined(lines, "\n"))
     return [
         suggestions("players", source.players()),
         section(
@@ -79,7 +80,12 @@ def _row(one: Report) -> tuple[Text, ...]:
         tag(asked.state.value),
         player_link(asked.player),
         joined((player_link(name) for name in asked.opponents), ", "),
-        f"{one.matches_done:,} of {one.matches_total:,}",
+        link(
+            f"{one.matches_done:,} of {one.matches_total:,}",
+            "/matches",
+            player=asked.player,
+            book="eval",
+        ),
         asked.by,
         when(asked.at),
     )

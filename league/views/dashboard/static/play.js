@@ -67,6 +67,13 @@ function startMatch(root) {
       }),
     );
   }
+  function linked(words, where) {
+    const link = document.createElement("a");
+    link.className = "button";
+    link.textContent = words;
+    link.href = where;
+    return link;
+  }
   function draw() {
     if (!root.isConnected) {
       socket.close();
@@ -95,7 +102,7 @@ function startMatch(root) {
     if (message.begin) {
       scene = sceneFor(message.begin.still, message.begin.names, 1280);
       keys = message.begin.keys;
-      state.textContent = "";
+      state.textContent = message.note;
       canvas.focus();
     }
     if (message.frame) {
@@ -108,6 +115,8 @@ function startMatch(root) {
       state.textContent = message.end;
       root.dataset.over = "yes";
       offer({});
+      choices.append(linked("play again", location.href));
+      if (message.replay) choices.append(linked("replay", "/match?match=" + message.replay));
     }
   });
   socket.addEventListener("close", () => {
@@ -122,6 +131,7 @@ function startMatch(root) {
   find("full").addEventListener("click", () => {
     if (document.fullscreenElement) document.exitFullscreen();
     else root.requestFullscreen();
+    canvas.focus();  // the space bar is the game's
   });
   requestAnimationFrame(draw);
 }
