@@ -104,6 +104,7 @@ function startMatch(root) {
       keys = message.begin.keys;
       state.textContent = message.note;
       canvas.focus();
+      root.scrollIntoView({ block: "center" });
     }
     if (message.frame) {
       scene.see(message.frame);
