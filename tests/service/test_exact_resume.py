@@ -91,6 +91,9 @@ lasts.
 CHOICES = (
     LEARNING.format(form="reward", reward="")
     + """
+[agent]
+encoder = "streaming"
+
 [game]
 name = "leduc"
 
