@@ -157,11 +157,12 @@ def choice(name: str, label: str, values: Mapping[str, str], chosen: str) -> Mar
     return Markup('<label>{} <select name="{}">{}</select></label>').format(label, name, options)
 
 
-def entry(name: str, label: str, value: str, *, names: str = "") -> Markup:
+def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool = False) -> Markup:
     """A text field of a form; `names` is the id of a list of suggestions."""
     suggested = Markup(' list="{}"').format(names) if names else ""
-    return Markup('<label>{} <input name="{}" value="{}"{}></label>').format(
-        label, name, text(value), suggested
+    needed = Markup(" required") if is_needed else ""
+    return Markup('<label>{} <input name="{}" value="{}"{}{}></label>').format(
+        label, name, text(value), suggested, needed
     )
 
 

@@ -27,12 +27,14 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     settings = arena.settings()
     known = arena.names()
     first, second = parameters.get("first", HUMAN), parameters.get("second", "")
+    newest = next((name for name in known if "@" in name), "")
     chosen = [name for name in dict.fromkeys((first, second)) if name in known[PLAYERS:]]
     names = known[:PLAYERS] + chosen
     seats = {HUMAN: "you"} | {name: name for name in names}
     picker = form(
         choice("first", "first", seats, first),
-        choice("second", "second", {name: name for name in names} | {HUMAN: "you"}, second),
+        choice("second", "second", {name: name for name in names} | {HUMAN: "you"},
+               second or newest),
         choice("rated", "ratings", {"yes": "count it", "no": "leave them"},
                parameters.get("rated", "yes")),
         button="Begin",

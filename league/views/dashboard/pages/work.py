@@ -31,18 +31,20 @@ STEPS = {"100000": "100,000 steps", "300000": "300,000 steps", "1000000": "1,000
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     said = parameters.get("said", "")
-    answer = Markup('<p role="status">{}</p>').format(text(said)) if said else ""
+    answer = (
+        [section("Asked", Markup('<p role="status">{}</p>').format(text(said)))] if said else []
+    )
     reports = source.reports()[::-1]
     ask = form(
-        entry("player", "player", "", names="players"),
-        entry("opponents", "opponents, with commas", "", names="players"),
-        entry("count", "matches each", "40"),
+        entry("player", "player", "", names="players", is_needed=True),
+        entry("opponents", "opponents, with commas", "", names="players", is_needed=True),
+        entry("count", "matches each", "40", is_needed=True),
         action="/evaluate",
         method="post",
         button="Evaluate",
     )
     exploit = form(
-        entry("player", "player", "", names="players"),
+        entry("player", "player", "", names="players", is_needed=True),
         choice("steps", "budget", STEPS, "300000"),
         action="/exploit",
         method="post",
@@ -54,9 +56,9 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     shown = Markup('<pre tabindex="0" aria-label="its output">{}</pre>').format(joined(lines, "\n"))
     return [
         suggestions("players", source.players()),
+        *answer,
         section(
             "Evaluations",
-            answer,
             ask,
             table(("number", "state", "player", "opponents", "done#", "asked by", "at"),
                   [_row(one) for one in reports[:ROWS]]),

@@ -14,3 +14,11 @@ async function startViewer(root) {
 new MutationObserver(() => {
   document.querySelectorAll("[data-film]:not([data-started])").forEach(startViewer);
 }).observe(document.documentElement, { childList: true, subtree: true });
+
+/* On a phone the page's own tab may lie outside of the row. */
+new MutationObserver((_, observer) => {
+  const tab = document.querySelector('nav [aria-current="page"]');
+  if (!tab) return;
+  observer.disconnect();
+  tab.scrollIntoView({ inline: "center", block: "nearest" });
+}).observe(document.documentElement, { childList: true, subtree: true });
