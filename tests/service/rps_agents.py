@@ -23,7 +23,7 @@ def rps_network(choice: int | None, strength: float = 12.0) -> AgentNetwork:
     """Takes `choice` nearly always (None: each a third of the time)."""
     torch.manual_seed(7)
     network = AgentNetwork(
-        AgentConfig.of(AgentSettings(size="tiny", sequence_length=17), game_spec(GAME))
+        AgentConfig.of(AgentSettings(size="tiny", encoder="none"), game_spec(GAME))
     )
     if choice is not None:
         with torch.no_grad():

@@ -129,6 +129,7 @@ CASES = (
     board(
         "14",
         "agent.size=base",
+        "agent.encoder=streaming",
         "agent.sequence_length=33",
         *(f"learner.{flag}" for flag in FOUR_MATCHES),
         failure=False,
