@@ -29,7 +29,7 @@ from league.views.terminal.display import Display, evaluation_line
 _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
-_DRAWING_SECONDS = 60.0  # for the leaderboard and the last curves of a run that is done
+_UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
 _STOPPED_BY_SECONDS = 9.0  # for the last curves after Ctrl-C
 STOP_WORKER_SECONDS = 7.0
 """For learner and evaluator to stop; a learner takes up to 6 to save."""
@@ -220,11 +220,13 @@ class Supervisor:
         """Stops learners and evaluator first, the matchmaker last; returns the killed ones."""
         self._phase, self.stopping_since = "stopping", time.time()
         asked, began = self._stop_requests, time.monotonic()
+        is_done = self._is_trained() and not asked
         if asked:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
         killed = self._group.stop(
             [*self._topology.learners, *self._topology.evaluators, DASHBOARD],
-            self._stop_worker_seconds,
+            # on a busy machine an evaluator, which lets all others go first, takes its time
+            _UNHURRIED_SECONDS if is_done else self._stop_worker_seconds,
             hurried=lambda: self._stop_requests >= max(2, asked + 1),
             tick=self._tick,
         )
@@ -236,8 +238,8 @@ class Supervisor:
 
             self._reader.look_again(unused(), hurried=lambda: self._stop_requests >= 2)
             if self._reader.facts.ratings:
-                is_done = self._is_trained() and not asked  # else the matchmaker may be dead
-                self._write_leaderboard(_DRAWING_SECONDS if is_done else unused())
+                # if it is not done the matchmaker may be dead
+                self._write_leaderboard(_UNHURRIED_SECONDS if is_done else unused())
             self._reader.stop()
             if self._reader.facts.learner is not None:  # else there is nothing to draw
                 self._drawing = self._draw()
@@ -249,7 +251,7 @@ class Supervisor:
         )
         for service in _SERVICES.values():
             self._folder.withdraw(service)
-        left = _DRAWING_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
+        left = _UNHURRIED_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
         self._await_drawing(0.0 if self._stop_requests > max(1, asked) else left)
         return killed
 

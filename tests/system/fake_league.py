@@ -2,7 +2,7 @@
 
 LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `hangs` (stopped by
 the test; the supervisor has its own time limits), `saves` (finishes, and the evaluator serves: it
-has matches of its budget left until there is a file RUN_DIR/spent).
+has matches of its budget left until there is a file RUN_DIR/spent, and then takes 3 s to stop).
 Each worker writes its name into RUN_DIR/stopped when it obeys.
 """
 
@@ -20,7 +20,7 @@ from league.views.terminal.display import LineDisplay
 OBEYS = """
 import signal, sys, time
 def stop(*_):
-    time.sleep(0 if {name!r} == "matchmaker" else 0.3)  # so that the order of being asked shows
+    time.sleep({pause})
     open({trace!r}, "a").write({name!r} + "\\n")
     sys.exit(0)
 signal.signal(15, stop)
@@ -61,6 +61,7 @@ LEARNERS = {
 def main(run_dir: Path, learner: str) -> int:
     evaluator = SERVES + OBEYS if learner == "saves" else OBEYS
     codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: evaluator}
+    pauses = {MATCHMAKER: 0.0, LEARNER: 0.3, EVALUATOR: 3.0 if learner == "saves" else 0.3}
     waits = {} if learner == "hangs" else {"stop_worker_seconds": 2.0}
     if learner == "finishes":
         waits["drain_seconds"] = 0.3
@@ -74,6 +75,7 @@ def main(run_dir: Path, learner: str) -> int:
                     code.format(
                         trace=str(run_dir / "stopped"),
                         name=name,
+                        pause=pauses[name],  # so that the order of being asked shows
                         address=f"127.0.0.1:{folder.port(EVALUATOR)}",
                     ),
                 ),

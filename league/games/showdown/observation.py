@@ -105,7 +105,8 @@ BUCKETS = 2048
 def side_names(active: int) -> tuple[str, ...]:
     """The names of one side's numbers, of which `active` Pokémon fight at once.
 
-    Who fights has a place of its own besides the one in the team: choices of moves are its.
+    Who fights is written twice: in its place of the team, and in one that never changes, so that a
+    network finds the moves to choose among without looking for who fights.
     """
     return (
         *SIDE_NUMBERS,

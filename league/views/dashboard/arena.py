@@ -112,9 +112,15 @@ class Arena:
             raise
 
     def ended(self) -> None:
-        """Counts a match out."""
+        """Counts a match out. Who plays no more sends no heartbeats, and does not hang."""
         with self._lock:
             self._running -= 1
+            if self._running or self._incarnation is None:
+                return
+            try:
+                self._source.client.heartbeat(self._incarnation, 0, activity="stopped")
+            except LeagueError as error:
+                _log.warning("the end of a match could not be told: %s", error)
 
     def _seated(self, name: str, spec: GameSpec) -> Seated:
         if name == HUMAN:
@@ -162,17 +168,11 @@ class Arena:
         if self._incarnation is not None:
             self._source.client.heartbeat(self._incarnation, frames, activity="a person plays")
 
-    def _rest(self) -> None:
-        """Says that nobody plays, so that no heartbeat is missed until somebody does."""
-        if self._incarnation is not None:
-            self._source.client.heartbeat(self._incarnation, 0, activity="stopped")
-
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
         """Reports a rated match; returns what became of it, as a sentence."""
         assert self._incarnation is not None
         result = match_result(assignment, match.game, 0)
         (verdict,), _ = self._source.client.report_results(self._incarnation, [result])
-        self._rest()
         return "It is rated." if verdict.accepted else f"It is not rated: {verdict.reason}."
 
     def give_up(self, assignment: Assignment) -> None:
@@ -181,7 +181,6 @@ class Arena:
             self._source.client.release_matches(
                 self._incarnation, [assignment.match_id], "the person left"
             )
-            self._rest()
 
 
 class LiveMatch:

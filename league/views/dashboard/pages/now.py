@@ -65,25 +65,24 @@ def _progress(league: LeagueFacts) -> Block:
 
 
 def _alarms(league: LeagueFacts) -> Block:
-    found = [alarm.sentence for alarm in alarms_of(league.metrics)]
+    found, words = [alarm.sentence for alarm in alarms_of(league.metrics)], ""
     if league.status is not None:
         now, workers = league.status.vitals.now, league.workers
         if workers and not any(league.status.is_running(worker) for worker in workers):
             last = long_duration(now - max(worker.last_beat_at for worker in workers))
-            return section("Alarms", words=f"None: this run has ended, or stands still for {last}.")
+            words = f"The run has ended, or stands still: no process was heard of for {last}."
         found += [
             f"{worker.worker} hangs or has ended: it was last heard of "
             f"{long_duration(now - worker.last_beat_at)} ago."
-            for worker in league.workers
-            if league.status.is_silent(worker)
+            for worker in workers
+            if not words and league.status.is_silent(worker)
         ]
         found += [worker.trouble for worker in league.workers if worker.trouble]
         found += [league.status.vitals.trouble] if league.status.vitals.trouble else []
     if not found:
-        return section("Alarms", Markup('<p class="well">None.</p>'))
-    return section(
-        "Alarms", *(Markup('<p class="alarm">{}</p>').format(text(one)) for one in found)
-    )
+        return section("Alarms", words=words or Markup('<span class="well">None.</span>'))
+    alarms = (Markup('<p class="alarm">{}</p>').format(text(one)) for one in found)
+    return section("Alarms", *alarms, words=words)
 
 
 def _processes(league: LeagueFacts) -> Block:
