@@ -120,10 +120,9 @@ def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
     if epoch is None:
         return False
     text = (
-        f"from log position {position + 1} the {book.value} book expects "
-        f"{epoch.draw_probability:.3g} draws a match and predicts with sharpness "
-        f"{epoch.link.sharpness:.2f} and a logistic share of {epoch.link.logistic_share:.1f}, "
-        f"measured in {epoch.games} results"
+        f"{book.value} ratings: {epoch.draw_probability:.1%} draws are expected from now on; "
+        f"predictions use sharpness {epoch.link.sharpness:.2f} and logistic share "
+        f"{epoch.link.logistic_share:.1f}, as {epoch.games:,} results have them"
     )
     league.log(tx, "rating_epoch", text, book=book.value, **epoch_data(epoch))
     return True

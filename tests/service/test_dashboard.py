@@ -181,6 +181,15 @@ def test_a_replay_plays_and_can_be_stepped_and_sought(page: Page, address: str) 
     page.wait_for_selector("text=Value estimates")
 
 
+def test_matches_with_replays_are_listed_by_themselves(page: Page, address: str) -> None:
+    page.goto(f"{address}/matches?player=main@2000&opponent=based&replays=kept")
+    page.wait_for_selector("tbody tr")
+    (row,) = page.query_selector_all("tbody tr")
+    assert "▶ replay" in row.inner_text()
+    page.goto(f"{address}/matches?player=main@2000&opponent=based&replays=kept&book=train")
+    page.wait_for_selector("text=Nothing yet")
+
+
 def test_a_match_is_fought_by_key_presses_rated_and_kept(
     page: Page, address: str, client: MatchmakerClient, run: Path
 ) -> None:
@@ -252,6 +261,8 @@ def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Pa
             page.wait_for_timeout(100)
         said = page.inner_text('[data-part="state"]')
         assert "It is not rated: this matchmaker only reads" in said
+        page.click('[data-part="choices"] a:has-text("replay")')
+        page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
         page.close()
     drawn = [json.loads(text)["frame"] for text in seen if '"frame"' in text and "[" in text]
     cards = [line for frame in drawn if "verdict" not in frame for line in frame["lines"]
@@ -287,6 +298,11 @@ def test_operators_ask_for_evaluations(
         8,
     )
     page.goto(f"{address}/work")
+    for one in client.report(newest.number).scores:
+        counts = f"{one.wins}–{one.draws}–{one.losses}" if one.matches else "none yet"
+        page.wait_for_selector(
+            f'tr:has-text("{newest.number}"):has-text("{one.opponent} {counts}")'
+        )
     form.locator("[name=player]").fill("nobody")
     form.locator("[name=opponents]").fill("random")
     form.locator("button").click()

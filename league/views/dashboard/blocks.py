@@ -25,6 +25,11 @@ themes bear, and three more.
 MOST_POINTS: Final = 300
 """Of a line: a chart is some 600 pixels wide."""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
+SHORT: Final = {
+    ":formatter": "v => v >= 1e6 ? v / 1e6 + 'M' : v >= 1e4 ? v / 1e3 + 'k' : String(v)",
+    "hideOverlap": True,
+}
+"""Numbers below an axis of steps, as 2.5M."""
 """Lines that both themes bear."""
 Text = str | Markup
 
@@ -246,7 +251,12 @@ def lines(
         axis |= {"min": 0, "max": 1}
     options = {
         "grid": {"left": 52, "right": 16, "top": 40 if len(named) > 1 else 16, "bottom": 28},
-        "xAxis": {"type": x, "max": "dataMax", "splitLine": {"show": False}},
+        "xAxis": {
+            "type": x,
+            "max": "dataMax",
+            "splitLine": {"show": False},
+            "axisLabel": SHORT if x == "value" else {"hideOverlap": True},
+        },
         "yAxis": axis,
         "legend": {"show": len(named) > 1, "data": named, "top": 0, "type": "scroll"},
         "tooltip": {"trigger": "axis", "renderMode": "richText"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from league.errors import NotFound, Unavailable
-from league.evaluations import Report
+from league.evaluations import OpponentScore, Report
 from league.exploiters import CandidateGate
 from league.players import (
     Book,
@@ -39,6 +40,7 @@ BEHIND = 0.5
 FIRST_LOOK_SECONDS = 5.0
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
+SCORES_SECONDS = 60.0
 EVENTS = 200
 """Events that are kept to be shown."""
 T = TypeVar("T")
@@ -185,12 +187,15 @@ class Source:
         return self.kept(("match", match_id), 5.0, lambda: self.client.match(match_id))
 
     def replays(self) -> dict[str, Path]:
-        """The replays that the run keeps, by match id."""
+        """The replays that the run keeps, by match id, the newest first."""
         return self.kept("replays", 5.0, self._read_replays)
 
     def _read_replays(self) -> dict[str, Path]:
-        found = self.run_dir.glob("replays/*.replay") if self.run_dir else ()
-        return {path.stem: path for path in found}
+        found: list[tuple[float, Path]] = []
+        for path in self.run_dir.glob("replays/*.replay") if self.run_dir else ():
+            with contextlib.suppress(FileNotFoundError):  # it has just been removed
+                found.append((path.stat().st_mtime, path))
+        return {path.stem: path for _, path in sorted(found, reverse=True)}
 
     def met(self, player: str) -> list[dict[str, Any]]:
         """What `bin/league mix --json` counts of a learner, by quarter of its steps."""
@@ -217,3 +222,9 @@ class Source:
     def reports(self) -> list[Report]:
         """The requested evaluations in the order of the requests."""
         return self.kept("reports", 2.0, self.client.reports)
+
+    def scores(self, report: Report) -> tuple[OpponentScore, ...]:
+        """What an evaluation has of each opponent; read again when it has more matches."""
+        number = report.evaluation.number
+        key = ("report", number, report.matches_done)
+        return self.kept(key, SCORES_SECONDS, lambda: self.client.report(number)).scores

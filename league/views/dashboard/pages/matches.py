@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from league.players import Book, MatchLine, MatchRecord
+from league.errors import NotFound
+from league.players import Book, MatchLine, MatchRecord, MatchResult
 from league.views.dashboard.blocks import (
     Block,
     Text,
@@ -28,9 +29,13 @@ from league.views.dashboard.replays import insights, replay_of
 from league.views.dashboard.source import Source
 from league.views.text import percent, when
 
+if TYPE_CHECKING:  # torch takes two seconds to load
+    from league.replay import Replay
+
 ROWS = 50
 CANDIDATES = 15
 """Opponents that might have been drawn that are listed, the likeliest first."""
+REPLAYS = {"": "with and without", "kept": f"the newest {ROWS} that are kept"}
 BOOKS = {"": "all", "train": "training", "eval": "clean", "greedy": "greedy"}
 
 
@@ -47,14 +52,19 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         "book": book.value if book else "",
         "category": category,
     }
-    found, older = source.matches(before=before, limit=ROWS, **chosen | {"book": book})
     kept = source.replays()
+    with_replay = parameters.get("replays") == "kept"
+    if with_replay:
+        found, older = _with_replay(source, chosen), 0
+    else:
+        found, older = source.matches(before=before, limit=ROWS, **chosen | {"book": book})
     rows = [tuple(_row(line, line.match_id in kept)) for line in found]
     filters = form(
         entry("player", "player", player, names="players"),
         entry("opponent", "against", opponent, names="players"),
         choice("book", "kind", BOOKS, chosen["book"]),
         entry("category", "category", category),
+        choice("replays", "replays", REPLAYS, "kept" if with_replay else ""),
     )
     pages = [link("the newest", "/matches", **chosen)] if before else []
     if older:
@@ -74,6 +84,43 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     ]
 
 
+def _with_replay(source: Source, chosen: Mapping[str, str]) -> list[MatchLine]:
+    """The newest matches with a result, of those chosen, whose replays are kept."""
+    names = {chosen["player"], chosen["opponent"]} - {""}
+    found: list[MatchLine] = []
+    for match_id in source.replays():
+        try:
+            record = source.match(match_id)
+        except NotFound:  # it was not rated
+            continue
+        own, result = record.assignment, record.result
+        if (
+            result is not None
+            and names <= {one.name for one in own.seats}
+            and chosen["book"] in ("", own.book.value)
+            and chosen["category"] in ("", own.category)
+        ):
+            found.append(_line(record, result))
+        if len(found) == ROWS:
+            break
+    return found
+
+
+def _line(record: MatchRecord, result: MatchResult) -> MatchLine:
+    first, second = record.assignment.seats
+    return MatchLine(
+        position=record.log_position,
+        match_id=result.match_id,
+        seats=(first.name, second.name),
+        book=record.assignment.book,
+        category=record.assignment.category,
+        outcome=result.outcome,
+        frames=result.frames,
+        failed=result.failed,
+        received_at=result.finished_at,
+    )
+
+
 def _row(line: MatchLine, has_replay: bool) -> Iterator[Text]:
     yield when(line.received_at)
     yield from map(player_link, line.seats)
@@ -90,7 +137,15 @@ def _result(outcome: float, names: Sequence[str]) -> str:
 
 def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     """One match, with its replay where one is kept."""
-    record = source.match(parameters.get("match", ""))
+    match_id = parameters.get("match", "")
+    replay = replay_of(source, match_id)
+    try:
+        record = source.match(match_id)
+    except NotFound:
+        if replay is None:
+            raise
+        words = "It was not rated, so the log does not have it."
+        return [section("Match", words=words), *_played(source, match_id, replay)]
     names = [player.name for player in record.assignment.seats]
     result = record.result
     numbers: dict[str, Text] = {
@@ -106,14 +161,16 @@ def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         numbers["frames"] = f"{result.frames:,}"
     title = joined((player_link(name) for name in names), " against ")
     blocks: list[Block] = [section("Match", Markup("<h3>{}</h3>").format(title), facts(numbers))]
-    found = replay_of(source, record.assignment.match_id)
-    if found is not None:
-        blocks.append(_viewer(record.assignment.match_id, names))
-        blocks += insights(source, found)
+    if replay is not None:
+        blocks += _played(source, match_id, replay)
     blocks.append(_why(record))
     if result is not None:
         blocks.append(_stats(names, [seat.stats for seat in result.seats]))
     return blocks
+
+
+def _played(source: Source, match_id: str, replay: Replay) -> list[Block]:
+    return [_viewer(match_id, replay.names), *insights(source, replay)]
 
 
 def _viewer(match_id: str, names: Sequence[str]) -> Markup:

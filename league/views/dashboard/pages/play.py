@@ -55,8 +55,8 @@ def _how(is_choice: bool, names: tuple[str, ...]) -> str:
     keys = ", ".join(name.upper() for name in names)
     return (
         f"Your keys are {keys}; the arrows are W A S D. A gamepad works too. A match between two "
-        "members is shown live. Your matches are rated as the player human, and kept "
-        "as replays."
+        "members is shown live. Your matches are rated as the player human, "
+        "unless your token only reads, and kept as replays."
     )
 
 

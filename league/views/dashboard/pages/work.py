@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from league.evaluations import Report
+from league.evaluations import OpponentScore, Report
 from league.views.dashboard.blocks import (
     Block,
     Text,
@@ -60,8 +60,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         section(
             "Evaluations",
             ask,
-            table(("number", "state", "player", "opponents", "done#", "asked by", "at"),
-                  [_row(one) for one in reports[:ROWS]]),
+            table(("number", "state", "player", "won–drawn–lost", "done#", "asked by", "at"),
+                  [_row(one, source.scores(one)) for one in reports[:ROWS]]),
             words="The evaluator plays clean matches of a player against the opponents you name.",
         ),
         section(
@@ -75,13 +75,19 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     ]  # fmt: skip
 
 
-def _row(one: Report) -> tuple[Text, ...]:
+def _score(one: OpponentScore) -> Markup:
+    """An opponent, and the player's matches against it."""
+    counts = f"{one.wins:,}–{one.draws:,}–{one.losses:,}" if one.matches else "none yet"
+    return Markup("{} <span>{}</span>").format(player_link(one.opponent), counts)
+
+
+def _row(one: Report, scores: Sequence[OpponentScore]) -> tuple[Text, ...]:
     asked = one.evaluation
     return (
         str(asked.number),
         tag(asked.state.value),
         player_link(asked.player),
-        joined((player_link(name) for name in asked.opponents), ", "),
+        joined(map(_score, scores), ", "),
         link(
             f"{one.matches_done:,} of {one.matches_total:,}",
             "/matches",
