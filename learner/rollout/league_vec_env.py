@@ -33,6 +33,8 @@ played, a row this long would come twice in a million times.
 """
 FAILURES_IN_A_ROW = 16
 """Failed matches in a row (at least two for each row) after which the learner gives the game up."""
+FAILING_STEPS = 8
+"""Steps at least in which these failed: a process that dies takes all of its matches at once."""
 
 
 class LeagueVecEnv(VecEnv):
@@ -85,7 +87,7 @@ class LeagueVecEnv(VecEnv):
         self._made_at = time.monotonic()
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
-        self._failed_in_a_row = 0
+        self._failed_in_a_row = self._failing_steps = 0
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
         # Of the newest step: what the batched policy chose, and where kept, what was played.
@@ -214,6 +216,7 @@ class LeagueVecEnv(VecEnv):
         """Reports the matches that ended and begins the next ones in their rows."""
         rows = np.flatnonzero(ended_N).tolist()
         self.infos = [{} for _ in range(self.num_envs)]
+        self._failing_steps += int(self.failed_N.any())
         for n in rows:
             assignment, seat = self.assignments[n], int(self.seat_N[n])
             assert assignment is not None
@@ -226,7 +229,7 @@ class LeagueVecEnv(VecEnv):
                 self.source.report(result)
                 self._count_failure(failure)
                 continue
-            self._failed_in_a_row = 0
+            self._failed_in_a_row = self._failing_steps = 0
             match = FinishedMatch(
                 assignment=assignment,
                 score=result.outcome if seat == 0 else 1.0 - result.outcome,
@@ -243,7 +246,8 @@ class LeagueVecEnv(VecEnv):
     def _count_failure(self, reason: str) -> None:
         """Raises `NothingPlayable` once too many matches in a row have failed."""
         self._failed_in_a_row += 1
-        if self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs):
+        are_many = self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs)
+        if are_many and self._failing_steps >= FAILING_STEPS:
             raise NothingPlayable(
                 f"{self._failed_in_a_row} matches of {self.game.spec.name} in a row have failed, "
                 f"the last because {reason}: fix the game and start again"
