@@ -60,7 +60,9 @@ GATE_MATCHES = 32
 REFUSALS_IN_A_ROW = 3
 """Reports of which every result was refused, one after the other, before the evaluator gives up."""
 FAILURES = 4
-"""Matches of two players that break before they are left out, until a restart."""
+"""Reports of broken matches of two players before they are left out, until a restart: a process
+that dies takes all of its matches at once.
+"""
 TOGETHER = 24
 """Matches that batches together have at most, but for a first one that has more: a snapshot that
 comes meanwhile waits for them.
@@ -162,8 +164,8 @@ class Work:
 class BatchWork(Work):
     """The matches of batches, as far as no other evaluator has leased them.
 
-    `failures` counts matches that broke by pair of players, and `reports_refused` reports in a row
-    of which the matchmaker took no result.
+    `failures` counts reports of broken matches by pair of players, and `reports_refused` reports in
+    a row of which the matchmaker took no result.
     """
 
     def __init__(
@@ -215,9 +217,8 @@ class BatchWork(Work):
         if not results:
             return 0
         accepted, refused = self._reported(results)
-        for result in results:
-            if result.failed:
-                self.failures[frozenset(seat.player for seat in result.seats)] += 1
+        broken = {frozenset(one.player for one in res.seats) for res in results if res.failed}
+        self.failures.update(broken)
         self.reports_refused = 0 if accepted else self.reports_refused + 1
         if self.reports_refused >= REFUSALS_IN_A_ROW:
             raise Refused(
@@ -514,7 +515,9 @@ class Evaluator:
         if len({pace for pace in paces.values() if pace}) > 1:
             return "; ".join(f"{name} decides every {pace} frames" for name, pace in paces.items())
         broken = self._failures[frozenset(names)]
-        return f"{broken} matches of {' and '.join(names)} broke" if broken >= FAILURES else ""
+        return (
+            f"matches of {' and '.join(names)} broke {broken} times" if broken >= FAILURES else ""
+        )
 
     def _playable(
         self, batches: Sequence[Batch], players: Mapping[str, Player]

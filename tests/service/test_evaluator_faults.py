@@ -90,6 +90,25 @@ def test_players_whose_matches_break_are_left_out(
     assert games(client, Book.EVAL, "main@10").keys() == {*BOTS} - {"based"}
 
 
+def test_a_process_that_died_with_its_matches_leaves_no_players_out(
+    client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_snapshot(client, tmp_path, 10, milestone=True)
+    step, steps = Arena.step, itertools.count()
+
+    def dying(self: Arena) -> list[MatchResult]:
+        results = step(self)
+        if not results or next(steps) >= 5:
+            return results
+        return [replace(result, failed=True, failure="it was killed") for result in results]
+
+    monkeypatch.setattr(Arena, "step", dying)
+    with running(client, tmp_path, match_seconds=0.2) as run:
+        wait_for(lambda: run.status().drained)
+    assert run.error is None
+    assert games(client, Book.EVAL, "main@10").keys() == {*BOTS}
+
+
 def misreport(monkeypatch: pytest.MonkeyPatch, most: float) -> None:
     """Other weights played than were assigned, in the first `most` matches of a snapshot."""
     honest, wrong = Arena.step, itertools.count()
