@@ -24,6 +24,7 @@ from thread_workers import threads_of
 
 from league.agent.architectures import network_of
 from league.agent.config import AgentConfig, AgentSettings
+from league.agent.heads import MaskedChoice
 from league.cli.main import main
 from league.errors import ConfigError, InvalidInput, Unavailable
 from league.games import hosted
@@ -205,8 +206,10 @@ def test_a_killed_simulator_costs_its_matches_alone(monkeypatch: pytest.MonkeyPa
     game.close()
 
 
-def test_acting_and_learning_agree() -> None:
-    game = battles(2)
+@pytest.mark.parametrize("name", [SINGLES, DOUBLES])
+def test_acting_and_learning_agree(name: str) -> None:
+    """On the log-probability of each choice among the legal ones."""
+    game = battles(2, name)
     config = AgentConfig.of(
         AgentSettings(size="tiny", encoder="none", sequence_length=17), game.spec
     )
@@ -214,13 +217,16 @@ def test_acting_and_learning_agree() -> None:
     network = network_of(config)
     game.reset(seeds(2))
     chances = luck(game, 6)
-    seen, state, alone = [], network.initial_state(4), []
+    seen, allowed, state, alone = [], [], network.initial_state(4), []
     starts = torch.ones(4, dtype=torch.bool)
     for luck_N2A in chances:
+        assert game.legal_N2A is not None
         obs = torch.from_numpy(game.observations_N2O.reshape(4, -1).copy())
+        legal = torch.from_numpy(game.legal_N2A.reshape(4, -1).copy())
         out = network.step(obs, starts, state, torch.ones(4))
         seen.append(obs)
-        alone.append(torch.log_softmax(out.logits_BA, -1))
+        allowed.append(legal)
+        alone.append(MaskedChoice(out.logits_BA, legal).log_probs)
         state, starts = out.state, torch.zeros(4, dtype=torch.bool)
         game.step(actions(game, luck_N2A))
     all_starts = torch.zeros(6, 4, dtype=torch.bool)
@@ -229,9 +235,10 @@ def test_acting_and_learning_agree() -> None:
     whole = network.unroll(
         torch.stack(seen), all_starts, first.h_BH, first.c_BH, torch.ones(6, 4), 0
     )
-    together = torch.log_softmax(whole.logits_TBA, -1)
-    assert torch.allclose(torch.stack(alone), together, atol=1e-5)
-    assert (torch.stack(alone)[0] != torch.stack(alone)[1]).any()
+    together = MaskedChoice(whole.logits_TBA, torch.stack(allowed)).log_probs
+    torch.testing.assert_close(torch.stack(alone), together, atol=1e-5, rtol=0)
+    assert torch.isfinite(together).equal(torch.stack(allowed))
+    assert (whole.logits_TBA[0] != whole.logits_TBA[1]).any()
 
 
 def test_a_battle_is_written_as_a_page_of_showdowns_replays(tmp_path: Path) -> None:
