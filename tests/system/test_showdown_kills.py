@@ -132,6 +132,7 @@ def test_kills_lose_no_acknowledged_result_and_training_resumes_whole(tmp_path: 
     began, draws = time.monotonic(), random.Random(SEED)
     run = KilledShowdown(tmp_path / "run")
     try:
+        run.until(lambda: run.league.steps() >= 640)  # after a checkpoint that has results
         kinds = (list(KINDS) * KILLS)[:KILLS]
         draws.shuffle(kinds)
         for kind in kinds:
