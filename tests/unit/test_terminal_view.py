@@ -82,6 +82,16 @@ def test_lines_tell_the_same_facts() -> None:
     assert "main@650000 has played 312 of 700 matches, 1 player" in evaluating
 
 
+@pytest.mark.parametrize(("done", "total", "said"), [(0, 0, ""), (3, 9, "3 of 9"), (3, 0, "gate")])
+def test_only_matches_without_a_total_are_those_of_a_gate(done: int, total: int, said: str) -> None:
+    screen = replace(screens.full(), phase="evaluating")
+    evaluator = GetEvaluatorStatusResponse(current="main@9", matches_done=done, matches_total=total)
+    screen = replace(screen, league=replace(screen.league, evaluator=evaluator))
+    first = next(iter(progress_lines(screen)))
+    assert said in first
+    assert ("gate" in first) is (said == "gate")
+
+
 def test_several_learners_have_a_line_each_and_the_first_main_leads() -> None:
     full = screens.full()
     names = ("learner-main", EXPLOITER.worker, "learner-league-exploiter")

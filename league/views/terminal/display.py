@@ -162,9 +162,12 @@ def evaluation_line(screen: Screen) -> str:
         return f"waiting for the evaluator: {found.unspent} matches of its budget are left"
     if not found.current:
         return f"waiting for the evaluator: {rest}"
-    total = f"of {found.matches_total} matches" if found.matches_total else "matches of its gate"
-    played = f"{found.current} has played {found.matches_done} {total}"
-    return f"waiting for the evaluator: {played}, {rest}"
+    done = f"has played {found.matches_done}"
+    if found.matches_total:
+        done += f" of {found.matches_total} matches"
+    else:  # before it has leased some, or of a gate, which has no number of them
+        done = f"{done} matches of its gate" if found.matches_done else "begins to play"
+    return f"waiting for the evaluator: {found.current} {done}, {rest}"
 
 
 def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
