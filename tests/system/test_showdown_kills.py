@@ -40,7 +40,7 @@ KINDS = {"node": "simulator.js", "worker": "league.games.showdown.worker", "lear
 """What is killed, by a word of its command line."""
 SETTINGS = (
     *("learner.matches=8", "learner.n_steps=16", "learner.batch_size=64", "learner.n_epochs=1"),
-    *("learner.snapshot_interval=256", "game.options.workers=1"),
+    *("learner.snapshot_interval=512", "game.options.workers=1"),
     *("evaluator.matches_per_snapshot=6", "evaluator.milestone_matches=4", "evaluator.nice=0"),
 )
 STARTS = "SELECT * FROM incarnations WHERE worker = 'learner-main'"
@@ -142,7 +142,7 @@ def test_kills_lose_no_acknowledged_result_and_training_resumes_whole(tmp_path: 
         run.league.process.send_signal(signal.SIGINT)
         assert run.league.process.wait(timeout=120) in (0, KILLED), run.league.words
         reached = saved(run.league)
-        league = run.start(reached + 256)
+        league = run.start(reached + 128)
         while league.process.poll() is None:
             run.members()
             time.sleep(0.2)
@@ -152,7 +152,7 @@ def test_kills_lose_no_acknowledged_result_and_training_resumes_whole(tmp_path: 
         run.league.process.wait()
     assert not run.left(), "processes of the league are left"
     assert "The learner has done its steps." in league.words
-    assert saved(league) >= reached + 256
+    assert saved(league) >= reached + 128
     print(f"\n{checked(run, reached)}, {time.monotonic() - began:.0f} s")
 
 
