@@ -52,6 +52,10 @@ class LearnerSettings(Settings):
     """Weight of the entropy bonus at the start."""
     ent_coef_final: float | None = Field(None, ge=0)
     """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
+    vf_coef: float = Field(0.5, gt=0)
+    """Weight of the critic's loss. A game that pays at the end of long matches wants less: its
+    returns are large in the unit of rewards, and the critic's gradient outweighs the actor's.
+    """
     forecast_coef: float = Field(0.0, ge=0)
     """Weight of predicting the opponent's next action from the strategy latent; 0: no such head."""
     seed: int = Field(0, ge=0)

@@ -60,8 +60,6 @@ waits for the slowest rank.
 """
 GAE_LAMBDA = 0.95
 """Of the generalised advantage estimate, as every preset and the seeds' guide have it."""
-VF_COEF = 0.5
-"""Weight of the value loss, as the seeds' guide has it."""
 MAX_GRAD_NORM = 0.5
 """The gradient of all parameters together is clipped to this norm, as the seeds' guide has it."""
 _LOGGED = (
@@ -113,7 +111,7 @@ class LeaguePPO(RecurrentPPO):
             gamma=settings.gamma,
             gae_lambda=GAE_LAMBDA,
             clip_range=settings.clip_range,
-            vf_coef=VF_COEF,
+            vf_coef=settings.vf_coef,
             max_grad_norm=MAX_GRAD_NORM,
             **{"seed": settings.seed, **kwargs},
         )

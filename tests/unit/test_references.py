@@ -62,11 +62,11 @@ def test_each_term_alone_moves_its_head_and_all_below_and_nothing_of_the_other(t
 
 
 def test_the_loss_is_the_sum_of_its_weighted_terms():
-    model = regularised(options={"ent_coef": 0.03})
+    model = regularised(options={"ent_coef": 0.03, "vf_coef": 0.2})
     updates(model, 1)
     terms = model.loss_terms(whole_batch(model))
     total = model.weighted(terms)
-    wanted = terms.policy.loss + 0.5 * terms.value - 0.03 * terms.entropy + ALPHA * terms.kl.loss
+    wanted = terms.policy.loss + 0.2 * terms.value - 0.03 * terms.entropy + ALPHA * terms.kl.loss
     assert terms.kl.loss > 0
     torch.testing.assert_close(total, wanted)
 
