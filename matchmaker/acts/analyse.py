@@ -122,7 +122,7 @@ def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
     text = (
         f"{book.value} ratings: {epoch.draw_probability:.1%} draws are expected from now on; "
         f"predictions use sharpness {epoch.link.sharpness:.2f} and logistic share "
-        f"{epoch.link.logistic_share:.1f}, as {epoch.games:,} results have them"
+        f"{epoch.link.logistic_share:.1f}, measured in {epoch.games:,} results"
     )
     league.log(tx, "rating_epoch", text, book=book.value, **epoch_data(epoch))
     return True

@@ -25,12 +25,12 @@ themes bear, and three more.
 MOST_POINTS: Final = 300
 """Of a line: a chart is some 600 pixels wide."""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
+"""Lines that both themes bear."""
 SHORT: Final = {
     ":formatter": "v => v >= 1e6 ? v / 1e6 + 'M' : v >= 1e4 ? v / 1e3 + 'k' : String(v)",
     "hideOverlap": True,
 }
-"""Numbers below an axis of steps, as 2.5M."""
-"""Lines that both themes bear."""
+"""Labels of an axis of steps: 2.5M, 50k."""
 Text = str | Markup
 
 

@@ -40,7 +40,10 @@ BEHIND = 0.5
 FIRST_LOOK_SECONDS = 5.0
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
+MATCH_SECONDS = 60.0
+"""For how long a match is kept: one with a result does not change."""
 SCORES_SECONDS = 60.0
+"""For how long what an evaluation has of each opponent is kept."""
 EVENTS = 200
 """Events that are kept to be shown."""
 T = TypeVar("T")
@@ -184,7 +187,7 @@ class Source:
 
     def match(self, match_id: str) -> MatchRecord:
         """One match; raises `NotFound`."""
-        return self.kept(("match", match_id), 5.0, lambda: self.client.match(match_id))
+        return self.kept(("match", match_id), MATCH_SECONDS, lambda: self.client.match(match_id))
 
     def replays(self) -> dict[str, Path]:
         """The replays that the run keeps, by match id, the newest first."""
