@@ -23,6 +23,7 @@ from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_serve
 from matchmaker import limits
 from matchmaker.acts.analyse import analyse, open_due_epochs
 from matchmaker.acts.assign import expire
+from matchmaker.acts.fold import FoldKeeper
 from matchmaker.acts.rules import change_rules
 from matchmaker.acts.watch import Watch
 from matchmaker.api.monitor import Monitor
@@ -49,10 +50,10 @@ _log = logging.getLogger(__name__)
 class MatchmakerServer:
     """Serves the league at `db` once entered; leaves the file whole when left.
 
-    A given `clock` is moved by hand, and `sweep` and `analyse` are called by hand. `seed` is that
-    of a new league's draws, random if None. `at` serves the league of that moment, with
-    `read_only`. `new_epoch` begins new ratings where the game's rules have another version than
-    the log's.
+    A given `clock` is moved by hand, and `sweep`, `analyse` and `store_fold` are called by hand.
+    `seed` is that of a new league's draws, random if None. `at` serves the league of that moment,
+    with `read_only`. `new_epoch` begins new ratings where the game's rules have another version
+    than the log's.
     """
 
     def __init__(
@@ -105,12 +106,13 @@ class MatchmakerServer:
         self.service = MatchmakerService(self.league, read_only=read_only)
         self.monitor = Monitor(self.league, Path(db), operations, read_only=read_only)
         self._watch = Watch(self.league)
+        self._folds = FoldKeeper(self.league, self.store.path)
         self._frame: GrpcServer | None = None
         self._threads: list[threading.Thread] = []
         if clock is None and not read_only:
             self._threads = [
                 threading.Thread(target=self._repeat, args=[work], name=work.__name__, daemon=True)
-                for work in (self.sweep, self.analyse)
+                for work in (self.sweep, self.analyse, self.store_fold)
             ]
         if not is_small:
             self._threads.append(threading.Thread(target=self.check_pages, daemon=True))
@@ -188,7 +190,6 @@ class MatchmakerServer:
                     _log.error("the league's log is broken (run bin/league fsck): %s", finding)
                 self.league.view.fold.settled = invariants.settled_below(reader)
             self._next_look = began + LOOK_EVERY * (time.monotonic() - began)
-        self.league.store_fold(folding.EVERY)
         self.monitor.check_disk()
         return expired
 
@@ -198,6 +199,10 @@ class MatchmakerServer:
         """
         self._watch.look()
         return analyse(self.league)
+
+    def store_fold(self) -> None:
+        """Stores a fold of the log if one is due; another process works on it meanwhile."""
+        self._folds.store()
 
     def _repeat(self, work: Callable[[], object]) -> None:
         while not self.service.stopping.wait(limits.SWEEP_SECONDS):
@@ -224,9 +229,11 @@ class MatchmakerServer:
             self._frame.stop()
         self.monitor.close()
         self._interrupt()
+        self._folds.stop()
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(None if thread.name == self.sweep.__name__ else ANALYST_SECONDS)
+                writes = thread.name in (self.sweep.__name__, self.store_fold.__name__)
+                thread.join(None if writes else ANALYST_SECONDS)
         if not self.service.read_only:
             try:
                 self.league.store_fold(folding.FEWEST)

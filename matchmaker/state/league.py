@@ -14,8 +14,9 @@ from league.players import EVENT_KINDS, Event, Player, Verdict, Vitals
 from matchmaker import limits
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state import folding
+from matchmaker.state.folding import Fold
 from matchmaker.state.view import LeagueView
-from matchmaker.store.rows import DrawRow, IncarnationRow
+from matchmaker.store.rows import DrawRow, FoldRow, IncarnationRow
 from matchmaker.store.sqlite import Memory, SqliteStore
 from matchmaker.store.transaction import Reader, Transaction
 
@@ -104,15 +105,22 @@ class League:
         self.fold_position = 0
 
     def store_fold(self, fewest: int) -> None:
-        """Stores what memory holds if `fewest` results were folded since the last time."""
+        """Stores what memory holds if `fewest` results were folded since the last time.
+
+        Calls wait meanwhile: `matchmaker.acts.fold` stores folds without that.
+        """
         view = self.view
         with view.lock:
             fold = view.fold
             if fold.books.log_position - self.fold_position < fewest:
                 return
             row = fold.row(self.clock.now())
+        self.add_fold(fold, row)
+
+    def add_fold(self, fold: Fold, row: FoldRow) -> None:
+        """Stores a row, unless what was folded has been replaced since it was `fold`."""
         with self.store.write() as tx:
-            if view.fold is fold:  # a restart that took results back replaces it
+            if self.view.fold is fold:  # a restart that took results back replaces it
                 tx.add_fold(row, folding.KEPT)
                 self.fold_position = row.log_position
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
+import threading
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from ratings_league import at_step
 from small_league import bot, learner_wins, live, played, small_league, snapshot
 
 from league.clock import ManualClock
+from league.errors import LeagueError
 from league.players import Book, Pairing
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
@@ -206,7 +209,7 @@ def test_folds_are_stored_when_enough_came_since(tmp_path, monkeypatch):
         number, at = league.open(), []
         for _ in range(8):
             league.play(number, 10)
-            league.server.sweep()
+            league.server.store_fold()
             with league.server.store.read() as reader:
                 at.append([row.log_position for row in reader.folds()])
     assert at == [[], [20], [20], [40, 20], [40, 20], [60, 40], [60, 40], [80, 60]]
@@ -222,3 +225,77 @@ def test_a_learner_that_returns_to_a_checkpoint_drops_the_folds_after_it(tmp_pat
         with league.server.store.read() as reader:
             assert [row.log_position for row in reader.folds()] == [20, 10]
         assert sum(rating.games for rating in league.client.ratings(Book.TRAIN)) == 2 * 25
+
+
+def fold_positions(league):
+    with league.server.store.read() as reader:
+        return [row.log_position for row in reader.folds()]
+
+
+@pytest.fixture
+def slow_python(tmp_path, monkeypatch):
+    """Holds back what other processes print, which is `made`, until the file `go` is there."""
+    script = tmp_path / "python"
+    script.write_text(
+        f'#!/bin/sh\ncd {tmp_path}\n{sys.executable} "$@" > output && touch made\n'
+        "while [ ! -e go ]; do sleep 0.02; done\ncat output\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(folding, "EVERY", 10)
+    return tmp_path
+
+
+def wait_for(file):
+    for _ in range(1000):
+        if file.exists():
+            return
+        threading.Event().wait(0.02)
+    raise AssertionError(f"{file} never came")
+
+
+@pytest.mark.parametrize("goes_back", [False, True])
+def test_the_league_goes_on_while_a_fold_is_made(tmp_path, slow_python, goes_back):
+    with small_league(tmp_path) as league:
+        number = league.open()
+        league.play(number, 20)
+        storing = threading.Thread(target=league.server.store_fold)
+        storing.start()
+        wait_for(slow_python / "made")
+        if goes_back:
+            number = league.open(checkpoint=5)
+        league.play(number, 3)
+        (slow_python / "go").touch()
+        storing.join()
+        assert fold_positions(league) == ([] if goes_back else [20])
+    assert fsck(tmp_path / "league.db")[0] == []
+
+
+def test_a_stop_does_not_wait_for_a_fold(tmp_path, slow_python):
+    with small_league(tmp_path) as league:
+        league.play(league.open(), 20)
+    server = MatchmakerServer(
+        tmp_path / "league.db", settings=MatchmakerSettings(), clock=ManualClock()
+    )
+    storing = threading.Thread(target=server.store_fold)
+    storing.start()
+    wait_for(slow_python / "made")
+    server.stop()
+    storing.join(10.0)
+    assert not storing.is_alive()
+
+
+def test_a_fold_that_fails_is_tried_again_when_as_many_results_came_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(folding, "EVERY", 10)
+    with small_league(tmp_path) as league:
+        number = league.open()
+        league.play(number, 12)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", "/bin/false")
+            with pytest.raises(LeagueError, match="code 1"):
+                league.server.store_fold()
+        league.server.store_fold()
+        assert fold_positions(league) == []
+        league.play(number, 10)
+        league.server.store_fold()
+        assert fold_positions(league) == [22]
