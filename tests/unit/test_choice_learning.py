@@ -93,6 +93,22 @@ def test_what_was_played_is_what_is_learnt_from():
     )
 
 
+def test_lower_precision_learns_the_same_from_choices_and_nothing_from_forced_ones():
+    gradients, measured = [], []
+    for precision in ("float32", "bfloat16"):
+        model = make_model(make_env("leduc"), precision=precision)
+        collect(model)
+        rows = torch.arange(MATCHES)
+        measured.append(model._update(rows, model._sums(rows))[0])
+        gradients.append(
+            torch.cat([one.grad.flatten() for one in model.policy.network.parameters()])
+        )
+    assert 0.99 < torch.nn.functional.cosine_similarity(*gradients, 0) < 1 - 1e-7
+    exact, lower = measured
+    assert lower["policy/entropy"] == pytest.approx(exact["policy/entropy"], rel=0.01)
+    assert lower["policy/clip_fraction"] == 0
+
+
 def _rewards(told):
     """Of the matches that ended in a step, from a callback's locals."""
     return [info["episode"]["r"] for info in told["infos"] if info]

@@ -40,7 +40,7 @@ BEHIND = 0.5
 FIRST_LOOK_SECONDS = 5.0
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
-MATCH_SECONDS = 60.0
+MATCH_SECONDS = 3600.0
 """For how long a match is kept: one with a result does not change."""
 SCORES_SECONDS = 60.0
 """For how long what an evaluation has of each opponent is kept."""
