@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from league.exploiters import CandidateGate, VictimGate
 from league.players import Player, PlayerKind, PlayerState
 from league.views.dashboard.blocks import (
@@ -44,13 +46,17 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         blocks.append(_picture(lanes))
     blocks.append(section("Lineages", table(HEADINGS, [_lane_row(*one) for one in lanes.items()])))
     if gates:
-        rows = [tuple(_gate_row(gate)) for gate in gates[::-1][:ROWS]]
-        words = "A candidate enters the league when it beats every victim of its generation."
-        headings = ("candidate", "opened", "result", "victim", "won–drawn–lost", "certificate")
-        blocks.append(section("Gates and certificates", table(headings, rows), words=words))
+        rows = [row for gate in gates[::-1][:ROWS] for row in _gate_rows(gate)]
+        words = "A candidate enters the league when it beats every victim of its generation. Its "
+        words += "score against one allows for a test that stops once it has decided."
+        blocks.append(section("Gates and certificates", table(GATE_HEADINGS, rows), words=words))
     return blocks
 
 
+GATE_HEADINGS = (
+    *("candidate", "opened", "result", "victim", "won–drawn–lost", "score", "evidence (LLR)#"),
+    "patched by",
+)
 HEADINGS = ("lineage", "role", "snapshots#", "active#", "newest", "steps#", "from")
 
 
@@ -137,23 +143,24 @@ def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
     )
 
 
-def _gate_row(gate: CandidateGate) -> Iterator[Text]:
-    yield player_link(gate.candidate)
-    yield when(gate.opened_at)
-    yield gate.outcome if gate.decided_at else tag(gate.state.value)
-    tests = [test for test in gate.victims if test.matches] or list(gate.victims[:1])
-    yield joined((player_link(test.victim) for test in tests), ", ")
-    yield ", ".join(f"{test.wins}–{test.draws}–{test.losses}" for test in tests)
-    yield "; ".join(filter(None, map(_certificate, tests)))
-
-
-def _certificate(test: VictimGate) -> str:
-    """The numbers of a certificate in a line."""
-    if not test.certificate_json:
-        return ""
-    found = json.loads(test.certificate_json)
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in found.items()
-        if isinstance(value, (int, float, str)) and not isinstance(value, bool)
+def _gate_rows(gate: CandidateGate) -> Iterator[tuple[Text, ...]]:
+    """A row for each victim that it has fought; the first also has what holds of the gate."""
+    patched = joined((player_link(patch.snapshot) for patch in gate.patches), ", ")
+    own: tuple[Text, ...] = (
+        player_link(gate.candidate),
+        when(gate.opened_at),
+        tag(gate.state.value),
     )
+    for test in [test for test in gate.victims if test.matches] or gate.victims[:1]:
+        counts = f"{test.wins}–{test.draws}–{test.losses}"
+        yield (*own, player_link(test.victim), counts, *_scores(test), patched)
+        own, patched = ("", "", ""), Markup("")
+
+
+def _scores(test: VictimGate) -> tuple[Text, Text]:
+    """The score with its interval, and the log-likelihood ratio, as the certificate has them."""
+    if not test.certificate_json:
+        return "", ""
+    found = json.loads(test.certificate_json)
+    score = "{score:.1%} [{low:.1%} to {high:.1%}]".format(**found["estimate"])
+    return score, f"{found['llr']:.2f}"

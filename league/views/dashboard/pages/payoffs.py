@@ -179,7 +179,7 @@ def _cycles(found: Structure) -> Chart:
                 "edges": edges,
                 "edgeSymbol": ["none", "arrow"],
                 "edgeSymbolSize": 9,
-                "label": {"show": True, "position": "right", "fontSize": 11},
+                "label": {"show": True, "position": "right", "fontSize": 11, "color": GREY},
                 "lineStyle": {"curveness": 0.15, "width": 2, "color": "#2f81c7"},
                 "left": 90, "right": 110, "top": 30, "bottom": 30,
             }
