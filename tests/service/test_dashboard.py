@@ -128,6 +128,18 @@ def test_every_page_shows_the_league_and_reads_well(page: Page, address: str, pa
     assert not serious, [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious]
 
 
+def test_a_phones_row_of_tabs_shows_the_tab_of_the_page(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path, name in (("/work", "Evaluate"), ("/", "Now")):
+        page.goto(address + path)
+        tab = page.wait_for_selector(f'nav a[aria-current="page"]:has-text("{name}")')
+        assert tab is not None
+        page.wait_for_timeout(300)
+        box = tab.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= 390 - box["width"]
+
+
 def test_numbers_are_those_of_the_services(
     page: Page, address: str, client: MatchmakerClient
 ) -> None:
