@@ -1,19 +1,23 @@
 """Stores folds while the league is served.
 
-Of a million results between two thousand players a fold takes seconds to write. Another process
-does it, from the log, so that no call waits: `python -m matchmaker.acts.fold DB SETTLED`.
+Memory could write a fold, but a million results between two thousand players take it seconds, in
+which calls wait. So another process folds the log on from the last stored fold:
+`python -m matchmaker.acts.fold DB SETTLED`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
 from league.errors import LeagueError
+from league.service import die_with_parent
+from league.service.priority import step_back
 from matchmaker.state import folding
 from matchmaker.state.folding import Fold
 from matchmaker.state.league import League
@@ -21,7 +25,11 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.sqlite import SqliteStore
 
 NICE = 10
-"""The other process steps back this far: nothing waits for a fold."""
+"""The nice value of the other process: whoever else wants its core goes first."""
+FAR_BEHIND = 4
+"""After so many times `folding.EVERY` results memory writes the fold: the other way takes longer.
+It is so when no fold of this version is stored, or a quarantine dropped them.
+"""
 
 
 class FoldKeeper:
@@ -37,32 +45,40 @@ class FoldKeeper:
         """Stores a fold if one is due, and waits for it.
 
         Raises:
-            LeagueError: The other process failed. The next try comes `folding.EVERY` results later.
+            LeagueError: It failed. The next try comes `folding.EVERY` results later.
         """
         league, view = self._league, self._league.view
         with view.lock:
             fold, settled, newest = view.fold, view.fold.settled, view.log_position
         if newest - max(league.fold_position, self._failed_at) < folding.EVERY:
             return
-        command = [sys.executable, "-m", __name__, str(self._db), str(settled)]
+        try:
+            if newest - league.fold_position >= FAR_BEHIND * folding.EVERY:
+                league.store_fold(folding.EVERY)
+            elif written := self._folded_apart(settled):
+                league.add_fold(fold, _read(written, league.clock.now()))
+        except (LeagueError, OSError) as error:
+            self._failed_at = newest
+            raise LeagueError(f"a fold was not stored, so a start takes longer: {error}") from error
+
+    def _folded_apart(self, settled: int) -> bytes:
+        """What the other process writes, b"" when the matchmaker stops meanwhile."""
+        program = [sys.executable, "-m", __name__, str(self._db), str(settled)]
         with subprocess.Popen(
-            command,
+            [sys.executable, die_with_parent.__file__, str(os.getpid()), *program],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the matchmaker, which kills it
         ) as self._process:
             if self._stopped:
                 self._process.kill()
             written, _ = self._process.communicate()
         if self._stopped:
-            return
+            return b""
         if self._process.returncode:
-            self._failed_at = newest
             raise LeagueError(
-                f"the process that folds {self._db} ended with code {self._process.returncode}: "
-                "until another one succeeds, a start takes longer"
+                f"the process that folds {self._db} ended with code {self._process.returncode}"
             )
-        league.add_fold(fold, _read(written, league.clock.now()))
+        return written
 
     def stop(self) -> None:
         """Ends the other process; what it was at is lost."""
@@ -73,19 +89,20 @@ class FoldKeeper:
 
 def _read(written: bytes, at: float) -> FoldRow:
     positions, body = written.split(b"\n", 1)
-    log_position, event_position = json.loads(positions)
-    return FoldRow(log_position, event_position, folding.VERSION, at, body)
+    log_position, event_position, version = json.loads(positions)
+    return FoldRow(log_position, event_position, version, at, body)
 
 
 def main() -> None:
-    """Writes the fold of the whole log to standard output, after a line with its positions."""
+    """Writes the fold of the whole log to standard output, after its positions and its version."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the matchmaker, which ends this
+    step_back(NICE)
     db, settled = sys.argv[1:]
-    os.nice(NICE)
     with closing(SqliteStore(Path(db), read_only=True)) as store, store.read() as reader:
         fold = Fold.current(reader)
     fold.settled = int(settled)
     row = fold.row(0.0)
-    positions = json.dumps([row.log_position, row.event_position]).encode()
+    positions = json.dumps([row.log_position, row.event_position, row.version]).encode()
     sys.stdout.buffer.write(positions + b"\n" + row.body)
 
 

@@ -85,7 +85,8 @@ class League:
 
     def _load(self, reader: Reader) -> None:
         self.view.load(reader)
-        self.fold_position = max((row.log_position for row in reader.folds()), default=0)
+        usable = [row for row in reader.folds() if row.version == folding.VERSION]
+        self.fold_position = usable[0].log_position if usable else 0
         self.seed = int(reader.meta("seed") or 0)
 
     def _rebuild_view(self) -> None:
@@ -119,10 +120,14 @@ class League:
 
     def add_fold(self, fold: Fold, row: FoldRow) -> None:
         """Stores a row, unless what was folded has been replaced since it was `fold`."""
+
+        def stored() -> None:
+            self.fold_position = row.log_position
+
         with self.store.write() as tx:
             if self.view.fold is fold:  # a restart that took results back replaces it
                 tx.add_fold(row, folding.KEPT)
-                self.fold_position = row.log_position
+                tx.after_commit(stored)
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
         """Adds an event, with the newest result's position; memory follows after the commit."""

@@ -161,6 +161,7 @@ class LeagueView:
             self.exploiters.take(event)
         elif event.kind in QUARANTINES:
             self.quarantines.take(event)
+            self.fold.books.without = self.quarantines.without
         elif event.kind == analysis.EVENT:
             self.analysis = analysis.analysis_of(event)
         elif event.kind == "rules_changed":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import threading
+import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +16,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ratings_league import at_step
-from small_league import bot, learner_wins, live, played, small_league, snapshot
+from small_league import bot, learner_wins, live, played, report, small_league, snapshot
 
 from league.clock import ManualClock
 from league.errors import LeagueError
 from league.players import Book, Pairing
+from matchmaker import limits
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
 from matchmaker.acts import players as registration
@@ -228,16 +231,23 @@ def test_a_learner_that_returns_to_a_checkpoint_drops_the_folds_after_it(tmp_pat
 
 
 def fold_positions(league):
-    with league.server.store.read() as reader:
+    return stored_positions(league.server)
+
+
+def stored_positions(server):
+    with server.store.read() as reader:
         return [row.log_position for row in reader.folds()]
 
 
 @pytest.fixture
 def slow_python(tmp_path, monkeypatch):
-    """Holds back what other processes print, which is `made`, until the file `go` is there."""
+    """Holds back what modules that run as a program print, which is `made`, until the file `go` is
+    there.
+    """
     script = tmp_path / "python"
     script.write_text(
-        f'#!/bin/sh\ncd {tmp_path}\n{sys.executable} "$@" > output && touch made\n'
+        f'#!/bin/sh\n[ "$1" = -m ] || exec {sys.executable} "$@"\ncd {tmp_path}\n'
+        f'{sys.executable} "$@" > output && touch made\n'
         "while [ ! -e go ]; do sleep 0.02; done\ncat output\n"
     )
     script.chmod(0o755)
@@ -246,29 +256,46 @@ def slow_python(tmp_path, monkeypatch):
     return tmp_path
 
 
-def wait_for(file):
-    for _ in range(1000):
-        if file.exists():
-            return
-        threading.Event().wait(0.02)
-    raise AssertionError(f"{file} never came")
+@contextmanager
+def storing(server):
+    """A fold is made meanwhile."""
+    with ThreadPoolExecutor(1) as executor:
+        done = executor.submit(server.store_fold)
+        yield
+        done.result(20.0)
 
 
-@pytest.mark.parametrize("goes_back", [False, True])
-def test_the_league_goes_on_while_a_fold_is_made(tmp_path, slow_python, goes_back):
+def wait_for(is_so):
+    deadline = time.monotonic() + 20.0
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("meanwhile", ["more results", "a restart", "a quarantine"])
+def test_the_league_goes_on_while_a_fold_is_made(tmp_path, slow_python, meanwhile):
     with small_league(tmp_path) as league:
         number = league.open()
-        league.play(number, 20)
-        storing = threading.Thread(target=league.server.store_fold)
-        storing.start()
-        wait_for(slow_python / "made")
-        if goes_back:
-            number = league.open(checkpoint=5)
-        league.play(number, 3)
-        (slow_python / "go").touch()
-        storing.join()
-        assert fold_positions(league) == ([] if goes_back else [20])
+        league.play(number, 15)
+        evaluates(league, 3)
+        with storing(league.server):
+            wait_for((slow_python / "made").exists)
+            if meanwhile == "a restart":
+                number = league.open(checkpoint=5)
+            elif meanwhile == "a quarantine":
+                assert league.client.quarantine_worker("evaluator-0", "an old build", "anna") == 6
+            league.play(number, 3)
+            (slow_python / "go").touch()
+        assert fold_positions(league) == ([21] if meanwhile == "more results" else [])
     assert fsck(tmp_path / "league.db")[0] == []
+
+
+def evaluates(league, pairs):
+    """Two clean matches for each pair."""
+    number = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@1000", opponent="random", pairs=pairs, book=Book.EVAL, seed=1)
+    matches = league.client.acquire_pairings(number, [pairing])
+    report(league, number, *[played(match) for match in matches])
 
 
 def test_a_stop_does_not_wait_for_a_fold(tmp_path, slow_python):
@@ -277,12 +304,29 @@ def test_a_stop_does_not_wait_for_a_fold(tmp_path, slow_python):
     server = MatchmakerServer(
         tmp_path / "league.db", settings=MatchmakerSettings(), clock=ManualClock()
     )
-    storing = threading.Thread(target=server.store_fold)
-    storing.start()
-    wait_for(slow_python / "made")
-    server.stop()
-    storing.join(10.0)
-    assert not storing.is_alive()
+    with storing(server):
+        wait_for((slow_python / "made").exists)
+        server.stop()
+    assert not (slow_python / "go").exists()
+
+
+def test_a_matchmaker_stores_folds_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(folding, "EVERY", 10)
+    monkeypatch.setattr(limits, "SWEEP_SECONDS", 0.1)
+    with small_league(tmp_path) as league:
+        league.play(league.open(), 12)
+    with MatchmakerServer(tmp_path / "league.db", settings=MatchmakerSettings()) as server:
+        wait_for(lambda: stored_positions(server))
+        assert stored_positions(server) == [12]
+
+
+def test_memory_writes_a_fold_when_the_last_one_is_far_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(folding, "EVERY", 10)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with small_league(tmp_path) as league:
+        league.play(league.open(), 40)
+        league.server.store_fold()
+        assert fold_positions(league) == [40]
 
 
 def test_a_fold_that_fails_is_tried_again_when_as_many_results_came_again(tmp_path, monkeypatch):
@@ -290,12 +334,25 @@ def test_a_fold_that_fails_is_tried_again_when_as_many_results_came_again(tmp_pa
     with small_league(tmp_path) as league:
         number = league.open()
         league.play(number, 12)
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "executable", "/bin/false")
-            with pytest.raises(LeagueError, match="code 1"):
-                league.server.store_fold()
+        for broken in ("/bin/false", "/nowhere/python"):
+            with monkeypatch.context() as patch:
+                patch.setattr(sys, "executable", broken)
+                with pytest.raises(LeagueError, match="a start takes longer"):
+                    league.server.store_fold()
+            league.server.store_fold()
+            assert fold_positions(league) == []
+            league.play(number, 10)
         league.server.store_fold()
-        assert fold_positions(league) == []
-        league.play(number, 10)
-        league.server.store_fold()
-        assert fold_positions(league) == [22]
+        assert fold_positions(league) == [32]
+
+
+def test_who_is_released_as_repaired_counts_in_memory_as_in_the_log(tmp_path):
+    with small_league(tmp_path) as league:
+        number = league.client.open_incarnation("evaluator-0").number
+        league.client.quarantine_worker("evaluator-0", "an old build", "anna")
+        league.client.release_worker("evaluator-0", "anna", repaired=True)
+        pairing = Pairing(player="main@1000", opponent="random", pairs=3, book=Book.EVAL, seed=1)
+        matches = league.client.acquire_pairings(number, [pairing])
+        report(league, number, *[played(match) for match in matches])
+        league.server.league.store_fold(1)
+    assert fsck(tmp_path / "league.db")[0] == []

@@ -93,7 +93,7 @@ def test_what_was_played_is_what_is_learnt_from():
     )
 
 
-def test_lower_precision_learns_the_same_from_choices_and_nothing_from_forced_ones():
+def test_lower_precision_learns_the_same_from_choices():
     gradients, measured = [], []
     for precision in ("float32", "bfloat16"):
         model = make_model(make_env("leduc"), precision=precision)

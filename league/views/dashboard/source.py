@@ -41,7 +41,7 @@ FIRST_LOOK_SECONDS = 5.0
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
 MATCH_SECONDS = 3600.0
-"""For how long a match is kept: one with a result does not change."""
+"""For how long a match with a result, which does not change, is kept after it was asked for."""
 SCORES_SECONDS = 60.0
 """For how long what an evaluation has of each opponent is kept."""
 EVENTS = 200
@@ -187,7 +187,12 @@ class Source:
 
     def match(self, match_id: str) -> MatchRecord:
         """One match; raises `NotFound`."""
-        return self.kept(("match", match_id), MATCH_SECONDS, lambda: self.client.match(match_id))
+        key = ("match", match_id)
+        record = self.kept(key, 2.0, lambda: self.client.match(match_id))
+        if record.result is not None:
+            with self._lock:
+                self._kept[key].until = time.monotonic() + MATCH_SECONDS
+        return record
 
     def replays(self) -> dict[str, Path]:
         """The replays that the run keeps, by match id, the newest first."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from league.exploiters import CandidateGate, VictimGate
+from league.exploiters import CandidateGate, GateState, VictimGate
 from league.players import Player, PlayerKind, PlayerState
 from league.views.dashboard.blocks import (
     PALETTE,
@@ -47,8 +47,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     blocks.append(section("Lineages", table(HEADINGS, [_lane_row(*one) for one in lanes.items()])))
     if gates:
         rows = [row for gate in gates[::-1][:ROWS] for row in _gate_rows(gate)]
-        words = "A candidate enters the league when it beats every victim of its generation. Its "
-        words += "score against one allows for a test that stops once it has decided."
+        words = "A candidate enters the league when it beats every victim of its generation. The "
+        words += "score and its 95 % interval are corrected for a test that stops when it is sure."
         blocks.append(section("Gates and certificates", table(GATE_HEADINGS, rows), words=words))
     return blocks
 
@@ -145,11 +145,12 @@ def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
 
 def _gate_rows(gate: CandidateGate) -> Iterator[tuple[Text, ...]]:
     """A row for each victim that it has fought; the first also has what holds of the gate."""
+    undecided = gate.state is GateState.UNDECIDED
     patched = joined((player_link(patch.snapshot) for patch in gate.patches), ", ")
     own: tuple[Text, ...] = (
         player_link(gate.candidate),
         when(gate.opened_at),
-        tag(gate.state.value),
+        joined([tag(gate.state.value), gate.reason if undecided else ""], " "),
     )
     for test in [test for test in gate.victims if test.matches] or gate.victims[:1]:
         counts = f"{test.wins}–{test.draws}–{test.losses}"

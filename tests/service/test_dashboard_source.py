@@ -1,0 +1,86 @@
+"""What the dashboard's pages are made of, without a browser."""
+
+from __future__ import annotations
+
+import re
+import time
+from types import SimpleNamespace
+
+import pytest
+from small_league import played, report, small_league
+
+from league.exploiters import CandidateGate, GateState, Patch, VictimGate
+from league.players import Book, Pairing
+from league.stats.gates import BernoulliTest, Gate, Result, Subject, certify
+from league.views.dashboard.pages import lineage
+from league.views.dashboard.source import Source
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Lets time pass for what is kept."""
+    passed = [0.0]
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + passed[0])
+    return lambda seconds: passed.__setitem__(0, passed[0] + seconds)
+
+
+def test_a_match_is_read_again_until_it_has_a_result(tmp_path, later):
+    with small_league(tmp_path) as league:
+        source = Source(league.client)
+        number = league.client.open_incarnation("evaluator-0").number
+        pairing = Pairing(player="main@1000", opponent="random", pairs=1, book=Book.EVAL, seed=1)
+        match, other = league.client.acquire_pairings(number, [pairing])
+        assert source.match(match.match_id).result is None
+        report(league, number, played(match), played(other))
+        later(3.0)
+        found = source.match(match.match_id)
+        assert found.result is not None
+        later(600.0)
+        assert source.match(match.match_id) is found, "it does not change"
+        source.close()
+
+
+def test_a_gate_has_a_row_for_each_victim_with_its_score():
+    gate = Gate(test=BernoulliTest(p0=0.55, p1=0.65)).take(Result(n, 1.0) for n in range(40))
+    subject = Subject(
+        game="brawl",
+        book="eval",
+        candidate="exploiter.g1@5",
+        candidate_digest="c" * 64,
+        opponent="main@9",
+        opponent_digest="d" * 64,
+    )
+    certificate = certify(gate, subject, tuple(range(gate.results)))
+    first = VictimGate(
+        victim="main@9",
+        state=GateState.ACCEPTED,
+        wins=gate.results,
+        certificate_json=certificate.to_json(),
+    )
+    second = VictimGate(victim="main@8", state=GateState.UNDECIDED, wins=2, draws=1, losses=3)
+    patch = Patch(main="main", snapshot="main@12", wins=9, draws=0, losses=1, posterior=0.98)
+    source = SimpleNamespace(
+        players=dict,
+        gates=lambda: [
+            CandidateGate(
+                candidate="exploiter.g1@5",
+                generation=None,
+                state=GateState.UNDECIDED,
+                victims=(first, second),
+                reason="its matches failed <b>",
+                patches=(patch,),
+                opened_at=1.0,
+                decided_at=2.0,
+            )
+        ],
+    )
+    page = "".join(str(block) for block in lineage.show(source, {}))
+    one, other = re.findall(r"<tr><td.*?</tr>", page)[-2:]
+    assert f">{gate.results}–0–0<" in one
+    assert f"{certificate.estimate.score:.1%} [{certificate.estimate.low:.1%} to 100.0%]" in one
+    assert f"{certificate.llr:.2f}" in one
+    assert "its matches failed &lt;b&gt;" in one
+    assert "main@12" in one
+    assert "2–1–3" in other
+    assert "main@12" not in other
