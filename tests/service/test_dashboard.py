@@ -86,8 +86,10 @@ def serving(run_dir: Path) -> Iterator[str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.terminate()
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
         assert process.wait(CLOSE_SECONDS) in (0, -signal.SIGTERM)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import socket
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -68,16 +69,17 @@ PAGES = {
 """By path."""
 
 
-def serve(source: Source, access: Access, host: str, port: int, ready: Callable[[], None]) -> None:
-    """Serves the league until SIGTERM or Ctrl-C; calls `ready` when it listens."""
+def serve(source: Source, access: Access, listening: socket.socket) -> None:
+    """Serves the league on a socket that listens, until SIGTERM or Ctrl-C."""
     for path in PAGES:
         _add_page(source, path)
     _add_files(source)
     app.add_middleware(Gate, access=access)
-    app.on_startup(ready)
+    host, port = listening.getsockname()[:2]
     ui.run(
         host=host,
         port=port,
+        fd=listening.fileno(),
         title="Kumite",
         favicon="🥋",
         show=False,

@@ -17,6 +17,7 @@ from league.security.tokens import TokenBook, TokenFile
 from league.settings.base import resolve
 
 LOOPBACK = "127.0.0.1"
+BACKLOG = 128
 
 
 def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) -> None:
@@ -38,17 +39,16 @@ def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) ->
     from league.views.dashboard.source import Source
 
     access = Access(host, _tokens(host, run_dir))
-    port = _checked_port(host, port)
     title = client.address if run_dir is None else run_dir.absolute().name
-
-    def say_where() -> None:
-        print(f"http://{joined(reached_at(host), port)}", flush=True)
+    with (
+        _listening(host, port) as found,
+        closing(Source(client, run_dir=run_dir, title=title)) as source,
+    ):
+        print(f"http://{joined(reached_at(host), found.getsockname()[1])}", flush=True)
         if access.book is not None and run_dir is not None:
             folder = TokenFile(run_dir).folder
             print(f"Visitors need a token: the text of a file in {folder}", file=sys.stderr)
-
-    with closing(Source(client, run_dir=run_dir, title=title)) as source:
-        serve(source, access, host, port, say_where)
+        serve(source, access, found)
 
 
 def _tokens(host: str, run_dir: Path | None) -> TokenBook | None:
@@ -69,10 +69,10 @@ def _tokens(host: str, run_dir: Path | None) -> TokenBook | None:
     return TokenBook(file)
 
 
-def _checked_port(host: str, port: int) -> int:
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that keeps visitors until the pages can answer them."""
     try:
-        with socket.create_server((host.strip("[]"), port)) as found:
-            return int(found.getsockname()[1])
+        return socket.create_server((host.strip("[]"), port), backlog=BACKLOG)
     except OSError as error:
         raise Unavailable(
             f"nothing can listen on {joined(host, port)} ({error.strerror}): name another --host "
