@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # a file beside this one is called matchmaker
@@ -30,6 +31,8 @@ from league.settings.file import write_config
 from league.views.dashboard.app import PAGES
 from league.views.dashboard.pages.payoffs import STRUCTURE_SECONDS
 from league.views.dashboard.source import Source
+from matchmaker.state import folding
+from matchmaker.store.sqlite import SqliteStore
 
 QUERIES = {
     "/player": "?name={name}",
@@ -55,6 +58,7 @@ def main(count: int = 1_000_000, players: int = 2_000) -> None:
         if served.db.name != "league.db":
             (run / "league.db").symlink_to(served.db)
         with MatchmakerClient(served.address) as client:
+            _await_fold(served.db, count)
             print(f"{count:,} matches of {len(client.players()):,} players", flush=True)
             updates = _updates(client, run, names[-1])
             paints = _paints(served.address, run, names[-1])
@@ -62,6 +66,16 @@ def main(count: int = 1_000_000, players: int = 2_000) -> None:
     print("page\tfirst paint, ms\tupdate, ms")
     for path in PAGES:
         print(f"{path}\t{paints.get(path, 0):.0f}\t{updates.get(path, 0):.0f}")
+
+
+def _await_fold(db: Path, count: int) -> None:
+    """The log was written without folds, and the first one is written by memory: calls wait."""
+    with closing(SqliteStore(db, read_only=True)) as store:
+        while count >= folding.EVERY:
+            with store.read() as reader:
+                if reader.folds():
+                    return
+            time.sleep(1)
 
 
 def _updates(client: MatchmakerClient, run: Path, name: str) -> dict[str, float]:
