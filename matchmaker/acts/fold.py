@@ -25,10 +25,10 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.sqlite import SqliteStore
 
 NICE = 10
-"""The nice value of the other process: whoever else wants its core goes first."""
+"""The nice value of the other process: learners and calls go first."""
 FAR_BEHIND = 4
-"""After so many times `folding.EVERY` results memory writes the fold: the other way takes longer.
-It is so when no fold of this version is stored, or a quarantine dropped them.
+"""If the newest fold is `FAR_BEHIND * folding.EVERY` results old, memory writes one: the other
+process would take minutes. No fold may be usable after an update of the program or a quarantine.
 """
 
 

@@ -230,10 +230,6 @@ def test_a_learner_that_returns_to_a_checkpoint_drops_the_folds_after_it(tmp_pat
         assert sum(rating.games for rating in league.client.ratings(Book.TRAIN)) == 2 * 25
 
 
-def fold_positions(league):
-    return stored_positions(league.server)
-
-
 def stored_positions(server):
     with server.store.read() as reader:
         return [row.log_position for row in reader.folds()]
@@ -286,7 +282,7 @@ def test_the_league_goes_on_while_a_fold_is_made(tmp_path, slow_python, meanwhil
                 assert league.client.quarantine_worker("evaluator-0", "an old build", "anna") == 6
             league.play(number, 3)
             (slow_python / "go").touch()
-        assert fold_positions(league) == ([21] if meanwhile == "more results" else [])
+        assert stored_positions(league.server) == ([21] if meanwhile == "more results" else [])
     assert fsck(tmp_path / "league.db")[0] == []
 
 
@@ -326,7 +322,7 @@ def test_memory_writes_a_fold_when_the_last_one_is_far_behind(tmp_path, monkeypa
     with small_league(tmp_path) as league:
         league.play(league.open(), 40)
         league.server.store_fold()
-        assert fold_positions(league) == [40]
+        assert stored_positions(league.server) == [40]
 
 
 def test_a_fold_that_fails_is_tried_again_when_as_many_results_came_again(tmp_path, monkeypatch):
@@ -340,10 +336,10 @@ def test_a_fold_that_fails_is_tried_again_when_as_many_results_came_again(tmp_pa
                 with pytest.raises(LeagueError, match="a start takes longer"):
                     league.server.store_fold()
             league.server.store_fold()
-            assert fold_positions(league) == []
+            assert stored_positions(league.server) == []
             league.play(number, 10)
         league.server.store_fold()
-        assert fold_positions(league) == [32]
+        assert stored_positions(league.server) == [32]
 
 
 def test_who_is_released_as_repaired_counts_in_memory_as_in_the_log(tmp_path):

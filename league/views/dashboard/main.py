@@ -18,6 +18,7 @@ from league.settings.base import resolve
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 128
+"""Connections that wait until the pages can answer."""
 
 
 def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) -> None:
@@ -70,7 +71,7 @@ def _tokens(host: str, run_dir: Path | None) -> TokenBook | None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that keeps visitors until the pages can answer them."""
+    """A socket that listens; visitors wait until the pages can answer."""
     try:
         return socket.create_server((host.strip("[]"), port), backlog=BACKLOG)
     except OSError as error:
