@@ -1,8 +1,8 @@
 """Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO
 for comparison.
 
-    python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]  # plain: after
-    ours, as long python tests/bench/skill.py FOLDER --report
+    python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]
+    python tests/bench/skill.py FOLDER --report
 
 Ours is the product as users start it, preset `laptop` on all cores with matchmaker and evaluator,
 until the evaluator's clean matches of the newest five snapshots together (300 a bot) have 90 % wins
@@ -11,8 +11,9 @@ last snapshot plays 400 clean matches against each: a mean over five snapshots o
 lags the last one.
 
 Plain is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths, on the same batched
-game, the same number of matches, rewards, curriculum and settings, its rewards scaled and its keys
-biased as ours, with torch on all cores and without a league, for the seconds that ours took.
+game, the same number of matches, rewards, curriculum and settings but a constant learning rate, its
+rewards scaled and its keys biased as ours, with torch on all cores and without a league, for the
+seconds that ours took.
 Its stages end by the last 200 training matches.
 """
 
@@ -45,10 +46,10 @@ from league.players import Book, PlayerKind
 from league.stats.climb import win_rate_now
 
 GOALS = (("constant", 0.9), ("based", 0.7))
-MATCHES, FRAME_SKIP, PAIRS, WINDOW = 128, 4, 200, 200
+MATCHES, FRAME_SKIP, PAIRS, WINDOW = 256, 4, 200, 200
 PPO: dict[str, Any] = {
     "n_steps": 32,
-    "batch_size": 1024,
+    "batch_size": 2048,
     "n_epochs": 4,
     "learning_rate": 1e-3,
     "gamma": 0.98,
