@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import threading
 import time
 from types import SimpleNamespace
 
@@ -39,6 +41,31 @@ def test_a_match_is_read_again_until_it_has_a_result(tmp_path, later):
         later(600.0)
         assert source.match(match.match_id) is found, "it does not change"
         source.close()
+
+
+def test_a_value_that_no_page_waits_for_is_renewed_after_the_page_has_its_answer(later):
+    source = Source(SimpleNamespace(address="127.0.0.1:1", credentials=None))
+    begun, go_on = threading.Event(), threading.Event()
+    values = itertools.chain([0], itertools.repeat(1))
+
+    def read() -> int:
+        value = next(values)
+        if value:
+            begun.set()
+            go_on.wait(30.0)
+        return value
+
+    assert source.kept("mixture", 1.0, read, behind=True) == 0
+    later(2.0)
+    assert source.kept("mixture", 1.0, read, behind=True) == 0, "the old value, at once"
+    assert begun.wait(30.0)
+    assert source.kept("mixture", 1.0, read, behind=True) == 0, "while another one is read"
+    go_on.set()
+    end = time.monotonic() + 30.0
+    while source.kept("mixture", 1.0, read, behind=True) == 0 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert source.kept("mixture", 1.0, read, behind=True) == 1
+    source.close()
 
 
 def test_a_gate_has_a_row_for_each_victim_with_its_score():

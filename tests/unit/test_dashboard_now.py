@@ -1,0 +1,51 @@
+"""What the dashboard's first page says of a league that runs, hangs, or has ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import screens
+
+from league.players import SILENT_SECONDS, Vitals, WorkerStatus
+from league.views.dashboard.pages import now
+
+
+def alarms(seconds: float, *workers: WorkerStatus) -> str:
+    """The alarms of a league in which `seconds` have passed since the first worker's last beat."""
+    league = screens.full().league
+    status = league.status
+    vitals = Vitals(now=screens.NOW + seconds)
+    league = replace(league, status=replace(status, vitals=vitals, workers=workers))
+    page = now.show(SimpleNamespace(facts=league, events=list), {})
+    (found,) = (str(block) for block in page if "Alarms" in str(block))
+    return found
+
+
+@pytest.fixture
+def evaluator() -> WorkerStatus:
+    return replace(
+        screens.LEARNER, worker="evaluator-0", player="", last_beat_at=screens.NOW + 600.0
+    )
+
+
+def test_a_league_that_runs_has_no_alarm():
+    assert "None." in alarms(5.0, screens.LEARNER)
+
+
+def test_a_worker_that_is_silent_next_to_others_is_an_alarm(evaluator):
+    found = alarms(601.0, screens.LEARNER, evaluator)
+    assert 'class="alarm"' in found
+    assert screens.LEARNER.worker in found
+    assert "10 min" in found
+    assert evaluator.worker not in found
+
+
+def test_a_run_that_has_ended_is_said_once_and_hides_no_other_trouble(evaluator):
+    broken = replace(evaluator, last_beat_at=screens.NOW, trouble="disagrees with evaluator-1 <b>")
+    found = alarms(SILENT_SECONDS + 1.0, screens.LEARNER, broken)
+    assert screens.LEARNER.worker not in found
+    assert found.count('class="alarm"') == 1
+    assert "disagrees with evaluator-1 &lt;b&gt;" in found
+    assert "None." not in found
