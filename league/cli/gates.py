@@ -163,7 +163,7 @@ def _gate_facts(gate: CandidateGate) -> list[tuple[str, str]]:
         counts = f"{patch.wins}-{patch.draws}-{patch.losses}"
         text = (
             f"{patch.main}: {patch.snapshot} scores {counts}, probability {patch.posterior:.3f} "
-            "that it wins more often than not"
+            "that it wins more than it loses"
         )
         lines.append(("patched by", text))
     if generation is not None and gate.state is GateState.ACCEPTED and not gate.patches:

@@ -83,6 +83,11 @@ class RecentScores:
             self._stakes += abs(margin)
             self._decided += 1
 
+    @property
+    def stake(self) -> float:
+        """The mean size of the margins that are not 0; 1 before the first."""
+        return self._stakes / self._decided if self._decided else 1.0
+
     def evidence(self, learner: str, names: Sequence[str]) -> tuple[Array, Array]:
         """Returns what a learner's matches say about its score now against each of N opponents.
 
@@ -109,8 +114,7 @@ class RecentScores:
                 sums_L2 * MOST_FROM_NEIGHBOURS / np.maximum(games_L1, MOST_FROM_NEIGHBOURS)
             )
         games_N, margins_N = sums_N2.T
-        stake = self._stakes / self._decided if self._decided else 1.0
-        points_N = np.clip(games_N / 2.0 + margins_N / (2.0 * stake), 0.0, games_N)
+        points_N = np.clip(games_N / 2.0 + margins_N / (2.0 * self.stake), 0.0, games_N)
         return games_N, points_N
 
     def state(self) -> dict[str, Any]:

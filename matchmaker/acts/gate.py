@@ -43,6 +43,7 @@ from matchmaker.acts.analyse import retire_surplus
 from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
 from matchmaker.sampling.draw import derived_seed
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.books import margin_of
 from matchmaker.state.exploiters import GateRules, opened_gate, to_data
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Reader, Transaction
@@ -103,7 +104,14 @@ def open_gate(
         "player": "" if generation is None else generation.player,
         "creator": player.creator,
         "victims": list(victims),
-        "rules": to_data(GateRules(gate=gate, after=league.view.ordinal, seed=seed)),
+        "rules": to_data(
+            GateRules(
+                gate=gate,
+                after=league.view.ordinal,
+                seed=seed,
+                stake=league.view.tables[Book.TRAIN].recent.stake,
+            )
+        ),
     }
     text = f"{player.name} is a candidate against {', '.join(victims)}"
     event = league.log(tx, "gate_opened", text, **data)
@@ -211,7 +219,7 @@ def _judged_test(
                 counted = amount(gate.results, gate.test.cells)
                 state, reason = GateState.UNDECIDED, f"{counted} with {victim} did not decide"
         return replace(test, state=state, certificate_json=certificate), reason
-    if failures >= FEWEST_FAILURES and failures > gate.matches:
+    if failures >= FEWEST_FAILURES and failures > sum(one.score is not None for one in matches):
         return replace(test, state=GateState.UNDECIDED), f"{failures} matches with {victim} failed"
     return test, ""
 
@@ -225,7 +233,7 @@ def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
     """A gate with what it takes of its matches, their seeds, and the test as the log keeps it."""
-    results = settled(matches, paired=rules.gate.paired)
+    results = settled(matches, paired=rules.gate.paired, stake=rules.stake)
     gate = rules.gate.take(results)
     seed_of = {match.ordinal: match.pair for match in matches}
     seeds = tuple(seed_of[result.ordinal] for result in results[: gate.results])
@@ -249,12 +257,22 @@ def played(
     """A gate's matches against a victim, paired by their seeds, and how many of them failed."""
     found, failures = [], 0
     for lease, row in reader.gate_matches(rules.after, candidate, victim):
-        score = None
+        score = margin = None
         if row is not None and not row.failed and not row.late:
-            score = row.outcome if lease.seat0 == candidate else 1.0 - row.outcome
+            score, margin = row.outcome, margin_of(row)
+            if lease.seat0 != candidate:
+                score, margin = 1.0 - score, None if margin is None else -margin
         failures += row is not None and bool(row.failed)
-        is_open = lease.lease_state == "open"
-        found.append(Assigned(ordinal=lease.ordinal, is_open=is_open, score=score, pair=lease.seed))
+        found.append(
+            Assigned(
+                ordinal=lease.ordinal,
+                is_open=lease.lease_state == "open",
+                score=score,
+                pair=lease.seed,
+                margin=margin,
+                coin=derived_seed(rules.seed, lease.seed) / 2.0**63,
+            )
+        )
     return found, failures
 
 

@@ -110,7 +110,7 @@ class Books:
         for row in rows:
             if row.rated and row.incarnation not in self.without:
                 table = self.tables[row.book]
-                margin = _margin(row) if row.book is Book.TRAIN else None
+                margin = margin_of(row) if row.book is Book.TRAIN else None
                 table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1, margin)
                 if row.book is Book.TRAIN:
                     self._count_climb(row)
@@ -196,7 +196,7 @@ def _lineage(name: str, kind: PlayerKind) -> str:
         return ""
 
 
-def _margin(row: ResultRow) -> float | None:
+def margin_of(row: ResultRow) -> float | None:
     """What seat 0 was paid more than seat 1; None in a game without payoffs."""
     if '"payoff"' not in row.stats_json:
         return None

@@ -71,6 +71,16 @@ def played(assignment: Assignment, outcome: float = 1.0, frames: int = 300) -> M
     )
 
 
+def paid(match: Assignment, payoff: float) -> MatchResult:
+    """A match of a game with payoffs, in which seat 0 was paid `payoff` by seat 1."""
+    result = played(match, 0.5 + 0.5 * ((payoff > 0.0) - (payoff < 0.0)))
+    first, second = (
+        replace(seat, stats={"payoff": won})
+        for seat, won in zip(result.seats, (payoff, -payoff), strict=True)
+    )
+    return replace(result, seats=(first, second))
+
+
 def report(league: SmallLeague, incarnation: int, *results: MatchResult) -> list[Verdict]:
     verdicts, _ = league.client.report_results(incarnation, results)
     return verdicts

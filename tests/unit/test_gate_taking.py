@@ -7,12 +7,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.errors import DataCorrupt, InvalidInput
 from league.stats.gates import (
+    MOST_STAKES,
     Assigned,
     BernoulliTest,
     Certificate,
@@ -135,6 +137,71 @@ def test_nothing_after_an_open_lease_is_counted():
     assert settled(handed_out) == [Result(1, 0.0)]
     closed = [*handed_out[:3], assigned(3, 0.5), handed_out[4]]
     assert settled(closed) == [Result(1, 0.0), Result(3, 0.5), Result(4, 1.0), Result(5, 1.0)]
+
+
+STAKE = 2.0
+LARGEST = MOST_STAKES * STAKE
+
+
+def paid(ordinal, margin, coin=0.0, pair=0):
+    score = 0.5 + 0.5 * np.sign(margin)
+    return Assigned(
+        ordinal=ordinal, is_open=False, score=score, pair=pair, margin=margin, coin=coin
+    )
+
+
+def test_with_payoffs_results_count_as_often_as_much_was_at_stake():
+    matches = [
+        paid(1, 0.5 * LARGEST, 0.499),
+        paid(2, 0.5 * LARGEST, 0.501),
+        paid(3, -0.1 * LARGEST, 0.099),
+        paid(4, -0.1 * LARGEST, 0.101),
+        paid(5, 0.0, 0.999),
+        paid(6, -LARGEST, 0.999),
+        paid(7, 9.0 * LARGEST, 0.999),
+        assigned(8, 1.0),  # a game without payoffs
+    ]
+    counted = [(1, 1.0), (3, 0.0), (5, 0.5), (6, 0.0), (7, 1.0), (8, 1.0)]
+    assert settled(matches, stake=STAKE) == [Result(*one) for one in counted]
+    by_wins = [(one.ordinal, one.score) for one in matches]
+    assert settled(matches) == [Result(*one) for one in by_wins], "without a stake all count"
+
+
+def test_with_payoffs_a_pair_counts_by_the_sum_of_its_matches():
+    won = [paid(1, LARGEST, 0.3, pair=7), paid(2, -0.25 * LARGEST, 0.3, pair=7)]
+    skipped = [paid(3, LARGEST, 0.4, pair=8), paid(4, -0.25 * LARGEST, 0.4, pair=8)]
+    even = [paid(5, 1.0, 0.9, pair=9), paid(6, -1.0, 0.9, pair=9)]
+    found = settled([*won, *skipped, *even], paired=True, stake=STAKE)
+    assert found == [Result(1, 1.0), Result(5, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("wins", "stake_won", "stake_lost", "share", "least", "most"),
+    [  # share of what is at stake: wins * won / (wins * won + losses * lost)
+        (0.80, 1.0, 3.2727, 0.55, 0.0, 0.08),
+        (0.30, 4.3333, 1.0, 0.65, 0.92, 1.0),
+        (0.40, 1.0, 1.0, 0.40, 0.0, 0.01),
+    ],
+)
+def test_error_rates_hold_for_the_share_of_what_is_at_stake(
+    wins, stake_won, stake_lost, share, least, most
+):
+    """An error of 5 % in 400 gates: more than 8 % of them in one of 300 trials."""
+    won, lost = wins * stake_won, (1.0 - wins) * stake_lost
+    assert won / (won + lost) == pytest.approx(share, abs=1e-4)
+    rng, accepted = np.random.default_rng(3), 0
+    for _ in range(400):
+        gate, ordinal = Gate(test=BernoulliTest(p0=0.55, p1=0.65)), 0
+        while gate.verdict is Verdict.CONTINUE:
+            is_won_G, coin_G = rng.random(256) < wins, rng.random(256)
+            matches = [
+                paid(ordinal + place, stake_won if is_won else -stake_lost, coin)
+                for place, (is_won, coin) in enumerate(zip(is_won_G, coin_G, strict=True))
+            ]
+            ordinal += 256
+            gate = gate.take(settled(matches, stake=won + lost))
+        accepted += gate.verdict is Verdict.ACCEPT
+    assert least <= accepted / 400 <= most
 
 
 def test_pairs_count_whole_or_not_at_all():

@@ -21,6 +21,8 @@ WARNING: Final = (
     "A test that stops once it has decided stops on good or bad luck: the mean of its matches is "
     "no rating. Rate from a number of matches that was fixed before."
 )
+MOST_STAKES = 5.0
+"""The largest margin that counts, in mean ones: what is larger counts as much."""
 TOLERANCE = 1e-6
 """By how much a certificate's figures may differ from what its counts give, relative above 1."""
 
@@ -136,20 +138,34 @@ class Assigned:
         is_open: its lease can still bring a result.
         score: the candidate's 1, ½ or 0; None without a result, or when the match failed.
         pair: what the two matches of a pair share, such as their seed.
+        margin: what the candidate was paid more than its opponent; None without payoffs.
+        coin: from 0 to 1, drawn for the pair, or for the match where there are none.
     """
 
     ordinal: int
     is_open: bool
     score: float | None
     pair: int = 0
+    margin: float | None = None
+    coin: float = 0.0
 
 
-def settled(assigned: Iterable[Assigned], *, paired: bool = False) -> list[Result]:
+def settled(
+    assigned: Iterable[Assigned], *, paired: bool = False, stake: float = 0.0
+) -> list[Result]:
     """Results before the oldest open lease, in assignment order; matches without one are skipped.
 
     Short matches end first, and counting them first would favour a player that wins or loses
     quickly. With `paired` these are mean scores of whole pairs, placed by their first match; half
-    a pair would favour a seat. Raises `InvalidInput` when a pair has over two results.
+    a pair would favour a seat.
+
+    With a `stake`, the mean size of a margin, results with a margin m count by what was paid: as a
+    win or a loss by its sign, with probability |m| / (`MOST_STAKES` stakes), else not at all. Of
+    those that count, wins are then the candidate's share of what was at stake, each result by
+    itself, so tests of shares hold as they stand. Margins of 0 are draws, which all count.
+
+    Raises:
+        InvalidInput: a pair has over two results.
     """
     groups: dict[int, list[Assigned]] = defaultdict(list)
     for match in sorted(assigned, key=lambda match: match.ordinal):
@@ -163,8 +179,16 @@ def settled(assigned: Iterable[Assigned], *, paired: bool = False) -> list[Resul
             )
         if any(match.is_open for match in matches):
             break
-        if len(scores) == wanted:
-            found.append(Result(matches[0].ordinal, sum(scores) / wanted))
+        if len(scores) < wanted:
+            continue
+        score = sum(scores) / wanted
+        margins = [match.margin for match in matches if match.margin is not None]
+        if stake and len(margins) == wanted:
+            margin = sum(margins) / wanted
+            if margin and abs(margin) <= matches[0].coin * MOST_STAKES * stake:
+                continue
+            score = 0.5 + 0.5 * ((margin > 0.0) - (margin < 0.0))
+        found.append(Result(matches[0].ordinal, score))
     return found
 
 
