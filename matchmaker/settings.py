@@ -31,7 +31,9 @@ def _seed_mixes() -> dict[str, dict[str, float]]:
 
 
 class ExploiterGateSettings(Settings):
-    """The hypotheses about an exploiter's share of the points; both errors are 5 %."""
+    """The hypotheses about an exploiter's share of the points (in games with payoffs of what is at
+    stake); both errors are 5 %.
+    """
 
     p0: float = Field(default=0.55, gt=0.0, lt=1.0)
     """Share of the points against its victim (a draw is half of one) of an exploiter to reject."""

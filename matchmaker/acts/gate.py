@@ -27,6 +27,7 @@ from league.exploiters import CandidateGate, GateState, Generation, VictimGate
 from league.ids import SnapshotName
 from league.players import Assignment, Book, Player, PlayerKind, PlayerState, Role
 from league.stats.gates import (
+    MOST_STAKES,
     Assigned,
     BernoulliTest,
     Gate,
@@ -50,7 +51,8 @@ from matchmaker.store.transaction import Reader, Transaction
 
 LIMIT = 2000
 """Matches against a victim, or pairs with a member, after which a gate ends undecided: most take
-130 matches or 270 pairs, and hardly any candidate as strong as the alternative takes 2,000.
+130 matches or 270 pairs, and hardly any candidate as strong as the alternative takes 2,000. In a
+game with payoffs these are the ones that count, and `MOST_STAKES` times as many may be played.
 """
 FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""
@@ -219,8 +221,13 @@ def _judged_test(
                 counted = amount(gate.results, gate.test.cells)
                 state, reason = GateState.UNDECIDED, f"{counted} with {victim} did not decide"
         return replace(test, state=state, certificate_json=certificate), reason
-    if failures >= FEWEST_FAILURES and failures > sum(one.score is not None for one in matches):
+    results = len(settled(matches, paired=rules.gate.paired))
+    if failures >= FEWEST_FAILURES and failures > results * (2 if rules.gate.paired else 1):
         return replace(test, state=GateState.UNDECIDED), f"{failures} matches with {victim} failed"
+    if results >= MOST_STAKES * rules.gate.limit > 0:
+        counted = amount(results, gate.test.cells)
+        reason = f"{counted} with {victim}, where little was at stake, did not decide"
+        return replace(test, state=GateState.UNDECIDED), reason
     return test, ""
 
 

@@ -197,9 +197,11 @@ def _lineage(name: str, kind: PlayerKind) -> str:
 
 
 def margin_of(row: ResultRow) -> float | None:
-    """What seat 0 was paid more than seat 1; None in a game without payoffs."""
+    """What seat 0 was paid more than seat 1, 0 in a draw; None in a game without payoffs."""
     if '"payoff"' not in row.stats_json:
         return None
+    if row.outcome == 0.5:  # where payments differ by a rounding error
+        return 0.0
     first, second = row.stats
     return first.get("payoff", 0.0) - second.get("payoff", 0.0)
 

@@ -144,9 +144,9 @@ LARGEST = MOST_STAKES * STAKE
 
 
 def paid(ordinal, margin, coin=0.0, pair=0):
-    score = 0.5 + 0.5 * np.sign(margin)
+    score = 0.5 + 0.5 * float(np.sign(margin))
     return Assigned(
-        ordinal=ordinal, is_open=False, score=score, pair=pair, margin=margin, coin=coin
+        ordinal=ordinal, is_open=False, score=score, pair=pair, margin=float(margin), coin=coin
     )
 
 
@@ -156,12 +156,13 @@ def test_with_payoffs_results_count_as_often_as_much_was_at_stake():
         paid(2, 0.5 * LARGEST, 0.501),
         paid(3, -0.1 * LARGEST, 0.099),
         paid(4, -0.1 * LARGEST, 0.101),
-        paid(5, 0.0, 0.999),
-        paid(6, -LARGEST, 0.999),
-        paid(7, 9.0 * LARGEST, 0.999),
-        assigned(8, 1.0),  # a game without payoffs
+        paid(5, 0.0, 0.199),  # as of one stake
+        paid(6, 0.0, 0.201),
+        paid(7, -LARGEST, 0.999),
+        paid(8, 9.0 * LARGEST, 0.999),
+        assigned(9, 1.0),  # a game without payoffs
     ]
-    counted = [(1, 1.0), (3, 0.0), (5, 0.5), (6, 0.0), (7, 1.0), (8, 1.0)]
+    counted = [(1, 1.0), (3, 0.0), (5, 0.5), (7, 0.0), (8, 1.0), (9, 1.0)]
     assert settled(matches, stake=STAKE) == [Result(*one) for one in counted]
     by_wins = [(one.ordinal, one.score) for one in matches]
     assert settled(matches) == [Result(*one) for one in by_wins], "without a stake all count"
@@ -170,21 +171,23 @@ def test_with_payoffs_results_count_as_often_as_much_was_at_stake():
 def test_with_payoffs_a_pair_counts_by_the_sum_of_its_matches():
     won = [paid(1, LARGEST, 0.3, pair=7), paid(2, -0.25 * LARGEST, 0.3, pair=7)]
     skipped = [paid(3, LARGEST, 0.4, pair=8), paid(4, -0.25 * LARGEST, 0.4, pair=8)]
-    even = [paid(5, 1.0, 0.9, pair=9), paid(6, -1.0, 0.9, pair=9)]
+    even = [paid(5, 1.0, 0.1, pair=9), paid(6, -1.0, 0.1, pair=9)]
     found = settled([*won, *skipped, *even], paired=True, stake=STAKE)
     assert found == [Result(1, 1.0), Result(5, 0.5)]
 
 
 @pytest.mark.parametrize(
-    ("wins", "stake_won", "stake_lost", "share", "least", "most"),
-    [  # share of what is at stake: wins * won / (wins * won + losses * lost)
-        (0.80, 1.0, 3.2727, 0.55, 0.0, 0.08),
-        (0.30, 4.3333, 1.0, 0.65, 0.92, 1.0),
-        (0.40, 1.0, 1.0, 0.40, 0.0, 0.01),
+    ("wins", "stake_won", "stake_lost", "drawn", "share", "least", "most"),
+    [  # share of what is at stake in decided matches: wins * won / (wins * won + losses * lost)
+        (0.80, 1.0, 3.2727, 0.0, 0.55, 0.0, 0.08),
+        (0.30, 4.3333, 1.0, 0.0, 0.65, 0.92, 1.0),
+        (0.40, 1.0, 1.0, 0.0, 0.40, 0.0, 0.01),
+        (0.50, 4.0, 1.0, 0.5, 0.80, 0.92, 1.0),  # with the draws .65
+        (0.50, 1.5, 1.0, 0.5, 0.60, 0.0, 0.08),  # .55
     ],
 )
 def test_error_rates_hold_for_the_share_of_what_is_at_stake(
-    wins, stake_won, stake_lost, share, least, most
+    wins, stake_won, stake_lost, drawn, share, least, most
 ):
     """An error of 5 % in 400 gates: more than 8 % of them in one of 300 trials."""
     won, lost = wins * stake_won, (1.0 - wins) * stake_lost
@@ -193,10 +196,12 @@ def test_error_rates_hold_for_the_share_of_what_is_at_stake(
     for _ in range(400):
         gate, ordinal = Gate(test=BernoulliTest(p0=0.55, p1=0.65)), 0
         while gate.verdict is Verdict.CONTINUE:
-            is_won_G, coin_G = rng.random(256) < wins, rng.random(256)
+            margin_G = np.where(rng.random(256) < wins, stake_won, -stake_lost)
+            margin_G[rng.random(256) < drawn] = 0.0
+            coin_G = rng.random(256)
             matches = [
-                paid(ordinal + place, stake_won if is_won else -stake_lost, coin)
-                for place, (is_won, coin) in enumerate(zip(is_won_G, coin_G, strict=True))
+                paid(ordinal + place, margin, coin)
+                for place, (margin, coin) in enumerate(zip(margin_G, coin_G, strict=True))
             ]
             ordinal += 256
             gate = gate.take(settled(matches, stake=won + lost))

@@ -22,7 +22,7 @@ WARNING: Final = (
     "no rating. Rate from a number of matches that was fixed before."
 )
 MOST_STAKES = 5.0
-"""The largest margin that counts, in mean ones: what is larger counts as much."""
+"""The largest margin in mean ones: larger ones count as this much."""
 TOLERANCE = 1e-6
 """By how much a certificate's figures may differ from what its counts give, relative above 1."""
 
@@ -159,10 +159,10 @@ def settled(
     quickly. With `paired` these are mean scores of whole pairs, placed by their first match; half
     a pair would favour a seat.
 
-    With a `stake`, the mean size of a margin, results with a margin m count by what was paid: as a
-    win or a loss by its sign, with probability |m| / (`MOST_STAKES` stakes), else not at all. Of
-    those that count, wins are then the candidate's share of what was at stake, each result by
-    itself, so tests of shares hold as they stand. Margins of 0 are draws, which all count.
+    With a `stake`, the mean size of a margin, a result with a margin m counts as a win or a loss by
+    its sign, with probability |m| / (`MOST_STAKES` stakes), else not at all; a draw counts as often
+    as a margin of one stake. So the share of the points is that of what was at stake, and each
+    result that counts does so by itself: tests of shares hold as they stand.
 
     Raises:
         InvalidInput: a pair has over two results.
@@ -185,7 +185,7 @@ def settled(
         margins = [match.margin for match in matches if match.margin is not None]
         if stake and len(margins) == wanted:
             margin = sum(margins) / wanted
-            if margin and abs(margin) <= matches[0].coin * MOST_STAKES * stake:
+            if (abs(margin) or stake) <= matches[0].coin * MOST_STAKES * stake:
                 continue
             score = 0.5 + 0.5 * ((margin > 0.0) - (margin < 0.0))
         found.append(Result(matches[0].ordinal, score))
