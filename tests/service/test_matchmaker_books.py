@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from ratings_league import BOTS, at_step, belief, books, many, pair, train
-from small_league import learner_wins, played, report, small_league, snapshot
+from small_league import learner_wins, paid, played, report, small_league, snapshot
 
 from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
@@ -36,6 +36,14 @@ def test_the_known_numbers_come_out_of_the_service(league, outcome, first, secon
     for seat, expected in zip(match.seats, (first, second), strict=True):
         rating = board[seat.name]
         assert (round(rating.mu, 3), round(rating.sigma, 3)) == expected
+
+
+def test_a_draw_that_pays_a_rounding_error_is_no_stake(league):
+    incarnation = league.open()
+    won, drawn = league.client.acquire_matches(incarnation, 2, "league")
+    report(league, incarnation, paid(won, 2.5))
+    report(league, incarnation, replace(paid(drawn, 1e-15), outcome=0.5))
+    assert league.server.league.view.tables[Book.TRAIN].recent.stake == 5.0
 
 
 def test_an_epoch_measures_draws_and_link_and_recomputes_to_the_same_bits(league):
