@@ -40,7 +40,7 @@ def test_the_known_numbers_come_out_of_the_service(league, outcome, first, secon
 
 def test_a_draw_that_pays_a_rounding_error_is_no_stake(league):
     incarnation = league.open()
-    won, drawn = league.client.acquire_matches(incarnation, 2, "league")
+    won, drawn = league.client.acquire_matches(incarnation, 2, "one")
     report(league, incarnation, paid(won, 2.5))
     report(league, incarnation, replace(paid(drawn, 1e-15), outcome=0.5))
     assert league.server.league.view.tables[Book.TRAIN].recent.stake == 5.0
