@@ -1,7 +1,7 @@
 """Speed of the agent on one CPU thread: `unroll` forward and backward, `step`, a batched policy.
 
-    OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--length 17] [--seconds 3]
-    [--device cpu]
+    OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--encoder none] [--length 17]
+    [--seconds 3] [--device cpu]
 
 Prints steps a second of wall clock and of the process's own CPU time (medians): they differ on a
 busy machine.
@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="tiny")
     parser.add_argument("--length", type=int, default=17)
-    parser.add_argument("--encoder", choices=("streaming", "window"), default="streaming")
+    parser.add_argument("--encoder", choices=("none", "streaming", "window"), default="none")
     parser.add_argument("--steps", type=int, default=32)
     parser.add_argument("--batches", type=int, nargs="+", default=[32, 64, 128])
     parser.add_argument("--seconds", type=float, default=3.0)
