@@ -52,7 +52,7 @@ from matchmaker.store.transaction import Reader, Transaction
 LIMIT = 2000
 """Matches against a victim, or pairs with a member, after which a gate ends undecided: most take
 130 matches or 270 pairs, and hardly any candidate as strong as the alternative takes 2,000. In a
-game with payoffs these are the ones that count, and `MOST_STAKES` times as many may be played.
+game with payoffs these are the ones that count, of `MOST_STAKES * LIMIT` that may be played.
 """
 FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""

@@ -161,8 +161,8 @@ def settled(
 
     With a `stake`, the mean size of a margin, a result with a margin m counts as a win or a loss by
     its sign, with probability |m| / (`MOST_STAKES` stakes), else not at all; a draw counts as often
-    as a margin of one stake. So the share of the points is that of what was at stake, and each
-    result that counts does so by itself: tests of shares hold as they stand.
+    as a margin of one stake. So the share of the points is that of what was at stake, and results
+    are counted independently of each other: tests of shares hold as they stand.
 
     Raises:
         InvalidInput: a pair has over two results.
