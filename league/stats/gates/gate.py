@@ -185,7 +185,8 @@ def settled(
         margins = [match.margin for match in matches if match.margin is not None]
         if stake and len(margins) == wanted:
             margin = sum(margins) / wanted
-            if (abs(margin) or stake) <= matches[0].coin * MOST_STAKES * stake:
+            size = abs(margin) or stake
+            if size <= matches[0].coin * MOST_STAKES * stake:
                 continue
             score = 0.5 + 0.5 * ((margin > 0.0) - (margin < 0.0))
         found.append(Result(matches[0].ordinal, score))
