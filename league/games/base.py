@@ -67,6 +67,10 @@ class GameSpec:
     """Vocabularies: the size of each, then the places in the observation where a number of it
     stands, written as its share of the size. The agent learns an embedding of each.
     """
+    largest_payoff: float | None = None
+    """The most that a match can pay to a player, in the unit of the stat `payoff`. None in games
+    without payoffs, and where the game does not tell its bound.
+    """
     older_versions: tuple[str, ...] = ()
     """Versions with other rules, whose agents see the first of the numbers, or all, and have the
     same actions.
