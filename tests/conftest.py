@@ -1,6 +1,8 @@
 """For every test, and every process that a test starts."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,3 +14,17 @@ os.environ.setdefault("KUMITE_NO_DASHBOARD", "1")  # a second of a core for each
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs the tests of whole systems first: they wait most, and others can run meanwhile."""
     items.sort(key=lambda item: "system" not in item.path.parts)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Takes larger fixtures out of the clone, whose runs/ commands would find."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("nowhere"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs each test in its own folder, where only its own runs/ can be found."""
+    monkeypatch.chdir(tmp_path)
