@@ -274,7 +274,6 @@ def test_a_member_without_a_server_says_how_to_start_one(
     assert "showdown serve --port 9" in capsys.readouterr().err
 
 
-@pytest.mark.timeout(120)
 def test_a_person_on_a_server_plays_a_member() -> None:
     """The person is poke-env's random player: it speaks as the ordinary client does."""
     from poke_env import AccountConfiguration, ServerConfiguration

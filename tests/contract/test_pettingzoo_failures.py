@@ -18,6 +18,7 @@ import pytest
 from game_contract import actions, assert_same, history, luck
 from numpy.typing import NDArray
 from small_environments import CRASH, EXIT, HANG, NAN, PASS, RAISE, SCORE
+from waiting import wait_for
 
 from league.errors import ConfigError, DataCorrupt, Unavailable
 from league.games.base import BatchedGame
@@ -206,10 +207,7 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_step() -> None:
         time.sleep(0.5)
         assert len(alive(pids)) == 2
         parent.kill()
-    until = time.monotonic() + 10
-    while alive(pids) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert alive(pids) == []
+    wait_for(lambda: not alive(pids))
 
 
 @pytest.mark.parametrize(

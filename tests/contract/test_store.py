@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
+from waiting import PATIENCE
 
 from league.errors import (
     AlreadyExists,
@@ -331,7 +332,7 @@ def together(store, effects):
 
     def first(tx):
         begun.set()
-        assert go.wait(20)
+        assert go.wait(PATIENCE)
 
     def call(number, effect):
         try:
@@ -345,7 +346,7 @@ def together(store, effects):
 
     threads = [threading.Thread(target=lead)]
     threads[0].start()
-    assert begun.wait(20)
+    assert begun.wait()
     for number, effect in enumerate(effects):
         threads.append(threading.Thread(target=call, args=(number, effect)))
         threads[-1].start()
@@ -355,7 +356,7 @@ def together(store, effects):
     finally:
         go.set()
         for thread in threads:
-            thread.join(20)
+            thread.join(PATIENCE)
 
 
 def test_requests_that_wait_share_a_commit_in_order(store, memory):
@@ -422,7 +423,7 @@ def test_readers_never_see_memory_ahead_of_the_disk(store, memory):
 
     with together(store, [memory.adds("a"), second]):
         pass
-    reader.join(20)
+    reader.join()
     assert set(seen[0]) <= set(seen[1])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import grpc
 from evaluator_league import MATCH_SECONDS
+from waiting import PATIENCE
 
 from evaluator.runner import Evaluator
 from evaluator.service import EvaluatorServer
@@ -48,7 +49,7 @@ class Running:
 
     def stop(self) -> None:
         self.evaluator.stop.set()
-        self.thread.join(60)
+        self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
 
 

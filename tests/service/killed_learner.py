@@ -71,7 +71,6 @@ PRELOADED = [
 """What takes longest of a learner's imports: an optimizer that is made wants torch's compiler,
 for one.
 """
-SECONDS = 150.0
 
 
 def live(
@@ -88,7 +87,7 @@ def live(
     process = processes.Process(target=_live, args=(list(flags), moment, times, str(log)))  # type: ignore[attr-defined]
     process.start()
     try:
-        process.join(SECONDS)
+        process.join()
     finally:
         process.kill()
     process.join()

@@ -47,7 +47,7 @@ def headers(path: str, token: str = "") -> bytes:
 def connection(address: str) -> Iterator[socket.socket]:
     """A connection of HTTP/2 without a call."""
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as opened:
+    with socket.create_connection((host, int(port))) as opened:
         opened.sendall(HELLO + frame(SETTINGS, 0, 0))
         yield opened
 

@@ -216,7 +216,7 @@ def test_a_matchmaker_killed_in_the_middle_of_a_gate_loses_nothing_of_it(tmp_pat
         client.report_results(number, wins[:5])  # two pairs and a half; the others are in play
         before = client.decide_gate(number, "main@2000")
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait()
     with (
         matchmaker(db, "--config", str(config)) as process,
         MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client,
@@ -232,7 +232,7 @@ def test_a_matchmaker_killed_in_the_middle_of_a_gate_loses_nothing_of_it(tmp_pat
             gate = client.decide_gate(number, "main@2000")
         assert gate.state is GateState.ACCEPTED
         process.send_signal(signal.SIGTERM)
-        process.wait(10)
+        process.wait()
     assert fsck(db)[0] == []
 
 

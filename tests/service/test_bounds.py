@@ -73,7 +73,7 @@ def stub_of(league: SmallLeague, method: str) -> Callable[..., Any]:
 def answer_of(call: Callable[..., Any], method: str, request: object) -> Any:
     """The reply, or the first of a stream."""
     if method not in METHODS or not METHODS[method].server_streaming:
-        return call(request, timeout=20)
+        return call(request)
     stream = call(request)
     reply = next(stream)
     stream.cancel()

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from cli_league import announced, make_run
 from game_run import make_game_run
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from waiting import PATIENCE, wait_for
 
 from league.cli.main import main
 from league.players import Book
@@ -40,7 +40,6 @@ PAGES = (
     *("/player?name=main@2000", "/compare?first=main@2000&second=based"),
 )
 HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>'
-CLOSE_SECONDS = 10
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 
@@ -90,7 +89,7 @@ def serving(run_dir: Path) -> Iterator[str]:
             yield process.stdout.readline().strip()
         finally:
             process.terminate()
-        assert process.wait(CLOSE_SECONDS) in (0, -signal.SIGTERM)
+        assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +100,16 @@ def browser() -> Iterator[Browser]:
         found.close()
 
 
+def patient(page: Page) -> Page:
+    page.set_default_timeout(1000 * PATIENCE)
+    return page
+
+
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """A tab that must see no error, and send requests to the dashboard alone."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    found, wrong = context.new_page(), list[str]()
+    found, wrong = patient(context.new_page()), list[str]()
     found.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
     found.on("pageerror", lambda error: wrong.append(str(error)))
     own = (address, address.replace("http", "ws"), "data:", "blob:")
@@ -163,7 +167,7 @@ def test_a_page_follows_the_league(page: Page, address: str, client: MatchmakerC
     page.wait_for_selector("text=learner-main")
     number = client.open_incarnation("learner-main", "main", checkpoint_step=2000).number
     client.heartbeat(number, 2, step=4321, mix="league", activity="quite another activity")
-    page.wait_for_selector("text=quite another activity", timeout=8000)
+    page.wait_for_selector("text=quite another activity")
     assert "4,321" in page.inner_text("main")
 
 
@@ -208,7 +212,7 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
     page: Page, address: str, client: MatchmakerClient, run: Path
 ) -> None:
     page.goto(f"{address}/play?first=human&second=constant&rated=yes")
-    page.wait_for_selector("[data-play][data-frame]", timeout=30_000)
+    page.wait_for_selector("[data-play][data-frame]")
     page.click('[data-part="full"]')
     assert page.evaluate("document.fullscreenElement !== null")
     page.keyboard.press("Space")  # jumps, and does not press the button again
@@ -219,7 +223,7 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
     assert frame is not None
     assert int(frame) > 15
     page.keyboard.up("d")
-    page.wait_for_selector("[data-play][data-over]", timeout=30_000)
+    page.wait_for_selector("[data-play][data-over]")
     said = page.inner_text('[data-part="state"]')
     assert "It is rated" in said
     (own,) = [one for one in client.ratings() if one.player.name == "human"]
@@ -232,18 +236,12 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
     assert not replay.actions_T2A[:, 1].any()
     href = page.get_attribute('[data-part="choices"] a:has-text("replay")', "href")
     assert href == f"/match?match={match.match_id}"
-    deadline = time.monotonic() + 15
-    while seems_to_hang(client) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not seems_to_hang(client)
+    wait_for(lambda: not seems_to_hang(client))
     # the second of the pair: the same seed from the other seat
     page.goto(f"{address}/play?first=constant&second=human&rated=yes")
-    page.wait_for_selector("[data-play][data-frame]", timeout=30_000)
+    page.wait_for_selector("[data-play][data-frame]")
     page.goto(address)  # who leaves gives the match back
-    deadline = time.monotonic() + 15
-    while open_leases(client) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert open_leases(client) == 0
+    wait_for(lambda: open_leases(client) == 0)
     assert [one.games for one in client.ratings() if one.player.name == "human"] == [1]
 
 
@@ -263,7 +261,7 @@ def open_leases(client: MatchmakerClient) -> int:
 def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Path) -> None:
     apart(make_game_run, tmp_path / "run", ["game.name=kuhn"])
     with serving(tmp_path / "run") as address:
-        page = browser.new_page()
+        page = patient(browser.new_page())
         page.goto(f"{address}/play?first=human&second=main@1000")
         choices = page.locator('[data-part="choices"] button')
         seen: list[str] = []
@@ -289,9 +287,7 @@ def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Pa
 
 def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:
     page.goto(f"{address}/play?first=main@2000&second=based")
-    page.wait_for_function(
-        "document.querySelector('[data-play]')?.dataset.frame > 20", timeout=30_000
-    )
+    page.wait_for_function("document.querySelector('[data-play]')?.dataset.frame > 20")
     assert not page.query_selector_all('[data-part="choices"] button')
 
 
@@ -347,7 +343,7 @@ def test_a_finished_run_is_shown_too(browser: Browser, tmp_path: Path) -> None:
     apart(make_run, tmp_path / "run")
     TokenFile(tmp_path / "run").ensure()  # of a dashboard that other machines reached
     with serving(tmp_path / "run") as found:
-        page = browser.new_page()
+        page = patient(browser.new_page())
         page.goto(f"{found}/leaderboard")
         page.wait_for_selector("text=main@2000")
         page.close()

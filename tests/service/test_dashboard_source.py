@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from small_league import played, report, small_league
+from waiting import PATIENCE, wait_for
 
 from league.exploiters import CandidateGate, GateState, Patch, VictimGate
 from league.players import Book, Pairing
@@ -52,19 +53,16 @@ def test_a_value_that_no_page_waits_for_is_renewed_after_the_page_has_its_answer
         value = next(values)
         if value:
             begun.set()
-            go_on.wait(30.0)
+            go_on.wait(PATIENCE)
         return value
 
     assert source.kept("mixture", 1.0, read, behind=True) == 0
     later(2.0)
     assert source.kept("mixture", 1.0, read, behind=True) == 0, "the old value, at once"
-    assert begun.wait(30.0)
+    assert begun.wait()
     assert source.kept("mixture", 1.0, read, behind=True) == 0, "while another one is read"
     go_on.set()
-    end = time.monotonic() + 30.0
-    while source.kept("mixture", 1.0, read, behind=True) == 0 and time.monotonic() < end:
-        time.sleep(0.01)
-    assert source.kept("mixture", 1.0, read, behind=True) == 1
+    wait_for(lambda: source.kept("mixture", 1.0, read, behind=True) == 1)
     source.close()
 
 

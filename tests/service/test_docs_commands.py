@@ -121,7 +121,7 @@ def served(command: str, folder: Path, port: int) -> Iterator[None]:
         assert process.stdout.readline() == f"ready {port}\n"
         yield
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait() == 0
     finally:
         process.kill()
         process.wait()

@@ -62,7 +62,6 @@ def run(*words: str, **environment: str) -> str:
         words,
         capture_output=True,
         text=True,
-        timeout=170,
         env={**os.environ, **environment},
         check=False,
     )

@@ -22,6 +22,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from raw_http2 import PING, UNFINISHED, connection, frame, half_open
 from small_league import small_league
 from test_matchmaker_process import ready_port
+from waiting import PATIENCE, wait_for
 
 from evaluator.service import EvaluatorServer
 from league.errors import Busy, StorageReadOnly
@@ -33,8 +34,6 @@ from league.v1 import matchmaker_pb2
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 STATUS = "/league.v1.MatchmakerService/GetStatus"
-AT_ONCE = 5.0
-"""Seconds, on a busy machine; these calls take milliseconds."""
 LIST = reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString()
 
 
@@ -51,13 +50,13 @@ class Service:
         return Credentials(token=self.token).metadata
 
     def answers(self) -> None:
-        """Health and a call that needs a thread are answered at once."""
+        """Health and a call that needs a thread are answered."""
         with grpc.insecure_channel(self.address) as channel:
             asked = health_pb2.HealthCheckRequest()
-            found = health_pb2_grpc.HealthStub(channel).Check(asked, timeout=AT_ONCE)
+            found = health_pb2_grpc.HealthStub(channel).Check(asked)
             assert found.status == health_pb2.HealthCheckResponse.SERVING
             with pytest.raises(grpc.RpcError) as caught:
-                channel.unary_unary(self.path)(b"\xff", metadata=self.metadata, timeout=AT_ONCE)
+                channel.unary_unary(self.path)(b"\xff", metadata=self.metadata)
             assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -98,8 +97,9 @@ def left_open(*requests: bytes) -> Iterator[Iterator[bytes]]:
 @pytest.mark.parametrize("tokens", [False, True], ids=["open", "tokens"])
 @pytest.mark.parametrize("kind", ["matchmaker", "evaluator"])
 def test_calls_whose_request_never_arrives_hold_up_nobody(
-    tmp_path: Path, kind: str, tokens: bool, body: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, tokens: bool, body: bytes
 ) -> None:
+    monkeypatch.setattr("league.service.interceptor.ARRIVAL_SECONDS", PATIENCE)
     with served(kind, tmp_path, tokens=tokens) as service, ExitStack() as open_calls:
         for token in {"", service.token}:
             calls = half_open(service.address, service.path, 80, token=token, body=body)
@@ -117,22 +117,23 @@ def test_a_request_that_does_not_arrive_in_time_is_given_up(
         grpc.insecure_channel(service.address) as channel,
         left_open() as requests,
     ):
-        call = channel.stream_unary(STATUS).future(requests, timeout=20)
+        call = channel.stream_unary(STATUS).future(requests)
         assert call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "no request of GetStatus arrived within 0.3 s" in call.details()
 
 
-def test_open_reflections_hold_up_nobody(tmp_path: Path) -> None:
+def test_open_reflections_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.service.interceptor.ARRIVAL_SECONDS", PATIENCE)
     with served("evaluator", tmp_path) as service, ExitStack() as opened:
         sessions = []
         for _ in range(4):
             channel = opened.enter_context(grpc.insecure_channel(service.address))
             requests = opened.enter_context(left_open(LIST))
-            sessions.append(channel.stream_stream(REFLECTION)(requests, timeout=60))
+            sessions.append(channel.stream_stream(REFLECTION)(requests))
             assert next(sessions[-1])
         service.answers()
         another = opened.enter_context(grpc.insecure_channel(service.address))
-        (reply,) = another.stream_stream(REFLECTION)(iter([LIST]), timeout=AT_ONCE)
+        (reply,) = another.stream_stream(REFLECTION)(iter([LIST]))
         assert b"EvaluatorService" in reply
 
 
@@ -143,7 +144,7 @@ def test_an_idle_reflection_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         grpc.insecure_channel(service.address) as channel,
         left_open(LIST) as requests,
     ):
-        replies = channel.stream_stream(REFLECTION)(requests, timeout=60)
+        replies = channel.stream_stream(REFLECTION)(requests)
         assert next(replies)
         with pytest.raises(grpc.RpcError, match=r"arrived within 0.3 s"):
             next(replies)
@@ -165,7 +166,7 @@ def a_process(folder: Path, *, tokens: bool = False, limits: str = "") -> Iterat
         yield f"127.0.0.1:{ready_port(process)}", process.pid
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
         assert process.stdout is not None
         process.stdout.close()
 
@@ -183,7 +184,7 @@ def test_a_strangers_large_requests_are_not_read(tmp_path: Path) -> None:
         grpc.insecure_channel(address) as channel,
     ):
         before = most_mebibytes(pid)
-        calls = [channel.unary_unary(STATUS).future(body, timeout=120) for _ in range(16)]
+        calls = [channel.unary_unary(STATUS).future(body) for _ in range(16)]
         assert {call.code() for call in calls} == {grpc.StatusCode.UNAUTHENTICATED}
         assert most_mebibytes(pid) - before < 4 * 31
 
@@ -196,7 +197,7 @@ def test_refused_requests_leave_the_memory_at_once(tmp_path: Path, method: str) 
         most = []
         for _ in range(9):
             with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
-                refused(body, timeout=20)
+                refused(body)
             most.append(most_mebibytes(pid))
         assert most[-1] - most[0] < 9 * 31  # the allocator keeps some
 
@@ -211,7 +212,7 @@ def test_nonsense_at_health_is_refused_without_a_traceback(
     ):
         path = f"/grpc.health.v1.Health/{method}"
         with pytest.raises(grpc.RpcError) as caught:
-            list(channel.unary_stream(path)(b"\xff", timeout=AT_ONCE))
+            list(channel.unary_stream(path)(b"\xff"))
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert f"no request of {method}" in caught.value.details()
     assert caplog.text == ""
@@ -224,13 +225,13 @@ def test_health_is_asked_in_three_ways(tmp_path: Path, caplog: pytest.LogCapture
         grpc.insecure_channel(league.server.address) as channel,
     ):
         stub = health_pb2_grpc.HealthStub(channel)
-        listed = stub.List(health_pb2.HealthListRequest(), timeout=AT_ONCE).statuses
+        listed = stub.List(health_pb2.HealthListRequest()).statuses
         assert {"", "league.v1.MatchmakerService"} <= listed.keys()
         assert {reply.status for reply in listed.values()} == {serving}
         with pytest.raises(grpc.RpcError) as caught:
-            stub.Check(health_pb2.HealthCheckRequest(service="nobody"), timeout=AT_ONCE)
+            stub.Check(health_pb2.HealthCheckRequest(service="nobody"))
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-        watched = stub.Watch(health_pb2.HealthCheckRequest(), timeout=60)
+        watched = stub.Watch(health_pb2.HealthCheckRequest())
         assert next(watched).status == serving
         assert caplog.text == ""
         league.server.store._db.execute("PRAGMA query_only = ON")
@@ -247,8 +248,8 @@ def test_too_many_calls_of_health_are_refused_late(tmp_path: Path) -> None:
         grpc.insecure_channel(service.address) as channel,
     ):
         began, check = time.monotonic(), channel.unary_unary("/grpc.health.v1.Health/Check")
-        assert check(b"", timeout=AT_ONCE)  # now the client knows how many it may make at a time
-        calls = [check.future(b"", timeout=60) for _ in range(300)]
+        assert check(b"")  # now the client knows how many it may make at a time
+        calls = [check.future(b"") for _ in range(300)]
         codes = Counter(call.code() for call in calls)
         seconds = time.monotonic() - began
         assert codes.keys() == {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
@@ -294,7 +295,6 @@ def test_an_idle_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Monkey
     soon = [(key, 200 if "idle" in key else value) for key, value in server.OPTIONS]
     monkeypatch.setattr(server, "OPTIONS", soon)
     with served("matchmaker", tmp_path) as service, connection(service.address) as idle:
-        idle.settimeout(20)
         while idle.recv(65536):  # until its end
             pass
 
@@ -307,7 +307,6 @@ def test_a_connection_without_calls_is_asked_whether_its_machine_lives(
     soon = [(key, 200 if key == limit else value) for key, value in server.OPTIONS]
     monkeypatch.setattr(server, "OPTIONS", soon)
     with served("matchmaker", tmp_path) as service, connection(service.address) as opened:
-        opened.settimeout(AT_ONCE)
         received = b""
         while frame(PING, 0, 0, bytes(8))[:5] not in received:
             received += opened.recv(65536)
@@ -347,7 +346,7 @@ def test_a_client_next_to_a_flood_of_strangers_loses_no_call(tmp_path: Path) -> 
                 until = time.monotonic() + 4.0
                 while time.monotonic() < until:
                     try:
-                        call(b"", metadata=shown.metadata, timeout=20)
+                        call(b"", metadata=shown.metadata)
                         found["answered"] += 1
                     except grpc.RpcError as error:
                         keys = [key for key, _ in error.trailing_metadata() or ()]
@@ -369,7 +368,7 @@ def test_calls_beyond_those_that_may_wait_are_told_when_to_come_back(
         vitals = league.server.league.vitals
 
         def slow() -> object:
-            assert may_end.wait(20)
+            assert may_end.wait(PATIENCE)
             return vitals()
 
         monkeypatch.setattr(league.server.league, "vitals", slow)
@@ -384,12 +383,10 @@ def test_calls_beyond_those_that_may_wait_are_told_when_to_come_back(
         threads = [threading.Thread(target=ask, args=[30.0, words.append]) for _ in range(5)]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + 20
-        while not words and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: words)
         with pytest.raises(Busy, match="come back in a second"):
             ask(0.01)
         may_end.set()
         for thread in threads:
-            thread.join(30)
+            thread.join()
         assert answers == ["brawl"] * 5

@@ -130,7 +130,7 @@ def test_it_stops_with_a_sentence_when_all_its_results_are_refused(
     register_snapshot(client, tmp_path, 10)
     misreport(monkeypatch, most=math.inf)
     with running(client, tmp_path) as run:
-        run.thread.join(20)
+        run.thread.join()
         assert not run.thread.is_alive()
     assert isinstance(run.error, Refused)
     assert "3 reports" in str(run.error)
@@ -141,6 +141,6 @@ def test_a_newer_evaluator_fences_the_older(client: MatchmakerClient, tmp_path: 
     with running(client, tmp_path) as run:
         wait_for(lambda: any(w.worker == "evaluator-0" for w in client.status().workers))
         client.open_incarnation("evaluator-0")
-        run.thread.join(5)
+        run.thread.join()
         assert not run.thread.is_alive()
     assert isinstance(run.error, Fenced)

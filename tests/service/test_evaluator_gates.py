@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from evaluating import FIRST, SETTINGS
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 from evaluator.runner import Evaluator
 from evaluator.settings import EvaluatorSettings
@@ -58,7 +58,7 @@ def evaluating(client: MatchmakerClient, folder: Path) -> Iterator[Evaluator]:
             yield evaluator
         finally:
             evaluator.stop.set()
-            thread.join(10)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 
@@ -175,8 +175,8 @@ def admitted(client: MatchmakerClient, tmp_path: Path) -> None:
     with evaluating(client, tmp_path) as evaluator:
         for step, choice in ((200, PAPER), (300, ROCK), (400, SCISSORS)):
             client.register_players([rps_player(tmp_path, "main", step, choice)])
-            wait_for(lambda: GateState.OPEN not in states(client).values(), 60)
-        wait_for(lambda: evaluator.snapshots_done == 4, 60)
+            wait_for(lambda: GateState.OPEN not in states(client).values())
+        wait_for(lambda: evaluator.snapshots_done == 4)
     gates = client.gates(certificates=True)
     decided = [GateState.ACCEPTED, GateState.REJECTED, GateState.ACCEPTED]
     assert [gate.state for gate in gates] == decided

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from evaluator_league import matchmaker_of, register_snapshot, write_config
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 from league.evaluations import EvaluationState
 from league.games.registry import game_spec
@@ -55,7 +55,7 @@ def test_kills_at_random_moments_lose_no_result_and_double_none(tmp_path: Path, 
         began = time.monotonic()
         processes = {name: started(tmp_path, client.address, name) for name in names}
         try:
-            wait_for(lambda: playing(client), 60)
+            wait_for(lambda: playing(client))
             longest = 2 * (time.monotonic() - began)  # so that half of them play
             for kill in range(kills):
                 name = names[kill % 2]
@@ -66,16 +66,14 @@ def test_kills_at_random_moments_lose_no_result_and_double_none(tmp_path: Path, 
                 processes[name] = started(tmp_path, client.address, name)
                 if kill == kills // 2:
                     register_snapshot(client, tmp_path, 40, parent="main@30", milestone=True)
-            wait_for(
-                lambda: client.report(asked.number).evaluation.state is EvaluationState.DONE, 300
-            )
-            wait_for(lambda: whole(client), 300)
+            wait_for(lambda: client.report(asked.number).evaluation.state is EvaluationState.DONE)
+            wait_for(lambda: whole(client))
             logs = [tmp_path / f"{name}.log" for name in names]
-            wait_for(lambda: all("ready" in log.read_text() for log in logs), 60)
+            wait_for(lambda: all("ready" in log.read_text() for log in logs))
         finally:
             for process in processes.values():
                 process.terminate()
-            codes = [process.wait(30) for process in processes.values()]
+            codes = [process.wait(PATIENCE) for process in processes.values()]
         assert codes == [0, 0]
         clean = {
             (book, *sorted((cell.row, cell.column))): cell.games

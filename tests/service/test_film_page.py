@@ -40,7 +40,6 @@ def screenshot(page: Path, out: Path, folder: Path) -> np.ndarray:
         ],
         check=True,
         capture_output=True,
-        timeout=120,
     )
     with Image.open(out) as image:
         return np.asarray(image.convert("RGB")).astype(float)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ratings_league import at_step
 from small_league import bot, learner_wins, live, played, report, small_league, snapshot
+from waiting import wait_for
 
 from league.clock import ManualClock
 from league.errors import LeagueError
@@ -258,14 +258,7 @@ def storing(server):
     with ThreadPoolExecutor(1) as executor:
         done = executor.submit(server.store_fold)
         yield
-        done.result(20.0)
-
-
-def wait_for(is_so):
-    deadline = time.monotonic() + 20.0
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+        done.result()
 
 
 @pytest.mark.parametrize("meanwhile", ["more results", "a restart", "a quarantine"])

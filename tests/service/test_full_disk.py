@@ -26,7 +26,7 @@ def in_namespace(command: str, *words: object) -> subprocess.CompletedProcess[st
         "sh",
         *map(str, words),
     ]
-    return subprocess.run(shell, capture_output=True, text=True, check=False, timeout=150)
+    return subprocess.run(shell, capture_output=True, text=True, check=False)
 
 
 def can_mount(folder: Path) -> bool:

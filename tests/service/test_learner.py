@@ -21,7 +21,7 @@ def test_a_run_is_trained_finished_continued_and_kept_when_opponents_are_missing
     server, start, tmp_path
 ):
     def learn(steps, *flags):
-        return start(server.address, "--steps", str(steps), *flags).wait(timeout=150)
+        return start(server.address, "--steps", str(steps), *flags).wait()
 
     with MatchmakerClient(server.address) as client:
         assert learn(1024) == 0
@@ -93,7 +93,7 @@ def test_it_waits_for_its_matchmaker_continues_after_kill_9_and_obeys_sigterm(st
         wait_for(lambda: len(snapshots(client)) > len(before))
         known = len(snapshots(client))
         learner.send_signal(signal.SIGTERM)
-        assert learner.wait(timeout=60) == 0
+        assert learner.wait() == 0
         names = [player.name for player in snapshots(client)]
         assert len(names) > known
         assert names[: len(before)] == before

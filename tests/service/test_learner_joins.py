@@ -74,7 +74,7 @@ def test_it_joins_under_a_free_name_and_trains_with_the_runs_settings(tmp_path, 
         assert set(workers) == {"learner-main-2", "learner-main-3"}
         assert client.status().open_leases <= 2 * (4 + 16), "four matches each, as config.toml says"
         taken = learner("--name", "main-2", "--steps", "100000")
-        assert taken.wait(timeout=60) == 2
+        assert taken.wait() == 2
         assert at_work()["learner-main-2"].incarnation == workers["learner-main-2"].incarnation
     lines = (tmp_path / "learner.log").read_text().splitlines()  # of all three, as they come
     assert any("--name main-2" in line and "is running" in line for line in lines)

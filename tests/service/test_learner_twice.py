@@ -45,7 +45,7 @@ def test_the_second_of_one_name_takes_over_and_the_first_stops(
         first = begin(server.address, *flags)
         older, _ = wait_for(lambda: (found := steps_of(client))[1] > 2000 and found)
         second = begin_again(server.address, *flags)
-        assert first.wait(60) == Fenced.exit_code
+        assert first.wait() == Fenced.exit_code
         words = (first_folder / "learner.log").read_text()
         assert (
             "took its place, so stop this one" in words or "another process has taken over" in words
@@ -58,6 +58,6 @@ def test_the_second_of_one_name_takes_over_and_the_first_stops(
         with pytest.raises(Fenced):
             client.acquire_matches(older, 1, "league")
         second.terminate()
-        assert second.wait(60) == 0
+        assert second.wait() == 0
         assert "Traceback" not in (second_folder / "learner.log").read_text()
     assert fsck(tmp_path / "league.db")[0] == []

@@ -67,7 +67,7 @@ def test_sigterms_until_its_end_close_cleanly_and_a_new_file_is_said_to_be_new(t
                 while process.poll() is None:
                     process.send_signal(signal.SIGTERM)
                     time.sleep(0.001)
-                assert (f"{db} is a new league\n" in process.communicate(timeout=10)[1]) == is_new
+                assert (f"{db} is a new league\n" in process.communicate()[1]) == is_new
             assert process.returncode == 0
     assert not db.with_name("league.db-wal").exists()
     assert fsck(db)[0] == []
@@ -90,7 +90,7 @@ def test_a_finished_run_is_served_read_only(tmp_path):
             with pytest.raises(Refused, match="only reads"):
                 client.heartbeat(1, 1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait() == 0
     assert db.read_bytes() == before
 
 
@@ -128,7 +128,7 @@ def test_it_takes_a_preset_as_the_learner_does(tmp_path, capsys):
             for stage in stages:
                 assert client.acquire_matches(incarnation, 1, stage["mix"])
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait() == 0
 
 
 def test_a_taken_port_is_one_sentence_and_leaves_nothing(tmp_path):
@@ -137,9 +137,9 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing(tmp_path):
         small_league(tmp_path) as league,
         matchmaker(new, port=league.server.port) as process,
     ):
-        said, complaint = process.communicate(timeout=60)
+        said, complaint = process.communicate()
         with matchmaker(new, "--metrics-port", str(league.server.port)) as other:
-            assert "is taken" in other.communicate(timeout=60)[1]
+            assert "is taken" in other.communicate()[1]
         assert other.returncode == 1
     assert process.returncode == 1
     assert said == ""
@@ -158,7 +158,7 @@ def test_a_log_in_a_folder_that_takes_no_files_is_told_with_advice(tmp_path, fla
     words = ["-m", "matchmaker", "--db", tmp_path / "league.db", "--port", "0", *flags]
     command = ["unshare", "--user", sys.executable, *map(str, words)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     finally:
         tmp_path.chmod(0o700)
     if done.stderr.startswith("unshare"):
@@ -198,15 +198,14 @@ def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
         with matchmaker(db, port=port) as process:
             ready_port(process)
             seen = len(acknowledged)
-            deadline = time.monotonic() + 20
-            while len(acknowledged) < seen + 100 and time.monotonic() < deadline and not failures:
+            while len(acknowledged) < seen + 100 and not failures:
                 time.sleep(0.005)
             process.kill()
             process.wait()
     with matchmaker(db, port=port) as process:
         ready_port(process)
         kills.set()
-        worker.join(60)
+        worker.join()
         assert failures == []
         findings, _ = fsck(db, f"127.0.0.1:{port}")
         assert findings == []

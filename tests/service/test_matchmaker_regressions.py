@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from small_league import bot, live, played, small_league, snapshot
+from waiting import wait_for
 
 from league.clock import ManualClock
 from league.players import Book
@@ -48,11 +49,8 @@ def test_a_clock_that_is_set_while_it_runs_ends_no_lease_and_keeps_none(
         time.sleep(0.3)
         client.heartbeat(incarnation, 1)
         assert client.status().open_leases == 3
-        deadline = time.monotonic() + 10
-        while client.status().open_leases and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: client.status().open_leases == 0)
         assert {client.match(match.match_id).lease_state for match in matches} == {"expired"}
-        assert deadline - time.monotonic() > 8.0
         assert report_all(client, incarnation, matches) == [True] * 3
 
 
@@ -111,7 +109,7 @@ def test_results_count_once_in_whatever_order_they_come(league) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert failures == []
     for name, answers in replies.items():
         assert len(answers) == 3

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 
 import grpc
 import pytest
 from small_league import played, report, small_league, snapshot
+from waiting import wait_for
 
 from league.errors import InvalidInput, LeagueError, Unavailable
 from league.rpc.client import MatchmakerClient
@@ -55,12 +57,10 @@ def test_watching_from_the_start_and_as_it_happens(league):
 
     thread = threading.Thread(target=follow)
     thread.start()
-    deadline = time.monotonic() + 5
-    while len(seen) < league.server.league.view.event_position and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: len(seen) >= league.server.league.view.event_position)
     time.sleep(0.2)
     league.client.register_players([snapshot(9000)])
-    assert enough.wait(5)
+    assert enough.wait()
     thread.join()
     assert seen[0] == "1 configuration"
     assert [int(text.split()[0]) for text in seen] == list(range(1, len(seen) + 1))
@@ -89,17 +89,15 @@ def test_watch_streams_are_bounded_and_given_back(tmp_path, monkeypatch):
             next(streams[2])
         assert league.client.status().game == "brawl"
         clients[0].close()
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:
-            try:
-                next(clients[2].watch())
-                break
-            except Unavailable:
-                time.sleep(0.05)
-        else:
-            pytest.fail("a closed watcher's place was not given back")
+        wait_for(lambda: watches(clients[2]))  # the closed watcher's place is given back
         for client in clients:
             client.close()
+
+
+def watches(client):
+    """Whether there is a place for it."""
+    with suppress(Unavailable):
+        return next(client.watch())
 
 
 def test_stopping_ends_the_streams_and_twice_is_fine(tmp_path):
@@ -108,10 +106,9 @@ def test_stopping_ends_the_streams_and_twice_is_fine(tmp_path):
     client = MatchmakerClient(server.address, wait_seconds=0.2)
     stream = client.watch()
     next(stream)
-    began = time.monotonic()
     server.stop()
     server.stop()
-    assert time.monotonic() - began < 6.0
+    list(stream)  # until its end
     client.close()
 
 

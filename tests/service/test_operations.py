@@ -23,6 +23,7 @@ from small_league import SmallLeague, played, report, small_league
 from test_cli_terminal import on_terminal, plain
 from test_matchmaker_process import free_port, matchmaker, ready_port, register
 from test_matchmaker_results import bad_results
+from waiting import PATIENCE
 
 from league.cli.main import main
 from league.errors import Closing, LeagueError, Refused, StorageFull, StorageReadOnly
@@ -41,7 +42,7 @@ SERVING, NOT_SERVING = (
 
 def metrics_at(port: int) -> dict[tuple[str, ...], float]:
     """Samples by name and label values."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     connection.close()
@@ -55,7 +56,7 @@ def metrics_at(port: int) -> dict[tuple[str, ...], float]:
 def health_of(address: str, service: str = "") -> int:
     with grpc.insecure_channel(address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
-        return int(stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=5).status)
+        return int(stub.Check(health_pb2.HealthCheckRequest(service=service)).status)
 
 
 def test_metrics_count_what_happened(tmp_path: Path) -> None:
@@ -185,14 +186,14 @@ def test_draining_lets_calls_end_and_sends_others_away(
 
         def slow() -> object:
             began.set()
-            assert may_end.wait(10)
+            assert may_end.wait(PATIENCE)
             return vitals()
 
         monkeypatch.setattr(league.server.league, "vitals", slow)
         found: list[object] = []
         thread = threading.Thread(target=lambda: found.append(league.client.status().game))
         thread.start()
-        assert began.wait(5)
+        assert began.wait()
         frame.drain()
         assert health_of(league.server.address) == NOT_SERVING
         with (
@@ -205,8 +206,8 @@ def test_draining_lets_calls_end_and_sends_others_away(
         time.sleep(0.1)
         assert stopper.is_alive()  # it waits for the call
         may_end.set()
-        thread.join(5)
-        stopper.join(5)
+        thread.join()
+        stopper.join()
         assert found == ["brawl"]
         league.check = lambda: None  # type: ignore[method-assign]  # the file is closed
 
@@ -221,7 +222,7 @@ def test_a_client_waits_for_a_matchmaker_that_is_started_again(tmp_path: Path) -
             incarnation = client.open_incarnation("learner-main", "main").number
             (match,) = client.acquire_matches(incarnation, 1, "league")
             process.terminate()
-            assert process.wait(10) == 0
+            assert process.wait() == 0
             answers: list[object] = []
             thread = threading.Thread(
                 target=lambda: answers.append(client.report_results(incarnation, [played(match)]))
@@ -229,7 +230,7 @@ def test_a_client_waits_for_a_matchmaker_that_is_started_again(tmp_path: Path) -
             thread.start()
             with matchmaker(db, port=port) as again:
                 ready_port(again)
-                thread.join(30)
+                thread.join()
                 ((verdicts, position),) = answers  # type: ignore[misc]
                 assert verdicts[0].accepted
                 assert position == 1
@@ -247,7 +248,7 @@ def test_log_lines_for_programs(tmp_path: Path) -> None:
             with pytest.raises(LeagueError):
                 client.acquire_matches(99, 2, "league")
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait() == 0
         lines = [json.loads(line) for line in process.stderr.read().splitlines()]
     calls = [line for line in lines if line["logger"] == "calls"]
     assert [(call["method"], call["code"]) for call in calls] == [

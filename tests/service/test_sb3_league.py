@@ -29,7 +29,7 @@ from stable_baselines3.common.callbacks import (
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 from league.agent.perceptron import PerceptronNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
@@ -81,7 +81,7 @@ def process(*arguments: str) -> Iterator[int]:
         yield int(started.stdout.readline().split()[1])
     finally:
         started.terminate()
-        started.wait(10)
+        started.wait(PATIENCE)
         started.stdout.close()
 
 

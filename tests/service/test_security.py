@@ -68,15 +68,15 @@ def code_of(
     try:
         if path.endswith("/ServerReflectionInfo"):
             for _ in channel.stream_stream(path, bytes, bytes)(
-                iter([b"\x3a\x00"]), metadata=metadata, timeout=5
+                iter([b"\x3a\x00"]), metadata=metadata
             ):
                 pass
         elif path.endswith(("/Watch", "/WatchReports")):
-            stream = channel.unary_stream(path, bytes, bytes)(NOISE, metadata=metadata, timeout=5)
+            stream = channel.unary_stream(path, bytes, bytes)(NOISE, metadata=metadata)
             next(stream)
             stream.cancel()
         else:
-            channel.unary_unary(path, bytes, bytes)(NOISE, metadata=metadata, timeout=5)
+            channel.unary_unary(path, bytes, bytes)(NOISE, metadata=metadata)
     except grpc.RpcError as error:
         code, sentence = error.code(), error.details()
     else:

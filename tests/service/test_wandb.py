@@ -35,7 +35,6 @@ def learn(address, run_dir, *flags, before=LOCKED_UP):
         env={**environment, "HOME": str(run_dir), "NO_PROXY": "127.0.0.1,localhost"},
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 

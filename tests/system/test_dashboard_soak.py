@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_league import announced, make_run, result_of
 from playwright.sync_api import sync_playwright
-from test_dashboard import CHROMIUM, apart, pytestmark, serving
+from test_dashboard import CHROMIUM, apart, patient, pytestmark, serving
 
 from league.rpc.client import MatchmakerClient
 from matchmaker.main import MatchmakerServer
@@ -32,7 +32,7 @@ def test_memory_stays_flat_while_events_come(tmp_path: Path) -> None:
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        pages = [browser.new_page() for _ in range(3)]
+        pages = [patient(browser.new_page()) for _ in range(3)]
         for page, path in zip(pages, ("/", "/leaderboard", "/payoffs"), strict=True):
             page.goto(address + path)
         own = next(int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -45,7 +45,7 @@ def test_memory_stays_flat_while_events_come(tmp_path: Path) -> None:
                 taken.append(resident(own))
             assert playing.result() > 10 * seconds
             shown = f"{client.status().log_position:,} results"
-            pages[0].wait_for_selector(f"text={shown}", timeout=10_000)
+            pages[0].wait_for_selector(f"text={shown}")
         browser.close()
     apart(server.__exit__, None, None, None)
     middle = len(taken) // 2

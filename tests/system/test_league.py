@@ -73,11 +73,9 @@ class League:
         learner = self.learner()
         return learner.step if learner is not None else 0
 
-    def until(self, condition: Callable[[], bool], seconds: float = 250) -> None:
-        deadline = time.monotonic() + seconds
+    def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
             assert self.process.poll() is None, f"it ended: {self.words}"
-            assert time.monotonic() < deadline, f"it did not come true in time: {self.words}"
             time.sleep(0.1)
 
     def pid(self, process: str) -> int:
@@ -138,7 +136,7 @@ def answered(address: str, headers: Mapping[str, str] | None = None) -> int:
     """The status with which a page answers, 0 while nobody does."""
     try:
         request = urllib.request.Request(address, headers=dict(headers or {}))
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -184,7 +182,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     assert answered(dashboard(league), {"cookie": f"kumite_token={token}"}) == 200
     league.until(lambda: league.steps() > 0)
     league.process.send_signal(signal.SIGINT)
-    assert league.process.wait(timeout=120) == 0, league.words
+    assert league.process.wait() == 0, league.words
     for name in ("learner-main", "evaluator-0", "matchmaker", "dashboard"):
         assert f"{name} ended (signal 9)" in league.words
     assert "has done its steps" not in league.words
@@ -205,7 +203,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
         MatchmakerClient(address, credentials=Credentials(tls=tmp_path / "certs")) as stranger,
     ):
         stranger.status()
-    assert league.process.wait(timeout=600) == 0, league.words
+    assert league.process.wait() == 0, league.words
     for words in (
         *("continues, preset smoke", "The learner has done its steps.", f"\n{end:,} steps, "),
         *(f"main@{end} ‹", "Clean matches are those of the newest snapshots"),
@@ -238,7 +236,7 @@ def test_ctrl_c_while_the_evaluator_finishes_keeps_what_it_has_played(
     )
     league.until(lambda: league.query(played) != [(0,)])
     league.process.send_signal(signal.SIGINT)
-    assert league.process.wait(timeout=120) == 0, league.words
+    assert league.process.wait() == 0, league.words
     report = league.folder / "evaluator" / "evaluation_results.csv"
     rows = [row for row in read_rows(report) if row["player"] == "main@1024"]
     assert 0 < sum(int(row["matches"]) for row in rows) < 4000

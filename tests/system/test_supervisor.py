@@ -46,9 +46,9 @@ class Run:
     def await_workers(self) -> None:
         wait_for(lambda: all("\nhere" in self.log(worker) for worker in WORKERS))
 
-    def end(self, seconds: float = 90) -> str:
+    def end(self) -> str:
         """What it printed, once it has ended."""
-        return self.process.communicate(timeout=seconds)[0]
+        return self.process.communicate()[0]
 
     @property
     def stopped(self) -> list[str]:
@@ -202,7 +202,6 @@ def test_a_run_that_has_steps_takes_no_other_start(
     assert "has steps already" in capsys.readouterr().err
 
 
-@pytest.mark.timeout(120)
 def test_a_start_that_its_learner_refuses_leaves_no_run_behind(
     empty: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

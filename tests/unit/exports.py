@@ -139,5 +139,5 @@ def run_alone(folder: Path, program: str, *arguments: str, refused: str = OURS) 
     script = folder / "alone.py"
     script.write_text(WITHOUT.format(refused=refused) + program)
     command = [sys.executable, "-I", str(script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -1,10 +1,10 @@
 """The broker between the training loop and the matchmaker: nothing lost, nothing waits for ever."""
 
 import threading
-import time
 
 import pytest
 from learning import assignments
+from waiting import PATIENCE, wait_for
 
 from league.errors import Fenced, LeagueError, Unavailable
 from league.players import MatchResult, SeatResult, Verdict
@@ -32,7 +32,7 @@ class Matchmaker:
         if self.error:
             raise self.error
         self.mixes.append(mix)
-        assert self.may_acquire.wait(10)
+        assert self.may_acquire.wait(PATIENCE)
         return [self.left.pop(0) for _ in range(count)]
 
     def release_matches(self, incarnation, match_ids=(), reason=""):
@@ -40,7 +40,7 @@ class Matchmaker:
         return len(match_ids)
 
     def report_results(self, incarnation, results, request_id=None):
-        assert self.may_report.wait(10)
+        assert self.may_report.wait(PATIENCE)
         self.results += results
         accepted = [Verdict(match_id=result.match_id, accepted=True) for result in results]
         return accepted, len(self.results)
@@ -116,7 +116,7 @@ def test_results_are_sent_before_the_end(matchmaker):
 
 def test_a_fenced_learner_is_told(broker, matchmaker):
     matchmaker.fenced = True
-    broker._thread.join(timeout=10)
+    broker._thread.join()
     with pytest.raises(Fenced, match="another process has taken over"):
         broker.report(result(0))
 
@@ -136,7 +136,4 @@ def test_an_error_of_the_thread_reaches_the_training_loop(matchmaker, error, wor
 def test_a_heartbeat_brings_what_an_operator_asked_for(matchmaker, broker):
     assert broker.asked() is None
     matchmaker.asked = StageRequest(number=3, stage="second", by="anna@desk")
-    limit = time.monotonic() + 10
-    while broker.asked() is None and time.monotonic() < limit:
-        time.sleep(0.01)
-    assert broker.asked() == matchmaker.asked
+    wait_for(lambda: broker.asked() == matchmaker.asked)

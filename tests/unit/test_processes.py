@@ -68,9 +68,7 @@ class Stage:
         return self.folder / f"{name}.log"
 
     def check_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
         while not condition():
-            assert time.monotonic() < deadline, f"it did not come true in time: {self.said}"
             self.group.check()
             time.sleep(0.01)
 

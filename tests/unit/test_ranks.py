@@ -17,6 +17,7 @@ import torch
 from learning import MATCHES, STEPS, same
 from rollouts import whole_batch
 from test_descent import rolled_out, update
+from waiting import wait_for
 
 from league.agent.device import choose_devices
 from league.cluster.main import parse
@@ -51,7 +52,7 @@ def reports(tmp_path_factory, alone):
         )
         for rank in range(2)
     ]
-    printed = [process.communicate(timeout=150)[0] for process in processes]
+    printed = [process.communicate()[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], printed
     return folder, [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
 
@@ -172,7 +173,7 @@ def launched(count, program):
 )
 def test_the_launcher_ends_all_ranks_and_names_the_cause(program, code, named):
     process = launched(2, program)
-    printed, errors = process.communicate(timeout=120)
+    printed, errors = process.communicate()
     assert process.returncode == code, errors
     assert named in errors.splitlines()[-1]
     assert errors.count("learner:") == 1
@@ -187,12 +188,9 @@ def test_ranks_end_with_their_launcher(number):
     ranks = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
     time.sleep(0.2)
     process.send_signal(number)
-    process.communicate(timeout=120)
+    process.communicate()
     assert process.returncode == (-number if number == signal.SIGKILL else 0)
-    deadline = time.monotonic() + 60
-    while any(Path(f"/proc/{rank}").exists() for rank in ranks):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: not any(Path(f"/proc/{rank}").exists() for rank in ranks))
 
 
 # -- how many ranks ------------------------------------------------------------------------------
