@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from league.errors import ConfigError, Refused
+from league.errors import ConfigError, Refused, is_full
 from league.runs.files import read_json, write_whole
 from league.runs.finding import DATABASE, FORMAT, RUNS, checked_run
 from league.runs.settings import SupervisorSettings
@@ -116,9 +116,23 @@ def open_run(request: Request) -> RunFolder:
 
     A config.toml in a new run's folder is the user's: its settings win over the preset's.
 
-    Raises `ConfigError` for settings that can't be used or contradict the run's own,
-    `VersionMismatch` for another format, `Refused` when another supervisor has the folder.
+    Raises `ConfigError` for a folder that can't be made or written, and for settings that can't be
+    used or contradict the run's own, `VersionMismatch` for another format, `Refused` when another
+    supervisor has the folder.
     """
+    try:
+        return _opened(request)
+    except OSError as error:
+        if is_full(error):
+            raise
+        reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
+        raise ConfigError(
+            f"{request.run_dir or RUNS} can't be made a run folder ({reason}): choose another "
+            "--run-dir"
+        ) from None
+
+
+def _opened(request: Request) -> RunFolder:
     if request.run_dir is not None and (request.run_dir / "run.json").exists():
         return _resume(request.run_dir, request, _preset_of(request))
     file = request.run_dir and request.run_dir / "config.toml"
@@ -164,13 +178,7 @@ def _preset_of(request: Request, own: Path | None = None) -> str | None:
 
 
 def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
-        raise ConfigError(
-            f"{path} can't be made a run folder ({reason}): choose another --run-dir"
-        ) from None
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = frozenset(entry.name for entry in path.iterdir())
     strangers = sorted(name for name in kept - _OURS if not name.startswith("."))
     if strangers:

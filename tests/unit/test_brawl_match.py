@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
+import league
 from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.moves import HAMMER, UNARMED
@@ -133,3 +138,31 @@ def test_matches_are_the_same_on_any_number_of_threads(threads: int) -> None:
     assert one.final_stats_N2S.tobytes() == many.final_stats_N2S.tobytes()
     many.close()
     many.close()
+
+
+def test_it_is_made_where_neither_the_code_nor_the_home_can_be_written(tmp_path: Path) -> None:
+    """Only a user without a root's rights is refused there, as in a new namespace."""
+    code, home = tmp_path / "code", tmp_path / "home"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(league.__file__).parent, code / "league", ignore=ignored)
+    home.mkdir()
+    folders = [home, *(path for path in (code, *code.rglob("*")) if path.is_dir())]
+    program = (
+        "import league\nfrom league.games.brawl.game import BrawlGame\n"
+        "print(league.__file__, BrawlGame(2).num_matches)"
+    )
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        done = subprocess.run(
+            ["unshare", "--user", sys.executable, "-B", "-c", program],
+            capture_output=True,
+            text=True,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": str(code)},
+        )
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+    if done.stderr.startswith("unshare"):
+        pytest.skip("this system lets nobody have a namespace of their own (unshare --user)")
+    assert done.stdout.split() == [f"{code}/league/__init__.py", "2"], done.stderr

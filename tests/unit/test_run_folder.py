@@ -227,6 +227,13 @@ def test_address_is_announced_and_withdrawn() -> None:
 
 def test_a_path_that_cannot_be_a_folder_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ConfigError, match="can't be made a run folder"):
+    (tmp_path / "taken" / "lock").mkdir(parents=True)
+    for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "taken"):
+        with pytest.raises(ConfigError, match=f"{path} can't be made a run folder.*--run-dir"):
             open_run(Request(preset="smoke", config=None, assignments=(), run_dir=path))
+
+
+def test_runs_that_cannot_be_a_folder_are_refused_in_a_sentence() -> None:
+    Path("runs").touch()
+    with pytest.raises(ConfigError, match=r"runs can't be made a run folder.*--run-dir"):
+        open_run(request(None))

@@ -191,6 +191,14 @@ def _sources_digest() -> str:
     return digest.hexdigest()
 
 
+def _jitted(function: Callable[..., None]) -> Callable[..., None]:
+    """Compiles a function, and keeps its machine code where a folder for it can be written."""
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # each process compiles it for itself
+        return njit(nogil=True)(function)
+
+
 def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
     """`reset` and `step`, cached on disk under the digest of the sources they are made of.
 
@@ -199,14 +207,14 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
     `arrays` is `BrawlGame._arrays`.
     """
 
-    @njit(nogil=True, cache=True)
+    @_jitted
     def reset(where_N: Any, seeds_N: Any, arrays: Any) -> None:
         _ = sources
         for n in range(where_N.shape[0]):
             if where_N[n]:
                 begin(n, seeds_N[n], arrays)
 
-    @njit(nogil=True, cache=True)
+    @_jitted
     def step(
         first: Any, last: Any, actions_N2A: Any, frames: Any, max_frames: Any, arrays: Any
     ) -> None:
