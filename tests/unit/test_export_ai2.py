@@ -16,7 +16,7 @@ from exports import EXPORTED, SIZES, agent, balanced, card, seen
 from league.agent.config import AgentConfig, NetworkConfig
 from league.agent.export import ai2_check, ai2_seat
 from league.agent.export.ai2 import Exported, write_ai2
-from league.agent.export.ai2_check import check, original, pythons
+from league.agent.export.ai2_check import check, original, pythons, seated
 from league.agent.perceptron import ACTIVATIONS
 from league.errors import InvalidInput
 from league.games.ai2.observation import converted
@@ -263,11 +263,84 @@ def test_without_the_tournaments_pythons_this_one_plays(
 
 FAILING = {
     "import league\n": "league",
+    "import onnxruntime\n": "onnxruntime",
+    "import gdown\n": "gdown.*install it in",
+    "from user.train_agent import SB3Agent\n": "user is the tournament's own",
+    "import importlib; importlib.import_module('onnxruntime')\n": "onnxruntime",
     CLASS + "def __call__(self): pass\n": "__call__",
     CLASS + "def predict(self, obs): return [0] * 9\n": r"\(9,\)",
     CLASS + "def predict(self, obs): return 'left'\n": "left",
     CLASS + "def predict(self, obs): print('x' * 100_000); raise KeyError(str(obs[45]))\n": "3.0",
 }
+
+
+PARTICIPANTS = {
+    "a model of Stable-Baselines3": """
+import os
+from typing import Optional
+
+import gymnasium
+import numpy as np
+import torch
+from environment.agent import Agent
+from sb3_contrib import RecurrentPPO
+from stable_baselines3 import A2C, PPO
+
+
+class Nothing(gymnasium.Env):
+    def __init__(self, env):
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+
+
+class SubmittedAgent(Agent):
+    def __init__(self, file_path: Optional[str] = None):
+        super().__init__(file_path)
+
+    def _initialize(self) -> None:
+        self.model = PPO("MlpPolicy", Nothing(self.env), device="cpu", seed=1)
+
+    def _gdown(self) -> str:
+        return "rl-model.zip"
+
+    def predict(self, obs):
+        return self.model.predict(obs)[0]
+""",
+    "rules": """
+import random
+from environment.agent import Agent
+
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
+
+class SubmittedAgent(Agent):
+    def predict(self, obs):
+        print(obs, self.env.get_spawner_info())
+        own = self.obs_helper.get_section(obs, "player_pos")
+        other = self.obs_helper.get_section(obs, "opponent_pos")
+        stocks = self.obs_helper.get_section(obs, "opponent_stocks")
+        assert (stocks[0], onnxruntime) == (3, None)
+        action = self.act_helper.press_keys("D" if other[0] > own[0] else "a")
+        obs[:] = 0
+        return self.act_helper.press_keys(["space", "j"], action)
+""",
+}
+
+
+@pytest.mark.parametrize("text", PARTICIPANTS.values(), ids=PARTICIPANTS)
+def test_files_that_import_what_the_tournament_has_play(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "my_agent.py"
+    file.write_text(text)
+    left, right = (original(np.array([x, *np.zeros(63)])) for x in (-0.5, 0.5))
+    for frame in (left, right):
+        frame[[13, 45]] = 3
+    with seated(file) as seat:
+        down = [np.array(seat.predict(frame)) for frame in (left, right, left)]
+    if "press_keys" in text:
+        keys = [set(np.flatnonzero(one)) for one in down]
+        assert keys == [{3, 4, 7}, {1, 4, 7}, {3, 4, 7}], "d or a, space, j"
 
 
 @pytest.mark.parametrize(("text", "reason"), FAILING.items(), ids=map(str, range(len(FAILING))))
