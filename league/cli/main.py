@@ -29,6 +29,7 @@ from league.errors import InvalidInput, LeagueError, NotFound, nearest
 
 GROUP = "kumite.commands"
 COMMANDS = {
+    "Train": dict.fromkeys(("train", "doctor", "profile", "simulate"), ""),
     "Look at a league": {
         "dashboard": "dashboard:dashboard",
         "status": "status:status",
@@ -41,21 +42,21 @@ COMMANDS = {
         "evaluations": "evaluations:evaluations",
         "watch": "status:watch",
         "match": "status:match",
+        "mix": "",
     },
-    "Change a league": {
-        "stage": "changes:stage",
-        "pin": "changes:pin",
-        "quarantine": "changes:quarantine",
-        "import": "changes:import_",
+    "Measure players": {
+        **dict.fromkeys(("eval", "compare", "ready", "exploit", "analyze"), ""),
+        "exploitability": "exploitability:exploitability",
+        "sprt": "sprt:sprt",
     },
     "Play": {
         "demo": "play:demo",
         "replay": "play:replay",
         "record": "play:record",
-        "exploitability": "exploitability:exploitability",
         "showdown": "showdown:app",
     },
     "Write files": {
+        "report": "",
         "leaderboard": "standings:leaderboard",
         "curves": "exports:curves",
         "render": "exports:render",
@@ -65,9 +66,18 @@ COMMANDS = {
         "tokens": "files:tokens",
         "certs": "files:certs",
     },
-    "Work without a league": {"sprt": "sprt:sprt"},
+    "Change a league": {
+        "stage": "changes:stage",
+        "pin": "changes:pin",
+        "quarantine": "changes:quarantine",
+        "import": "changes:import_",
+    },
+    "Look after a run's log": dict.fromkeys(
+        ("backup", "restore", "fsck", "recompute", "prune"), ""
+    ),
 }
-"""The built-in commands by their heading in the help, each as a module and a name in it."""
+"""The commands by their heading in the help, each as a module and a name in it, or "" for a command
+of a service, which its entry point names."""
 
 
 def _help_of(path: str) -> str:
@@ -90,14 +100,14 @@ class CommandGroup(TyperGroup):
 
     @functools.cached_property
     def targets(self) -> dict[str, tuple[str, str]]:
-        """The heading ("" for other packages) and "module:name" of every command."""
+        """The heading ("" for a command of another package) and "module:name" of every command."""
+        points = {point.name: point.value for point in entry_points(group=GROUP)}
         own = {
-            name: (panel, f"league.cli.{path}")
+            name: (panel, f"league.cli.{path}" if path else points[name])
             for panel, commands in COMMANDS.items()
             for name, path in commands.items()
         }
-        others = {point.name: ("", point.value) for point in entry_points(group=GROUP)}
-        return own | {name: others[name] for name in sorted(others.keys() - own.keys())}
+        return own | {name: ("", points[name]) for name in sorted(points.keys() - own.keys())}
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(self.targets)
@@ -107,8 +117,11 @@ class CommandGroup(TyperGroup):
         panel, path = self.targets[cmd_name]
         text = _help_of(path)
         if not text:
-            return _load(cmd_name, path)
-        return TyperCommand(cmd_name, help=text, rich_help_panel=panel or None)
+            loaded = _load(cmd_name, path)
+            loaded.rich_help_panel = panel or None
+            return loaded
+        about = " ".join(text.partition("\n\n")[0].split())
+        return TyperCommand(cmd_name, help=about, rich_help_panel=panel or None)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         name, *rest = args

@@ -58,6 +58,19 @@ def test_a_package_adds_a_command(
         assert "Repeats a word, 100 %." in capsys.readouterr().out
 
 
+def test_help_has_each_command_under_a_heading_and_wraps_its_words_alone(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    headings = [line.strip("╭─╮ ") for line in lines if line.startswith("╭")]
+    assert headings[0] == "Options"
+    assert {"Train", "Look at a league", "Measure players"} < set(headings)
+    assert "Commands" not in headings
+    assert not [line for line in lines if line.startswith("│  ")], "the rest of a command's line"
+
+
 def test_help_lists_every_command_and_loads_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from league.cli.main import main\n"
