@@ -13,6 +13,8 @@ WORKDIR /kumite
 COPY --chown=kumite . .
 RUN UV_TORCH_BACKEND=${UV_TORCH_BACKEND} bin/bootstrap
 VOLUME /kumite/runs
+# brawl's machine code, also for a user (docker run --user) who can write neither code nor home
+ENV NUMBA_CACHE_DIR=/tmp/kumite-numba
 EXPOSE 8080
 STOPSIGNAL SIGINT
 ENTRYPOINT ["bin/start-league", "--headless", "--dashboard", "0.0.0.0:8080"]
