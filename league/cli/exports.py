@@ -70,7 +70,7 @@ def export(
     for the AI² tournament.
     """
     if check is not None and snapshot is None:
-        _check(check)
+        _check(check, game)
         return
     if check is not None or snapshot is None or out is None:
         raise InvalidInput("name a SNAPSHOT and --out PATH, or a file to --check alone")
@@ -118,10 +118,15 @@ def export(
     say(f"{out}: {entrant.name} as {kind}, step {step:,} of {card.game}")
 
 
-def _check(file: Path) -> None:
+def _check(file: Path, game: str | None) -> None:
     """Plays the matches and prints a line for each."""
     from league.agent.export.ai2_check import PYTHONS, check, pythons
+    from league.games.ai2.game import checkout_of
 
+    kind, _, folder = (game or "").partition(":")
+    if game and kind != "ai2":
+        raise InvalidInput(f"a file is checked with ai2:FOLDER, a checkout, not with {game!r}")
+    checkout = checkout_of(folder) if game else None
     words = {1.0: "won", 0.5: "drawn", 0.0: "lost"}
     rows = [
         (
@@ -130,10 +135,10 @@ def _check(file: Path) -> None:
             f"{one.frames:,}",
             *(f"{number:.2f}" for number in (*one.ms, one.start_seconds)),
         )
-        for one in check(file)
+        for one in check(file, checkout)
     ]
     print_table(str(file), CHECKED, rows)
-    for name in sorted({*PYTHONS} - pythons().keys()):
+    for name in sorted({*PYTHONS} - pythons().keys()) if not checkout else ():
         say(f"({name} with numpy is not on the PATH: not tried)")
     say(f"{file}: {_megabytes(file)}; it played every match to its end")
 

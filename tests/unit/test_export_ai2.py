@@ -265,7 +265,7 @@ FAILING = {
     "import league\n": "league",
     "import onnxruntime\n": "onnxruntime",
     "import gdown\n": "gdown.*install it in",
-    "from user.train_agent import SB3Agent\n": "user is the tournament's own",
+    "from user.train_agent import SB3Agent\n": "user is the tournament's own.*ai2:FOLDER",
     "import importlib; importlib.import_module('onnxruntime')\n": "onnxruntime",
     CLASS + "def __call__(self): pass\n": "__call__",
     CLASS + "def predict(self, obs): return [0] * 9\n": r"\(9,\)",
@@ -341,6 +341,36 @@ def test_files_that_import_what_the_tournament_has_play(tmp_path: Path, text: st
     if "press_keys" in text:
         keys = [set(np.flatnonzero(one)) for one in down]
         assert keys == [{3, 4, 7}, {1, 4, 7}, {3, 4, 7}], "d or a, space, j"
+
+
+CHECKOUT = Path(__file__).parents[1] / "contract" / "small_original"
+
+
+def test_with_a_checkout_a_file_meets_the_tournaments_own_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(tmp_path, monkeypatch)
+    file = tmp_path / "my_agent.py"
+    file.write_text(
+        "from environment.agent import BasedAgent\n"
+        "from environment.environment import WarehouseBrawl\n"
+        "class SubmittedAgent(BasedAgent):\n"
+        "    def predict(self, obs):\n"
+        "        assert isinstance(self.env, WarehouseBrawl)\n"
+        "        return super().predict(obs)\n"
+        "    def get_env_info(self, env):\n"
+        "        self.env = env\n"
+    )
+    with pytest.raises(InvalidInput, match="BasedAgent"), seated(file):
+        pass
+    right = original(np.array([-0.5, *np.zeros(63)]))
+    with seated(file, checkout=CHECKOUT) as seat:
+        assert np.flatnonzero(seat.predict(right)).tolist() == [3]
+    assert list(pythons(CHECKOUT)) == [sys.executable]
+    venv = tmp_path / "checkout" / ".venv" / "bin"
+    venv.mkdir(parents=True)
+    only(venv, monkeypatch, "python", "python3.12")
+    assert list(pythons(tmp_path / "checkout")) == [str(venv / "python")]
 
 
 @pytest.mark.parametrize(("text", "reason"), FAILING.items(), ids=map(str, range(len(FAILING))))

@@ -1,7 +1,7 @@
 """Plays a tournament file as UTMIST's AI² tournament does, on our own game.
 
 Each match is a process (`ai2_seat.py`) that sees the original's observations and has no package but
-numpy.
+the tournament's.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput
+from league.games.ai2.game import PYTHONS as CHECKOUT_PYTHONS
 from league.games.ai2.observation import SCALES
 from league.games.registry import make_batched
 
@@ -105,9 +106,18 @@ class Seat:
 
 
 @contextmanager
-def seated(file: Path, python: str = sys.executable) -> Iterator[Seat]:
-    """Starts the process, and ends it after the block or after `MOST_SECONDS`."""
+def seated(
+    file: Path, python: str = sys.executable, checkout: Path | None = None
+) -> Iterator[Seat]:
+    """Starts the process, and ends it after the block or after `MOST_SECONDS`.
+
+    Args:
+        file: the tournament file.
+        python: the program that runs it.
+        checkout: of the tournament's repository, whose code the file meets then.
+    """
     command = [python, "-I", str(Path(__file__).parent / "ai2_seat.py"), str(file.resolve())]
+    command += [str(checkout)] if checkout else []
     pipe = subprocess.PIPE
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as empty:
         process = subprocess.Popen(
@@ -131,33 +141,38 @@ def ms_a_frame(file: Path) -> float:
         return float(np.mean(seat.ms))
 
 
-def pythons() -> dict[str, tuple[str, str]]:
-    """Versions of Python and numpy by program: the tournament's that are here, else this one."""
-    found: dict[str, tuple[str, str]] = {}
-    for name in (*PYTHONS, sys.executable):
-        if name == sys.executable and found:
+def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
+    """Versions of Python and numpy by program: the checkout's, else the tournament's that are here,
+    else this one.
+    """
+    own = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
+    for names in (own, PYTHONS, (sys.executable,)):
+        if found := {name: versions for name in names if (versions := _versions(name))}:
             break
-        try:
-            done = subprocess.run([name, "-I", "-c", PROBE], capture_output=True, text=True)
-        except OSError:
-            continue
-        if done.returncode == 0:
-            python, numpy = done.stdout.split()
-            found[name] = python, numpy
     return found
 
 
-def check(file: Path) -> Iterator[Played]:
+def _versions(program: str) -> tuple[str, str] | None:
+    """Of Python and numpy; None where either is missing."""
+    with suppress(OSError):
+        done = subprocess.run([program, "-I", "-c", PROBE], capture_output=True, text=True)
+        if done.returncode == 0:
+            python, numpy = done.stdout.split()
+            return python, numpy
+    return None
+
+
+def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
     """Plays every match under each of `pythons`; raises `InvalidInput` when the file fails."""
     if not file.is_file():
         raise InvalidInput(f"there is no file {file}: write it with bin/league export --for ai2")
-    for program, (python, numpy) in pythons().items():
+    for program, (python, numpy) in pythons(checkout).items():
         for match, opponent, seconds in MATCHES:
             game = make_batched("brawl", 1, max_frames=seconds * 30)
             game.bots_N2[0, 1] = game.spec.bot_index(opponent)
             game.reset(np.zeros(1, np.uint64))
             keys_N2A = game.idle_actions()
-            with seated(file, program) as seat:
+            with seated(file, program, checkout) as seat:
                 while not game.ended_N[0]:
                     action = seat.predict(original(game.observations_N2O[0, 0]))
                     keys_N2A[0, 0] = np.array(action) > 0.5

@@ -1,11 +1,12 @@
 """Lets the `SubmittedAgent` of a file play as in the tournament, in one process a match.
 
-    python -I ai2_seat.py FILE
+    python -I ai2_seat.py FILE [CHECKOUT]
 
 It needs Python 3.10 and numpy. The file may import what the tournament's environment has, if this
-Python has it too, and nothing else. The first line of output is {"start_seconds": …}; then it
-reads an observation of the original a line, a JSON list, and answers each with
-{"action": […], "ms": …}.
+Python has it too, and nothing else. With a checkout of the tournament's repository it meets the
+original's environment, else a stand-in for what most agents ask of it. The first line of output is
+{"start_seconds": …}; then it reads an observation of the original a line, a JSON list, and answers
+each with {"action": […], "ms": …}.
 """
 
 import importlib.abc
@@ -120,6 +121,9 @@ class Agent:
 class Refusal(importlib.abc.MetaPathFinder):
     """Refuses the file what the tournament has not, and tells what is missing here alone."""
 
+    def __init__(self, has_checkout: bool) -> None:
+        self.has_checkout = has_checkout
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         importer = sys._getframe(1)
         while importer.f_back and "importlib" in importer.f_globals.get("__name__", ""):
@@ -127,10 +131,11 @@ class Refusal(importlib.abc.MetaPathFinder):
         top = name.partition(".")[0]
         if importer.f_globals.get("__name__") != "my_agent" or top in sys.stdlib_module_names:
             return
+        if top in OWN and self.has_checkout:
+            return
         if top in OWN:
             raise ModuleNotFoundError(
-                f"{name} is the tournament's own code, of which the check knows environment.agent "
-                "with its Agent alone: play it in the original"
+                f"{name} is the tournament's own code: name a checkout with --game ai2:FOLDER"
             )
         if top not in PACKAGES.split():
             raise ModuleNotFoundError(f"{name} is not in the tournament's requirements.txt")
@@ -142,23 +147,39 @@ class Refusal(importlib.abc.MetaPathFinder):
             )
 
 
-def main(file: str) -> None:
+def of_checkout(folder: str) -> Any:
+    """The original's environment, which loads its pictures from the working directory."""
+    sys.path.insert(0, folder)
+    os.chdir(folder)
+    import environment.environment as original
+
+    original.Player.load_assets = lambda self: None  # a download
+    return original.WarehouseBrawl()
+
+
+def stand_in() -> Any:
+    """An environment without the original's code."""
+    for name in ("environment", "environment.agent"):
+        sys.modules[name] = types.ModuleType(name)
+    sys.modules["environment.agent"].Agent = Agent  # type: ignore[attr-defined]
+    return Env()
+
+
+def main(file: str, checkout: str = "") -> None:
     """Plays until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the agent prints
     import numpy as np
 
-    sys.meta_path.insert(0, Refusal())
-    for name in ("environment", "environment.agent"):
-        sys.modules[name] = types.ModuleType(name)
-    sys.modules["environment.agent"].Agent = Agent  # type: ignore[attr-defined]
+    sys.meta_path.insert(0, Refusal(bool(checkout)))
+    env = of_checkout(checkout) if checkout else stand_in()
     began = time.perf_counter()
     spec = importlib.util.spec_from_file_location("my_agent", file)
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules["my_agent"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    agent, env = module.SubmittedAgent(), Env()
+    agent = module.SubmittedAgent()
     if callable(agent):
         sys.exit("its SubmittedAgent can be called, and the tournament would: take out __call__")
     agent.get_env_info(env)
@@ -174,4 +195,4 @@ def main(file: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

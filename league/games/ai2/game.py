@@ -92,7 +92,7 @@ class Ai2Game(HostedGame):
         workers: int = 0,
     ) -> None:
         check_options(step_seconds, workers)
-        folder = _checkout(argument)
+        folder = checkout_of(argument)
         worker = str(Path(__file__).with_name("worker.py"))
         pool = Pool(
             [_python(folder, python), worker, *BOTS, str(step_seconds)],
@@ -252,7 +252,7 @@ def _player_frame(raw: NDArray[np.float64], keys: NDArray[np.uint8]) -> dict[str
     }
 
 
-def _checkout(argument: str) -> Path:
+def checkout_of(argument: str) -> Path:
     """The folder of the checkout; raises `ConfigError` if it is none."""
     if not argument:
         raise ConfigError("game 'ai2' needs a checkout of the original: name it as ai2:FOLDER")
