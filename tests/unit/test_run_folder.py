@@ -16,11 +16,6 @@ from league.runs.folder import Request, open_run
 from league.settings import base as config
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def request(
     run_dir: str | None = "run",
     preset: str | None = None,
@@ -237,3 +232,15 @@ def test_runs_that_cannot_be_a_folder_are_refused_in_a_sentence() -> None:
     Path("runs").touch()
     with pytest.raises(ConfigError, match=r"runs can't be made a run folder.*--run-dir"):
         open_run(request(None))
+
+
+@pytest.fixture(scope="module")
+def place() -> Path:
+    return Path.cwd()
+
+
+def test_neither_a_test_nor_a_larger_fixture_finds_the_clones_runs(place: Path) -> None:
+    clone = Path(__file__).resolve().parents[2]
+    for folder in (place, Path.cwd()):
+        assert not folder.is_relative_to(clone)
+        assert not (folder / "runs").exists()
