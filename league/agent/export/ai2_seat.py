@@ -4,9 +4,8 @@
 
 It needs Python 3.10 and numpy. The file may import what the tournament's environment has, if this
 Python has it too, and nothing else. With a checkout of the tournament's repository it meets the
-original's environment, else a stand-in for what most agents ask of it. The first line of output is
-{"start_seconds": …}; then it reads an observation of the original a line, a JSON list, and answers
-each with {"action": […], "ms": …}.
+original's environment. The first line of output is {"start_seconds": …}; then it reads an
+observation of the original a line, a JSON list, and answers each with {"action": […], "ms": …}.
 """
 
 import importlib.abc
@@ -35,59 +34,16 @@ PACKAGES = """
 """What the tournament's requirements.txt installs, under the names that a file imports."""
 OWN = ("environment", "user", "server")
 """The tournament's own packages."""
-KEYS = ("w", "a", "s", "d", "space", "h", "l", "j", "k", "g")
-PARTS = (
-    *(("pos", 2), ("vel", 2), ("facing", 1), ("grounded", 1), ("aerial", 1), ("jumps_left", 1)),
-    *(("state", 1), ("recoveries_left", 1), ("dodge_timer", 1), ("stun_frames", 1), ("damage", 1)),
-    *(("stocks", 1), ("move_type", 1), ("weapon_type", 1), *((f"spawner_{n}", 3) for n in "1234")),
-    *(("moving_platform_pos", 2), ("moving_platform_vel", 2)),
-)
-"""An observation's sections for each of the players, and how many numbers each has."""
+WANTS_CHECKOUT = "{} is the tournament's own code: name a checkout with --game ai2:FOLDER"
 
 
-class Helper:
-    """Finds numbers of an observation, or keys of an action, by name."""
+class Missing(types.ModuleType):
+    """Where a file looks for more of the tournament's own code than an exported agent needs."""
 
-    def __init__(self, sections: Any) -> None:
-        self.sections, self.size = {}, 0
-        for name, length in sections:
-            self.sections[name] = (self.size, self.size + length)
-            self.size += length
-
-    def zeros(self) -> Any:
-        import numpy as np
-
-        return np.zeros(self.size)
-
-    def get_section(self, obs: Any, name: str) -> Any:
-        return obs[slice(*self.sections[name])]
-
-    def press_keys(self, keys: Any, action: Any = None) -> Any:
-        action = self.zeros() if action is None else action
-        for key in [keys] if isinstance(keys, str) else keys:
-            action[self.sections[key.lower()][0]] = 1
-        return action
-
-
-class Env:
-    """What agents ask the original's environment for; the spaces need gymnasium."""
-
-    def __init__(self) -> None:
-        players = ("player", "opponent")
-        self.obs_helper = Helper((f"{who}_{part}", n) for who in players for part, n in PARTS)
-        self.act_helper = Helper((key, 1) for key in KEYS)
-        self.seen: Any = self.obs_helper.zeros()
-        if importlib.util.find_spec("gymnasium"):
-            from gymnasium import spaces
-
-            self.observation_space = spaces.Box(-20.0, 20.0, (self.obs_helper.size,))
-            self.action_space = spaces.Box(0.0, 1.0, (len(KEYS),))
-
-    def get_spawner_info(self) -> Any:
-        """The weapons that lie on the stage: name and place."""
-        rows = [self.obs_helper.get_section(self.seen, f"player_spawner_{n}") for n in "1234"]
-        names = {1: "Random", 2: "Spear", 3: "Hammer"}
-        return [[names[row[2]], tuple(row[:2])] for row in rows if row[2] in names]
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ModuleNotFoundError(WANTS_CHECKOUT.format(name))
 
 
 class Agent:
@@ -98,9 +54,7 @@ class Agent:
         self.initialized = False
 
     def get_env_info(self, env: Any) -> None:
-        self.obs_helper, self.act_helper = env.obs_helper, env.act_helper
-        self.observation_space = getattr(env, "observation_space", None)
-        self.action_space = getattr(env, "action_space", None)
+        self.obs_helper = self.act_helper = self.observation_space = self.action_space = env
         self.env = env
         self._initialize()
         self.initialized = True
@@ -134,9 +88,7 @@ class Refusal(importlib.abc.MetaPathFinder):
         if top in OWN and self.has_checkout:
             return
         if top in OWN:
-            raise ModuleNotFoundError(
-                f"{name} is the tournament's own code: name a checkout with --game ai2:FOLDER"
-            )
+            raise ModuleNotFoundError(WANTS_CHECKOUT.format(name))
         if top not in PACKAGES.split():
             raise ModuleNotFoundError(f"{name} is not in the tournament's requirements.txt")
         if path is None and not any(
@@ -158,11 +110,11 @@ def of_checkout(folder: str) -> Any:
 
 
 def stand_in() -> Any:
-    """An environment without the original's code."""
-    for name in ("environment", "environment.agent"):
-        sys.modules[name] = types.ModuleType(name)
-    sys.modules["environment.agent"].Agent = Agent  # type: ignore[attr-defined]
-    return Env()
+    """An environment without the original's code, for files that only import `Agent`."""
+    package, module = types.ModuleType("environment"), Missing("environment.agent")
+    package.__path__, module.Agent = [], Agent  # type: ignore[attr-defined]
+    sys.modules |= {"environment": package, "environment.agent": module}
+    return Missing("env")
 
 
 def main(file: str, checkout: str = "") -> None:
@@ -186,7 +138,6 @@ def main(file: str, checkout: str = "") -> None:
     print(json.dumps({"start_seconds": time.perf_counter() - began}), file=answers, flush=True)
     for line in sys.stdin:
         seen = np.array(json.loads(line))
-        env.seen = seen.copy()
         began = time.perf_counter()
         action = agent.predict(seen)
         ms = (time.perf_counter() - began) * 1000.0
