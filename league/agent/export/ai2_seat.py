@@ -73,7 +73,7 @@ class Agent:
 
 
 class Refusal(importlib.abc.MetaPathFinder):
-    """Refuses the file what the tournament has not, and tells what is missing here alone."""
+    """Refuses imports that the tournament lacks, and names packages that only this Python lacks."""
 
     def __init__(self, has_checkout: bool) -> None:
         self.has_checkout = has_checkout
