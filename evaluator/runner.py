@@ -43,6 +43,7 @@ from league.players import (
     Verdict,
 )
 from league.replay import Recipe
+from league.rpc.channel import Reminders
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.stats.ratings.lineage import fit_league
@@ -326,6 +327,7 @@ class Evaluator:
         self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
         self._table = run_dir / "evaluator" / "evaluation_results.csv"
         self._table_written_at, self._unwritten = time.monotonic(), True
+        self._remind = Reminders(_log.error)
         self._paces: dict[str, int | str] = {}  # by digest
         self._reading = threading.Lock()  # two threads may plan
         self._failures: Counter[frozenset[str]] = Counter()
@@ -578,7 +580,11 @@ class Evaluator:
         ]
         if not cells:
             return
-        write_table(self._table, players, cells, self._game.spec.frames_per_second)
+        try:
+            write_table(self._table, players, cells, self._game.spec.frames_per_second)
+        except (LeagueError, OSError) as error:
+            self._unwritten = True
+            self._remind(f"the table of results is written later: {error}")
 
     def _play(self, work: Work, arena: Arena) -> bool:
         """Plays matches to their end, or until `stop`; False then."""

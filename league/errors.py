@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -36,6 +37,8 @@ class LeagueError(Exception):
     """Anything that the league reports on purpose. It may repeat what a stranger sent."""
 
     exit_code = 1
+    retry_seconds = 0.0
+    """When the caller of a service should send the same call again; 0 for never."""
 
     def __str__(self) -> str:
         return plain(super().__str__())
@@ -135,6 +138,7 @@ class StorageFull(LeagueError):
     """No space left to write; what was on disk is whole."""
 
     exit_code = 3
+    retry_seconds = 1.0
 
 
 def is_full(error: OSError) -> bool:
@@ -142,7 +146,33 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+@contextmanager
+def suppress_full() -> Iterator[None]:
+    """Ends the block quietly at an error of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+
+
 class StorageReadOnly(LeagueError):
     """The disk takes no more writes (read-only, or broken); what was on disk is whole."""
 
     exit_code = 3
+    retry_seconds = 1.0
+
+
+def storage_fault(error: OSError) -> LeagueError | None:
+    """What to tell people of a disk that is full or read-only; None for another error."""
+    if is_full(error):
+        return StorageFull(
+            "the disk is full: free some space and start again, to continue from the newest "
+            "checkpoint"
+        )
+    if error.errno == errno.EROFS:
+        return StorageReadOnly(
+            f"{error.filename} is on a disk that takes no writes: mount it for writing, or choose "
+            "another --run-dir"
+        )
+    return None

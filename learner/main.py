@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from league.errors import ConfigError, LeagueError, StorageFull, Unavailable, is_full
+from league.errors import ConfigError, LeagueError, Unavailable, storage_fault
 from league.exploiters import EXPLOITING
 from league.players import Role
 from league.rpc.channel import Reminders
@@ -97,12 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _work(words)
     except OSError as error:
-        if not is_full(error):
+        if (fault := storage_fault(error)) is None:
             raise
-        failure: LeagueError = StorageFull(
-            "the disk is full: free some space and start again, to continue from the newest "
-            "checkpoint"
-        )
+        failure = fault
     except LeagueError as error:
         failure = error
     if is_rank():

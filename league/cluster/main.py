@@ -26,8 +26,7 @@ from league.errors import (
     DeviceError,
     InvalidInput,
     LeagueError,
-    StorageFull,
-    is_full,
+    storage_fault,
 )
 from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
@@ -171,9 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LeagueError as error:
         return _fail(error)
     except OSError as error:
-        if not is_full(error):
+        if (fault := storage_fault(error)) is None:
             raise
-        return _fail(StorageFull("the disk is full: free some space, then repeat the command"))
+        return _fail(fault)
     except KeyboardInterrupt:
         print("start-league: interrupted", file=sys.stderr)
         return 130

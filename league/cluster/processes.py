@@ -18,7 +18,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from league.errors import ConfigError, DataCorrupt, LeagueError, StorageFull, Unavailable
+from league.errors import (
+    ConfigError,
+    DataCorrupt,
+    LeagueError,
+    StorageFull,
+    Unavailable,
+    suppress_full,
+)
 from league.service import die_with_parent
 from league.views.facts import ProcessFacts, State
 
@@ -27,7 +34,6 @@ _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 LOG_BYTES = 16_000_000
 _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     ConfigError.exit_code: (ConfigError, "its settings can't be used"),
-    StorageFull.exit_code: (StorageFull, "the disk is full"),
     DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
 }
 """Exit codes that a restart would repeat: the error to raise, and a text for an empty log."""
@@ -35,14 +41,17 @@ _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSpec:
-    """What to run; `log` receives its output. The league goes on without one that it doesn't
-    `need`, when that can't run.
+    """What to run; `log` receives its output.
+
+    The league ends when a process that it `needs` can't run, or a `vital` process dies too often;
+    it goes on without another one, and starts one that died too often again later.
     """
 
     name: str
     command: tuple[str, ...]
     log: Path
     needed: bool = True
+    vital: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +59,13 @@ class RestartPolicy:
     """How often and how fast a process restarts; each wait is twice the one before."""
 
     limit: int = 5
-    """Restarts within the window; a fault that needs more is no accident."""
+    """Restarts within the window; a fault that needs more is no accident. A process that is not
+    vital waits as long as the window then.
+    """
     window_seconds: float = 300.0
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
+    """Also the wait for a disk that is full: it is not counted."""
 
     def delay(self, times: deque[float], now: float) -> float | None:
         """Seconds before a restart at `now`, which joins `times`; None if it is one too many."""
@@ -84,10 +96,10 @@ class Process:
             raise ConfigError(f"{spec.name} can't start: there is no program {program}")
         tie = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
         spec.log.parent.mkdir(parents=True, exist_ok=True)
-        with spec.log.open("ab") as log:
+        with spec.log.open("ab", buffering=0) as log:
             stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-            log.write(f"--- {stamp} {spec.name}: {' '.join(spec.command)}\n".encode())
-            log.flush()
+            with suppress_full():
+                log.write(f"--- {stamp} {spec.name}: {' '.join(spec.command)}\n".encode())
             self._child = subprocess.Popen(
                 [*tie, *spec.command],
                 stdin=subprocess.DEVNULL,
@@ -195,7 +207,7 @@ class ProcessGroup:
         """Looks at every process once, and restarts those that have died.
 
         Raises:
-            ConfigError, StorageFull, DataCorrupt: a process ended for a permanent reason.
+            ConfigError, DataCorrupt: a process ended for a permanent reason.
             Unavailable: a process dies too often.
         """
         for member in self.members.values():
@@ -269,16 +281,20 @@ class ProcessGroup:
             raise error(f"{name} can't run: {sentence or f'{reason}, read {log}'}")
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         how += ", as if asked to stop" if code == 0 else ""
-        delay = self._policy.delay(member.restart_times, time.time())
-        if not member.spec.needed and (delay is None or code in _PERMANENT):
+        if code in _PERMANENT:
             self._say(f"{name} can't run ({sentence or how}): read {log}.", is_trouble=True)
             return
+        policy = self._policy
+        delay: float | None = policy.longest_seconds
+        if code != StorageFull.exit_code:
+            delay = policy.delay(member.restart_times, time.time())
         if delay is None:
-            minutes = self._policy.window_seconds / 60
-            raise Unavailable(
-                f"{name} ended {self._policy.limit + 1} times within {minutes:g} minutes, the last "
-                f"time with {how} and {sentence!r}: read {log}, then start the run again"
-            )
+            often = f"{name} ended {policy.limit + 1} times within {policy.window_seconds / 60:g}"
+            often += f" minutes, the last time with {how} and {sentence!r}: read {log}"
+            if member.spec.vital:
+                raise Unavailable(f"{often}, then start the run again")
+            self._say(f"{often}. The league goes on without it meanwhile.", is_trouble=True)
+            delay = policy.window_seconds
         member.state, member.restart_at = State.WAITING, time.time() + delay
         if code > 0 and sentence:  # a log does not explain a signal
             how += f": {sentence}"

@@ -16,7 +16,7 @@ from types import FrameType
 
 from league.cluster.processes import ProcessGroup, RestartPolicy
 from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
-from league.errors import LeagueError, Unavailable
+from league.errors import LeagueError, StorageFull, Unavailable
 from league.players import SILENT_SECONDS
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import CURVES, RunFolder
@@ -315,7 +315,8 @@ class Supervisor:
 
     def _announce(self, name: str, pid: int) -> None:
         if name in self._topology.addresses:
-            self._folder.announce(_SERVICES[name], self._topology.addresses[name], pid)
+            with suppress(StorageFull):  # its address is that of its last start
+                self._folder.announce(_SERVICES[name], self._topology.addresses[name], pid)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -121,6 +121,7 @@ def plan(
             command=(sys.executable, "-m", _MODULES.get(name, name.partition("-")[0]), *words),
             log=folder.log(name),
             needed=name != DASHBOARD,
+            vital=name != DASHBOARD and name not in evaluators,
         )
         for name, words in arguments.items()
     )

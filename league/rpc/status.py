@@ -101,7 +101,7 @@ def _trailing(failure: grpc.RpcError) -> Any:
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: errors.LeagueError) -> NoReturn:
     """Ends a call with `error`: its code, its sentence, its class, and when to try again."""
     metadata = [(ERROR_CLASS_KEY, type(error).__name__)]
-    if isinstance(error, errors.Busy):
+    if error.retry_seconds:
         metadata.append((RETRY_KEY, str(max(1, round(error.retry_seconds * 1000)))))
     await context.abort(code_of(error), _fitting(str(error)), tuple(metadata))
     raise AssertionError("context.abort always raises")

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from stable_baselines3.common.logger import KVWriter, Logger, configure
+from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from torch.utils.tensorboard import SummaryWriter
 
-from league.errors import ConfigError, Unavailable
+from league.errors import ConfigError, Unavailable, suppress_full
 
 
 def make_logger(
@@ -27,10 +28,31 @@ def make_logger(
     """
     if not is_leader:
         return Logger(None, [])
-    logger = configure(str(folder / "tensorboard"), ["tensorboard"])
+    logger = Logger(str(folder / "tensorboard"), [TensorBoardWriter(str(folder / "tensorboard"))])
     if wandb != "off":
         logger.output_formats.append(WandbWriter(folder, wandb, settings))
     return logger
+
+
+class TensorBoardWriter(TensorBoardOutputFormat):
+    """Leaves out what a full disk does not take: the curves have a gap then."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self._folder = folder
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
+    ) -> None:
+        with suppress_full():
+            super().write(key_values, key_excluded, step)
+            return
+        with suppress_full():  # the thread that writes has ended: a new file gets the rest
+            self.writer = SummaryWriter(log_dir=self._folder)
+
+    def close(self) -> None:
+        with suppress_full():
+            super().close()
 
 
 class WandbWriter(KVWriter):

@@ -6,6 +6,7 @@ Every row has the learner's step, so that a resumed run drops the rows after its
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from league.errors import suppress_full
 from league.games.base import GameSpec
 from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY
 from learner.rollout.matches import FinishedMatch
@@ -22,7 +24,7 @@ from learner.rollout.matches import FinishedMatch
 class StepTable:
     """A CSV with a `step` column that drops the rows after `step` when it is opened.
 
-    Rows are on disk after `flush`.
+    Rows are on disk after `flush`. While the disk is full they wait in memory for the next one.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], step: int, head: str = "") -> None:
@@ -35,8 +37,9 @@ class StepTable:
             writer.writeheader()
             writer.writerows(kept)
         os.replace(temporary, path)
-        self._file = open(path, "a", newline="", encoding="utf-8")  # noqa: SIM115
-        self._writer = csv.writer(self._file)
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+        self._rows, self._unwritten = io.StringIO(), b""
+        self._writer = csv.writer(self._rows)
 
     def _rows_until(self, step: int) -> list[dict[str, str]]:
         with open(self.path, newline="", encoding="utf-8") as file:
@@ -50,9 +53,16 @@ class StepTable:
         self._writer.writerow(values)
 
     def flush(self) -> None:
-        self._file.flush()
+        self._unwritten += self._rows.getvalue().encode()
+        self._rows.seek(0)
+        self._rows.truncate()
+        with suppress_full():
+            while self._unwritten:
+                written = self._file.write(self._unwritten)
+                self._unwritten = self._unwritten[written:]
 
     def close(self) -> None:
+        self.flush()
         self._file.close()
 
 

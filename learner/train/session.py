@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
@@ -15,8 +16,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard
-from league.errors import LeagueError, NothingPlayable
+from league.errors import LeagueError, NothingPlayable, StorageFull
 from league.exploiters import Generation
+from league.rpc.channel import Reminders
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.stages import Place
@@ -47,6 +49,9 @@ from learner.train.snapshots import SnapshotPublisher
 
 CHECKPOINT_SECONDS = 120.0
 """Longest time between checkpoints; one is also written with every snapshot."""
+SPACE_SECONDS = 1.0
+"""Between attempts to write to a full disk."""
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -151,7 +156,7 @@ class Session:
         except BaseException:
             self.broker.close("the learner could not start")
             raise
-        self._checkpoint_at = time.monotonic()
+        self._checkpoint_at, self._remind = time.monotonic(), Reminders(log.warning)
 
     def _begin(self, initial: Values | None) -> None:
         """Starts at step 0, or an exploiter's generation at the step where it begins."""
@@ -168,7 +173,9 @@ class Session:
             return
 
         def register(network: AgentNetwork, step: int) -> str:
-            name = publisher.publish_reference(network, step) if group.is_leader else ""
+            name = ""
+            if group.is_leader:
+                name = self._with_space(lambda: publisher.publish_reference(network, step))
             return group.broadcast(name)
 
         references.register = register
@@ -205,23 +212,21 @@ class Session:
         own = {} if self.group.is_leader else rank_state(model, self.env, ready)
         others = self.group.gather(own)[1:]
         if self.group.is_leader:
-            self.checkpoints.write(
-                model.num_timesteps,
-                {
-                    "algorithm": algorithm_state(model),
-                    "environment": environment_state(self.env),
-                    "ready": ready,
-                    "ranks": others,
-                    "log_position": position,
-                    "curriculum": vars(self.curriculum.place),
-                    "publisher": [self.publisher.parent, self.publisher.last_step],
-                    "pending": None if pending is None else [pending.to_json(), milestone],
-                    "over": self.over,
-                    "reset": self.reset,
-                    "frame_skip": self.settings.game.frame_skip,
-                    "game_version": self.env.game.spec.version,
-                },
-            )
+            values = {
+                "algorithm": algorithm_state(model),
+                "environment": environment_state(self.env),
+                "ready": ready,
+                "ranks": others,
+                "log_position": position,
+                "curriculum": vars(self.curriculum.place),
+                "publisher": [self.publisher.parent, self.publisher.last_step],
+                "pending": None if pending is None else [pending.to_json(), milestone],
+                "over": self.over,
+                "reset": self.reset,
+                "frame_skip": self.settings.game.frame_skip,
+                "game_version": self.env.game.spec.version,
+            }
+            self._with_space(lambda: self.checkpoints.write(model.num_timesteps, values))
         self._checkpoint_at = time.monotonic()
 
     def publish(self, milestone: bool = False) -> None:
@@ -232,7 +237,21 @@ class Session:
         )
         self.save_checkpoint(card, milestone)
         if self.group.is_leader:
-            self.publisher.publish(model.policy.network, card, milestone)
+            self._with_space(lambda: self.publisher.publish(model.policy.network, card, milestone))
+
+    def _with_space(self, write: Callable[[], T]) -> T:
+        """Calls `write` until the disk has room for it: an end would lose what came since the last
+        checkpoint. Asked to stop, it gives up.
+        """
+        while True:
+            try:
+                return write()
+            except StorageFull as error:
+                if self.model.should_stop():
+                    raise
+                self._remind(f"waiting for space on the disk: {error}")
+                self.reporter.beat("waiting for space on the disk")
+                time.sleep(SPACE_SECONDS)
 
     # -- between updates ------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import itertools
 import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -29,11 +30,14 @@ from matchmaker.tools.fsck import fsck
 def main(disk: Path) -> None:
     filler, db = disk / "filler", disk / "league.db"
     filler.write_bytes(b"x" * 1_000_000)
+    waits: list[str] = []
     settings, limits.SWEEP_SECONDS = MatchmakerSettings(), 0.05
     monitor.LEAST_FREE_BYTES = 0.0
     with (
         MatchmakerServer(db, 0, settings) as server,
-        MatchmakerClient(server.address, wait_seconds=5) as client,
+        MatchmakerClient(server.address, wait_seconds=0.1) as client,
+        MatchmakerClient(server.address, wait_seconds=SECONDS, on_wait=waits.append) as patient,
+        ThreadPoolExecutor(1) as other,
         grpc.insecure_channel(server.address) as channel,
     ):
         health = health_pb2_grpc.HealthStub(channel)
@@ -43,7 +47,11 @@ def main(disk: Path) -> None:
         request_id, pending = fill(client, incarnation, acknowledged)
         before = becomes(health, "NOT_SERVING")
         told = client.status().vitals.trouble
+        asked = other.submit(patient.acquire_matches, incarnation, 200, "league")
+        while not waits and not asked.done():
+            time.sleep(0.02)
         filler.unlink()
+        leased = len(asked.result())
         after = becomes(health, "SERVING")
         if pending:
             verdicts, _ = client.report_results(incarnation, pending, request_id=request_id)
@@ -55,6 +63,7 @@ def main(disk: Path) -> None:
         "position": position,
         "before": before,
         "told": told,
+        "leased": leased,
         "after": after,
         "known": all(known),
         "findings": fsck(db)[0],

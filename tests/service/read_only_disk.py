@@ -59,7 +59,7 @@ def main(disk: Path) -> None:
 def while_it_runs(disk: Path, db: Path, library: Any) -> dict[str, Any]:
     with (
         MatchmakerServer(db, 0, SETTINGS) as server,
-        MatchmakerClient(server.address, wait_seconds=5) as client,
+        MatchmakerClient(server.address, wait_seconds=0.1) as client,
         grpc.insecure_channel(server.address) as channel,
     ):
         health = health_pb2_grpc.HealthStub(channel)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-MOUNT = 'mount -t tmpfs -o size=3m tmpfs "$1"'
+REMOUNT = 'mount -o remount,ro "$1"'
+MOUNT = 'mount -t tmpfs -o size={}m tmpfs "$1"'
 
 
 def in_namespace(command: str, *words: object) -> subprocess.CompletedProcess[str]:
@@ -31,18 +32,19 @@ def in_namespace(command: str, *words: object) -> subprocess.CompletedProcess[st
 
 def can_mount(folder: Path) -> bool:
     try:
-        return in_namespace(MOUNT, folder).returncode == 0
+        return in_namespace(MOUNT.format(1), folder).returncode == 0
     except OSError:
         return False
 
 
-def seen_on_a_disk(folder: Path, program: str) -> tuple[dict[str, Any], str]:
+def seen_on_a_disk(folder: Path, program: str, megabytes: int = 3) -> tuple[dict[str, Any], str]:
     """What a program beside this file prints of a small disk at `folder`, and what it logs."""
     if not can_mount(folder):
         pytest.skip("this system lets nobody mount a disk of their own (unshare --mount)")
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     file = Path(__file__).with_name(program)
-    done = in_namespace(f'{MOUNT} && exec "$2" "$3" "$1"', folder, sys.executable, file)
+    shell = f'{MOUNT.format(megabytes)} && exec "$2" "$3" "$1"'
+    done = in_namespace(shell, folder, sys.executable, file)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
@@ -55,6 +57,7 @@ def test_a_full_disk_costs_nothing_acknowledged_and_heals(tmp_path: Path) -> Non
     assert seen["findings"] == []
     assert seen["before"] == "NOT_SERVING"
     assert "no space left" in seen["told"]
+    assert seen["leased"] == 200, "a call that waits is answered when there is space"
     assert seen["after"] == "SERVING"
     assert "Traceback" not in logged
     assert "health is NOT_SERVING" in logged
@@ -82,3 +85,23 @@ def test_a_disk_that_turns_read_only_costs_nothing_acknowledged_and_heals(tmp_pa
     assert seen["findings"] == []
     assert "Traceback" not in logged
     assert "health is NOT_SERVING: the disk of" in logged
+
+
+def test_a_learner_waits_for_space_and_loses_nothing(tmp_path: Path) -> None:
+    seen, logged = seen_on_a_disk(tmp_path, "learner_disk.py", 64)
+    assert seen["code"] == 0, logged
+    assert seen["step"] > seen["waited_at"]
+    assert seen["lives"] == 1
+    assert seen["lost_results"] == 0
+    assert seen["rows"] == seen["results"], "its files lack no match"
+
+
+def test_a_start_on_a_read_only_disk_is_one_sentence(tmp_path: Path) -> None:
+    if not can_mount(tmp_path):
+        pytest.skip("this system lets nobody mount a disk of their own (unshare --mount)")
+    start = (sys.executable, "-m", "league.cluster.main", "--cpu", "--preset", "smoke")
+    shell = f'{MOUNT.format(1)} && {REMOUNT} && cd "$1" && shift && exec "$@"'
+    done = in_namespace(shell, tmp_path, *start)
+    assert done.returncode == 3
+    assert done.stderr.startswith("start-league: ")
+    assert done.stderr.count("\n") == 1

@@ -14,10 +14,10 @@ import pytest
 from waiting import wait_for
 
 from league.cluster.processes import Process, ProcessGroup, ProcessSpec, RestartPolicy
-from league.errors import ConfigError, DataCorrupt, StorageFull, Unavailable
+from league.errors import ConfigError, DataCorrupt, Unavailable
 from league.views.facts import State
 
-POLICY = RestartPolicy(first_seconds=0.01, limit=2)
+POLICY = RestartPolicy(first_seconds=0.01, longest_seconds=0.02, limit=2)
 SLEEP = "import time; time.sleep(60)"
 OBEDIENT = """
 import signal, sys, time
@@ -47,6 +47,7 @@ class Stage:
         self,
         *,
         spared: str = "",
+        mortal: str = "",
         **codes: str,
     ) -> ProcessGroup:
         specs = [
@@ -55,6 +56,7 @@ class Stage:
                 command=(sys.executable, "-c", code),
                 log=self.log(name),
                 needed=name != spared,
+                vital=name != mortal,
             )
             for name, code in codes.items()
         ]
@@ -113,17 +115,31 @@ def test_wrong_input_is_not_tried_again(stage: Stage) -> None:
     assert group.facts()[0].restarts == 0
 
 
-@pytest.mark.parametrize(
-    ("code", "error", "otherwise"),
-    [(3, StorageFull, "the disk is full"), (4, DataCorrupt, "damaged")],
-)
-def test_what_a_restart_cannot_cure_is_not_tried_again(
-    stage: Stage, code: int, error: type[Exception], otherwise: str
-) -> None:
-    group = stage.play(worker=f"import sys; sys.exit({code})")
-    with pytest.raises(error, match=rf"worker can't run: .*{otherwise}, read .*worker\.log"):
+def test_what_a_restart_cannot_cure_is_not_tried_again(stage: Stage) -> None:
+    group = stage.play(worker="import sys; sys.exit(4)")
+    with pytest.raises(DataCorrupt, match=r"worker can't run: .*damaged, read .*worker\.log"):
         stage.check_until(lambda: False)
     assert group.facts()[0].restarts == 0
+
+
+def test_a_full_disk_is_waited_for_however_long_it_takes(stage: Stage) -> None:
+    """As long as `limit` restarts would not have lasted."""
+    trace = stage.folder / "trace"
+    count = f"f = open({str(trace)!r}, 'a+'); f.write('x'); f.flush(); f.seek(0); n = len(f.read())"
+    group = stage.play(worker=f"import sys, time; {count}; n < 6 and sys.exit(3); time.sleep(60)")
+    stage.check_until(lambda: trace.exists() and len(trace.read_text()) == 6)
+    assert group.facts()[0].state is State.RUNNING
+
+
+def test_the_league_goes_on_while_a_process_that_is_not_vital_dies_too_often(stage: Stage) -> None:
+    group = stage.play(mortal="evaluator", evaluator="raise ValueError", learner=SLEEP)
+    evaluator, learner = (group.members[name] for name in ("evaluator", "learner"))
+    stage.check_until(lambda: evaluator.restarts == POLICY.limit and not evaluator.is_alive)
+    stage.check_until(lambda: evaluator.state is State.WAITING)
+    assert evaluator.restart_at - time.time() > POLICY.window_seconds / 2
+    assert learner.state is State.RUNNING
+    evaluator.restart_at = 0.0
+    stage.check_until(lambda: evaluator.restarts == POLICY.limit + 1)
 
 
 def test_a_restart_is_told_with_the_last_words_of_that_life(stage: Stage) -> None:
@@ -240,9 +256,8 @@ def test_a_long_log_is_moved_aside_while_it_is_written(python: Callable[[str], P
     assert "line 1999" in (log.read_text() + log.with_name("log.1").read_text()).splitlines()
 
 
-@pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "raise ValueError('no page')"])
-def test_the_league_goes_on_without_what_it_does_not_need(stage: Stage, code: str) -> None:
-    group = stage.play(spared="dashboard", dashboard=code, learner=SLEEP)
+def test_the_league_goes_on_without_what_it_does_not_need(stage: Stage) -> None:
+    group = stage.play(spared="dashboard", dashboard="import sys; sys.exit(2)", learner=SLEEP)
     stage.check_until(lambda: group.members["dashboard"].state is State.FAILED)
     group.check()
     assert group.members["learner"].state is State.RUNNING

@@ -12,6 +12,7 @@ from typing import IO
 from rich.console import Console
 from rich.live import Live
 
+from league.errors import is_full
 from league.runs.alarms import of_metrics as alarms_of
 from league.views.facts import Note, Screen, State
 from league.views.terminal.panels import duration, leaderboard, learner_words, opponents, view
@@ -99,8 +100,9 @@ class LineDisplay:
                 return
             try:
                 print(clock, plain(text), file=self._stream, flush=True)
-            except OSError:  # the reader of a pipe has ended; training continues
-                self._stream = None
+            except OSError as error:  # training continues
+                if not is_full(error):  # the reader of a pipe has ended
+                    self._stream = None
 
 
 def _undrawn(what: str, error: Exception) -> str:
