@@ -46,6 +46,7 @@ from league.replay import Recipe
 from league.rpc.channel import Reminders
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from league.service.pace import Pace
 from league.stats.ratings.lineage import fit_league
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
@@ -334,6 +335,7 @@ class Evaluator:
         self._rng, self._turn, self._reports_refused = np.random.default_rng(), 0, 0
         self.progress = Progress()
         self.snapshots_done = 0
+        self._pace = Pace()
         self._frames = 0  # played by this process: the progress that keeps leases alive
         self._incarnation = 0
         self.stop = stop or threading.Event()
@@ -355,6 +357,7 @@ class Evaluator:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
         with self._heartbeats():
             while not self.stop.is_set():
+                self._pace.moved()
                 if not self._work():
                     self.progress = Progress()
                     self._write_table()
@@ -591,6 +594,7 @@ class Evaluator:
         began, frames_before = time.monotonic(), self._frames
         while not work.finished and not self.stop.is_set():
             work.step()
+            self._pace.moved()
             self._frames = frames_before + arena.frames_played
             speed = work.accepted / max(1e-9, time.monotonic() - began)
             self.progress = replace(self.progress, matches_per_second=speed, **work.progress)
@@ -629,7 +633,10 @@ class Evaluator:
         }
         try:
             fenced, *_ = self._client.heartbeat(
-                self._incarnation, self._frames, activity=progress.activity, metrics=metrics
+                self._incarnation,
+                self._frames,
+                activity=progress.activity,
+                metrics=self._pace.judged(metrics),
             )
         except Unavailable:
             return  # the main thread's own calls decide how long to wait

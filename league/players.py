@@ -268,6 +268,17 @@ ENDED = ("done", "stopped")
 SILENT_SECONDS = 30.0
 """A worker sends a heartbeat every second or two; without one for so long it hangs or has ended."""
 
+STALLED = "progress/stalled_seconds"
+"""Metric of a worker that sends heartbeats and makes no progress, and does not say that it waits:
+for how long.
+"""
+
+
+def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
+    """A worker's metrics when it does nothing any more."""
+    rates = {name: 0.0 for name in metrics if name.startswith("rate/")}
+    return {name: one for name, one in metrics.items() if name != "progress/seconds_left"} | rates
+
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerStatus:

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from league.cluster.processes import ProcessGroup, RestartPolicy
+from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError, StorageFull, Unavailable
-from league.players import SILENT_SECONDS
+from league.players import SILENT_SECONDS, STALLED
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import CURVES, RunFolder
 from league.security.credentials import Credentials
@@ -38,8 +38,8 @@ DRAIN_SECONDS = 1800.0
 SPEND_SECONDS = 90.0
 """For the evaluator to play what is left of its budget, when its queue is empty."""
 HANG_SECONDS = 300.0
-"""Without a heartbeat for so long a worker hangs, and its leases have expired: it is replaced. A
-thread sends its heartbeats, also during a long update.
+"""Without a heartbeat or without progress for so long a worker hangs, and its leases have expired: it
+is replaced. A thread sends its heartbeats, also during a long update; it knows the worker's pace.
 """
 _LOOK_SECONDS = 5.0  # that a look counts for at most: the machine may have slept meanwhile
 _NOTES_KEPT = 200
@@ -67,6 +67,7 @@ class Supervisor:
         self._stop_worker_seconds, self._drain_seconds = stop_worker_seconds, drain_seconds
         self._silent_seconds, self._hang_seconds = silent_seconds, hang_seconds
         self._heard: dict[str, tuple[float, float]] = {}  # last heartbeat, silence since; by worker
+        self._stalled: dict[str, float] = {}  # seconds without progress, by worker
         self._looks, self._looked_at = 0, time.monotonic()
         self._display, self._device = display, device
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
@@ -160,18 +161,28 @@ class Supervisor:
                 continue
             heard, silence = self._heard.get(name, (at, 0.0))
             speaks = at != heard or at < process.started_at  # the earlier process was silent
-            now = 0.0 if speaks or facts.trouble else silence + passed
+            # while the disk is full the matchmaker can't take heartbeats
+            is_deaf = facts.trouble or (facts.status is not None and facts.status.vitals.trouble)
+            now = 0.0 if speaks or is_deaf else silence + passed
             self._heard[name] = at, now
-            if silence < self._silent_seconds <= now:
-                self.say(
-                    f"{name} has sent no heartbeat for {self._silent_seconds:g} s: it is started "
-                    f"again after {self._hang_seconds:g} s without one.",
-                    is_trouble=True,
-                )
-            if now >= self._hang_seconds:
-                seconds = f"{self._hang_seconds:g} s"
-                self.say(f"{name} has sent no heartbeat for {seconds}: it hangs.", is_trouble=True)
-                process.kill()
+            self._judge(process, "sent no heartbeat", silence, now)
+            stalled = 0.0 if at < process.started_at else worker.metrics.get(STALLED, 0.0)
+            self._judge(process, "made no progress", self._stalled.get(name, 0.0), stalled)
+            self._stalled[name] = stalled
+
+    def _judge(self, process: Process, fault: str, before: float, now: float) -> None:
+        """Reports a worker that hangs for `now` seconds, or ends it; a look earlier it was
+        `before`.
+        """
+        name, silent, hang = process.spec.name, self._silent_seconds, self._hang_seconds
+        if before < silent <= now:
+            self.say(
+                f"{name} has {fault} for {silent:g} s: it is started again after {hang:g} s.",
+                is_trouble=True,
+            )
+        if now >= hang and process.is_alive:
+            self.say(f"{name} has {fault} for {hang:g} s: it hangs.", is_trouble=True)
+            process.kill()
 
     def _is_trained(self) -> bool:
         """Whether all mains are done: exploiters have no victims to learn against then."""

@@ -15,6 +15,7 @@ from league.games.base import CHOICE, KEYS
 from league.ids import new_id
 from league.players import Assignment, MatchResult
 from league.rpc.client import MatchmakerClient
+from league.service.pace import Pace
 from league.stages import StageRequest
 
 AHEAD = {KEYS: 16, CHOICE: 256}
@@ -86,6 +87,7 @@ class MatchBroker:
         self._outbox: list[MatchResult] = []
         self._in_flight = 0
         self._beat: tuple[int, int, str, Mapping[str, float]] = (0, 0, "starting", {})
+        self._pace = Pace()
         self._log_position = log_position
         self._asked: StageRequest | None = None
         self._error: LeagueError | None = None
@@ -104,6 +106,7 @@ class MatchBroker:
         with self._changed:
             while not self._ready:
                 self._raise_error()
+                self._pace.rests()
                 self._changed.wait(0.5)
             assignment = self._ready.popleft()
             self._changed.notify_all()
@@ -118,9 +121,13 @@ class MatchBroker:
             self._changed.notify_all()
 
     def beat(self, progress: int, step: int, activity: str, metrics: Mapping[str, float]) -> None:
-        """Sets what the next heartbeat says."""
+        """Sets what the next heartbeat says. The same again means that the learner waits."""
         with self._changed:
             self._raise_error()
+            if (progress, step, activity) == self._beat[:3]:
+                self._pace.rests()
+            else:
+                self._pace.moved()
             self._beat = (progress, step, activity, dict(metrics))
 
     def change_mix(self, mix: str) -> None:
@@ -249,7 +256,7 @@ class MatchBroker:
             return
         with self._changed:
             progress, step, activity, metrics = self._beat
-            mix = self._mix
+            mix, metrics = self._mix, self._pace.judged(metrics)
         answer = self._client.heartbeat(self._incarnation, progress, step, mix, activity, metrics)
         with self._changed:
             self._asked = answer.asked

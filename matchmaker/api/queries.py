@@ -8,6 +8,8 @@ from typing import Any
 from league import __version__
 from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.players import (
+    ENDED,
+    SILENT_SECONDS,
     Book,
     LeagueStatus,
     MatchLine,
@@ -18,6 +20,7 @@ from league.players import (
     SeatResult,
     Share,
     WorkerStatus,
+    at_rest,
 )
 from matchmaker.acts import checks
 from matchmaker.acts.assign import assignments_of
@@ -153,6 +156,9 @@ def _worker(
 ) -> WorkerStatus:
     name, quarantines = incarnation.worker, league.view.quarantines
     beat = reader.beat(incarnation.number)
+    metrics = json.loads(beat.metrics_json) if beat else {}
+    if beat and beat.activity not in ENDED and league.clock.now() - beat.at > SILENT_SECONDS:
+        metrics = at_rest(metrics)
     return WorkerStatus(
         worker=name,
         incarnation=incarnation.number,
@@ -161,7 +167,7 @@ def _worker(
         mix=beat.mix if beat else reader.last_mix(incarnation.number),
         activity=beat.activity if beat else "",
         last_beat_at=beat.at if beat else incarnation.opened_at,
-        metrics=json.loads(beat.metrics_json) if beat else {},
+        metrics=metrics,
         open_leases=open_leases,
         trouble=quarantines.sentence(name) or quarantines.torn.get(name, ""),
         is_quarantined=name in quarantines.out,

@@ -21,6 +21,7 @@ channel.CALL_SECONDS = {CALL_SECONDS}
 main.Supervisor = functools.partial(main.Supervisor, **{LIMITS})
 sys.exit(main.main(sys.argv[1:]))
 """
+PATIENT = SHORT.replace(str(LIMITS), str({"silent_seconds": 5.0, "hang_seconds": 12.0}))
 
 
 @pytest.mark.timeout(400)
@@ -51,3 +52,42 @@ def test_a_learner_that_hangs_is_reported_and_replaced(tmp_path: Path) -> None:
         league.process.kill()
         league.process.wait()
     assert_whole(league)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_a_learner_one_of_whose_ranks_hangs_is_reported_and_replaced(tmp_path: Path) -> None:
+    """The others wait for it, and the heartbeats go on."""
+    flags = ("--preset", "smoke", "--steps", "1_000_000", "--set", "supervisor.evaluators=0")
+    league = League(tmp_path / "run", *flags, "--ranks", "2", program=("-c", PATIENT))
+
+    def rate() -> float:
+        learner = league.learner()
+        return learner.metrics.get("rate/steps_per_second", -1.0) if learner is not None else -1.0
+
+    try:
+        league.until(lambda: rate() > 0.0)
+        launcher, reached = league.pid("learner"), league.steps()
+        os.kill(ranks_of(launcher)[1], signal.SIGSTOP)
+        league.until(lambda: rate() == 0.0)
+        league.until(lambda: league.pid("learner") not in (0, launcher))
+        assert "learner-main has made no progress for 12 s: it hangs" in league.words
+        league.until(lambda: league.steps() > reached and rate() > 0.0)
+        league.process.send_signal(signal.SIGINT)
+        assert league.process.wait(timeout=60) == 0, league.words
+    finally:
+        league.process.kill()
+        league.process.wait()
+    assert_whole(league)
+
+
+def ranks_of(launcher: int) -> list[int]:
+    """The processes that a learner's launcher has started, in the order of their ranks."""
+    task = Path(f"/proc/{launcher}/task/{launcher}/children")
+    found = {}
+    for child in map(int, task.read_text().split()):
+        words = Path(f"/proc/{child}/environ").read_bytes().decode().split("\0")
+        rank = next((word for word in words if word.startswith("RANK=")), "")
+        if rank:
+            found[int(rank.partition("=")[2])] = child
+    return [found[rank] for rank in sorted(found)]

@@ -7,8 +7,9 @@ from learning import assignments
 from waiting import PATIENCE, wait_for
 
 from league.errors import Fenced, LeagueError, Unavailable
-from league.players import MatchResult, SeatResult, Verdict
+from league.players import STALLED, MatchResult, SeatResult, Verdict
 from league.rpc.client import Beat
+from league.service import pace
 from league.stages import StageRequest
 from learner.rollout.source import MatchBroker
 
@@ -20,7 +21,7 @@ class Matchmaker:
 
     def __init__(self):
         self.left = assignments(100)
-        self.released, self.results, self.mixes = [], [], []
+        self.released, self.results, self.mixes, self.beats = [], [], [], []
         self.fenced = False
         self.asked = None
         self.error = None
@@ -46,6 +47,7 @@ class Matchmaker:
         return accepted, len(self.results)
 
     def heartbeat(self, incarnation, progress, step, mix, activity, metrics):
+        self.beats.append(metrics)
         return Beat(self.fenced, 0.0, self.asked)
 
 
@@ -104,6 +106,16 @@ def test_matches_of_the_old_mix_that_arrive_late_are_handed_back(matchmaker):
     assert broker.take().match_id == "match-2"
     broker.close()
     assert set(matchmaker.released) >= {"match-0", "match-1"}
+
+
+def test_a_training_loop_that_hangs_is_told_by_the_heartbeats(matchmaker, broker, monkeypatch):
+    monkeypatch.setattr(pace, "LEAST_SECONDS", 0.1)
+    for step in range(3):
+        broker.beat(step, step, "rollout", {"rate/steps_per_second": 100.0})
+    wait_for(lambda: matchmaker.beats[-1].get(STALLED))
+    assert matchmaker.beats[-1]["rate/steps_per_second"] == 0.0
+    broker.beat(4, 4, "rollout", {"rate/steps_per_second": 100.0})
+    wait_for(lambda: matchmaker.beats[-1] == {"rate/steps_per_second": 100.0})
 
 
 def test_results_are_sent_before_the_end(matchmaker):
