@@ -19,7 +19,6 @@ from league.rpc.channel import Reminders
 from league.security.credentials import of_run
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
-from league.service.priority import step_back
 from league.service.server import check_port
 from league.service.settings import OperationsSettings
 from league.settings.base import resolve_run
@@ -101,7 +100,6 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
         raise ConfigError(
             f"{arguments.run_dir} can't be a run folder ({error.strerror}): give another --run-dir"
         ) from None
-    step_back(settings.nice)
 
     # Heavy imports wait until flags and settings are known to be good.
     import torch

@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from league.evaluations import targets
 from league.exploiters import CandidateGate, GateState
 from league.games.base import BatchedGame
 from league.players import (
+    CORE_WAIT,
+    MOST_CORE_WAIT,
     Assignment,
     Book,
     MatchResult,
@@ -47,6 +50,7 @@ from league.rpc.channel import Reminders
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.service.pace import Pace
+from league.service.priority import seconds_without_core, step_back
 from league.stats.ratings.lineage import fit_league
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
@@ -77,6 +81,9 @@ TABLE_SECONDS = 30.0
 """Between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
 """Replays (a few kB each) that stay in the run's folder, the newest."""
+CORE_SECONDS = 2.0
+"""Between looks at how long the matches waited for a core."""
+T = TypeVar("T")
 _log = logging.getLogger("evaluator")
 
 
@@ -274,6 +281,7 @@ class Progress:
         matches_done, matches_total: of those that this evaluator has leased.
         waiting: whose matches come next, "" where they are any two players'.
         gate: the opponent, while a gate is played.
+        core_wait: share of the last seconds in which it could have played and had no core.
         is_idle: whether the last look found nothing to play.
     """
 
@@ -283,6 +291,7 @@ class Progress:
     waiting: tuple[str, ...] = ()
     matches_per_second: float = 0.0
     gate: str = ""
+    core_wait: float = 0.0
     is_idle: bool = True
 
     @property
@@ -290,10 +299,11 @@ class Progress:
         """As heartbeats report it."""
         if self.is_idle:
             return "waiting for snapshots"
+        waits = ", waiting for a free core" if self.core_wait > MOST_CORE_WAIT else ""
         if self.gate:
-            return f"gate {self.current} {self.matches_done} against {self.gate}"
+            return f"gate {self.current} {self.matches_done} against {self.gate}{waits}"
         count = f" {self.matches_done}/{self.matches_total}" if self.matches_total else ""
-        return f"matches of {self.current or 'the league'}{count}"
+        return f"matches of {self.current or 'the league'}{count}{waits}"
 
 
 def _subject(one: CandidateGate | Batch) -> str:
@@ -335,7 +345,8 @@ class Evaluator:
         self._rng, self._turn, self._reports_refused = np.random.default_rng(), 0, 0
         self.progress = Progress()
         self.snapshots_done = 0
-        self._pace = Pace()
+        self._stall, self._learners_train = Pace(), True
+        self._lane, self._lane_nice = ThreadPoolExecutor(1), 0
         self._frames = 0  # played by this process: the progress that keeps leases alive
         self._incarnation = 0
         self.stop = stop or threading.Event()
@@ -357,7 +368,7 @@ class Evaluator:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
         with self._heartbeats():
             while not self.stop.is_set():
-                self._pace.moved()
+                self._stall.moved()
                 if not self._work():
                     self.progress = Progress()
                     self._write_table()
@@ -424,7 +435,7 @@ class Evaluator:
                 matches += one.matches
         if matches + ALLOCATED <= TOGETHER and plan.budget >= matches + ALLOCATED:
             self.progress = self.progress if due else Progress(is_idle=False)
-            batches += filter(None, [self._allocated(plan)])
+            batches += filter(None, [self._aside(lambda: self._allocated(plan))])
         return bool(batches) and self._play_batches(batches, plan)
 
     def _allocated(self, plan: Plan) -> Batch | None:
@@ -592,15 +603,37 @@ class Evaluator:
     def _play(self, work: Work, arena: Arena) -> bool:
         """Plays matches to their end, or until `stop`; False then."""
         began, frames_before = time.monotonic(), self._frames
-        while not work.finished and not self.stop.is_set():
+        looked_at, waited_before, core_wait = began, self._aside(seconds_without_core), 0.0
+
+        def step() -> float:
             work.step()
-            self._pace.moved()
+            return seconds_without_core()
+
+        while not work.finished and not self.stop.is_set():
+            waited = self._aside(step)
+            self._stall.moved()
+            if (passed := time.monotonic() - looked_at) >= CORE_SECONDS:
+                core_wait = (waited - waited_before) / passed
+                waited_before, looked_at = waited, time.monotonic()
             self._frames = frames_before + arena.frames_played
             speed = work.accepted / max(1e-9, time.monotonic() - began)
-            self.progress = replace(self.progress, matches_per_second=speed, **work.progress)
+            told = {"matches_per_second": speed, "core_wait": core_wait, **work.progress}
+            self.progress = replace(self.progress, **told)
         if not work.finished and not self.fenced:
             _log.info("%d leases of %s are handed back", work.hand_back(), self.progress.current)
         return work.finished
+
+    def _aside(self, work: Callable[[], T]) -> T:
+        """Calls `work` in a thread that lets learners go first while some train. A thread can't
+        become less nice again: when they are done, another one takes its place.
+        """
+        nice = self._settings.nice if self._learners_train else 0
+        if nice != self._lane_nice:
+            self._lane.shutdown()
+            self._lane = ThreadPoolExecutor(1, initializer=step_back, initargs=(nice,))
+            self._lane_nice = nice
+
+        return self._lane.submit(work).result()
 
     # --- heartbeats
 
@@ -630,13 +663,17 @@ class Evaluator:
             "evaluator/matches_total": float(progress.matches_total),
             "evaluator/players_waiting": float(len(progress.waiting)),
             "rate/matches_per_second": progress.matches_per_second,
+            CORE_WAIT: progress.core_wait,
         }
         try:
+            status = self._client.status()
+            training = (one for one in status.workers if one.player and status.is_running(one))
+            self._learners_train = any(training)
             fenced, *_ = self._client.heartbeat(
                 self._incarnation,
                 self._frames,
                 activity=progress.activity,
-                metrics=self._pace.judged(metrics),
+                metrics=self._stall.judged(metrics),
             )
         except Unavailable:
             return  # the main thread's own calls decide how long to wait

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     def __init__(self, evaluator: Evaluator, client: MatchmakerClient) -> None:
         self._evaluator = evaluator
         self._client = client
+        self._channel: grpc.aio.Channel | None = None
 
     def GetEvaluatorStatus(
         self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: Any
@@ -64,28 +65,28 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
             unspent=unspent if unspent >= ALLOCATED else 0,
         )
 
-    @asynccontextmanager
-    async def matchmakers(self, name: str, context: Any) -> AsyncIterator[Callable[..., Any]]:
+    @contextmanager
+    def matchmakers(self, name: str, context: Any) -> Iterator[Callable[..., Any]]:
         """The matchmaker's method, called with the token of our caller; its errors are ours."""
         shown = [(key, value) for key, value in context.invocation_metadata() if key == HEADER]
-        async with self._client.asynchronous() as channel:
-            method = getattr(evaluator_pb2_grpc.EvaluatorServiceStub(channel), name)
-            try:
-                yield partial(method, metadata=shown)
-            except grpc.RpcError as failure:
-                raise error_of(failure) from None
+        self._channel = self._channel or self._client.asynchronous()
+        method = getattr(evaluator_pb2_grpc.EvaluatorServiceStub(self._channel), name)
+        try:
+            yield partial(method, metadata=shown)
+        except grpc.RpcError as failure:
+            raise error_of(failure) from None
 
 
 def _passed_on(name: str, *, is_stream: bool) -> Any:
     """The method that gives a call to the matchmaker, and its answers to the caller."""
 
     async def stream(self: EvaluatorServicer, request: Any, context: Any) -> AsyncIterator[Any]:
-        async with self.matchmakers(name, context) as call:
+        with self.matchmakers(name, context) as call:
             async for reply in call(request):
                 yield reply
 
     async def unary(self: EvaluatorServicer, request: Any, context: Any) -> Any:
-        async with self.matchmakers(name, context) as call:
+        with self.matchmakers(name, context) as call:
             return await call(request, timeout=CALL_SECONDS)
 
     return stream if is_stream else unary

@@ -28,8 +28,9 @@ class EvaluatorSettings(Settings):
     """Where its networks run: cpu, cuda, or a certain GPU as cuda:1."""
 
     nice: int = Field(default=10, ge=0, le=19)
-    """Its nice value, so that a learner on the same cores goes first: at 0 both are equal, at 10
-    it gets about a tenth of a core that both want, at 19 what the learner leaves.
+    """Its nice value while learners train, so that they go first on the same cores: at 0 both are
+    equal, at 10 it gets a tenth of a core that another process wants as well and a twentieth of
+    one that two others want, at 19 hardly more than they leave.
     """
 
     @field_validator("milestone_matches")

@@ -273,6 +273,11 @@ STALLED = "progress/stalled_seconds"
 for how long.
 """
 
+CORE_WAIT = "evaluator/core_wait_share"
+"""Metric: share of its time in which an evaluator could have played and had no core."""
+MOST_CORE_WAIT = 0.5
+"""One that waits for more says that it waits for a free core."""
+
 
 def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
     """A worker's metrics when it does nothing any more."""

@@ -38,8 +38,8 @@ DRAIN_SECONDS = 1800.0
 SPEND_SECONDS = 90.0
 """For the evaluator to play what is left of its budget, when its queue is empty."""
 HANG_SECONDS = 300.0
-"""Without a heartbeat or without progress for so long a worker hangs, and its leases have expired: it
-is replaced. A thread sends its heartbeats, also during a long update; it knows the worker's pace.
+"""Without a heartbeat, or without progress, for so long a worker hangs and its leases have expired:
+it is replaced. A thread sends its heartbeats, also during a long update, and knows its pace.
 """
 _LOOK_SECONDS = 5.0  # that a look counts for at most: the machine may have slept meanwhile
 _NOTES_KEPT = 200

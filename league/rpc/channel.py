@@ -90,7 +90,9 @@ class Connection:
         self._channel.close()
 
     def asynchronous(self) -> grpc.aio.Channel:
-        """Another channel to the service, for the running event loop; it shows no token."""
+        """Another channel to the service, of the running event loop; it shows no token. A new one
+        takes a handshake, for which a busy machine needs seconds: keep it.
+        """
         channel: grpc.aio.Channel = self.credentials.channel(
             self.address, CHANNEL_OPTIONS, grpc.aio
         )

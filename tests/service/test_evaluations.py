@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from league.security.credentials import Credentials
 from league.security.roles import AccessRole
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
+from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.acts import evaluate
@@ -430,6 +432,23 @@ def test_an_evaluator_passes_the_calls_of_the_queue_on(
     assert next(stream).matches_done == 2
     ended = passing_on.cancel_evaluation(asked.number, "not needed", "bob")
     assert [one.evaluation for one in stream] == [ended]
+
+
+def test_an_evaluator_passes_calls_on_by_one_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each one takes a handshake, for which a busy machine needs seconds."""
+    with (
+        small_league(tmp_path, operations=OperationsSettings(log_calls=True)) as league,
+        EvaluatorServer(None, league.client, run_dir=tmp_path) as server,  # type: ignore[arg-type]
+        MatchmakerClient(server.address, wait_seconds=5) as client,
+        caplog.at_level(logging.INFO),
+    ):
+        for _ in range(3):
+            assert client.evaluations() == []
+        calls = [one for one in caplog.records if getattr(one, "method", "") == "ListReports"]
+        peers = {one.peer for one in calls}  # type: ignore[attr-defined]
+    assert (len(calls), len(peers)) == (3, 1)
 
 
 def test_the_matchmakers_refusals_come_through_an_evaluator_as_they_are(

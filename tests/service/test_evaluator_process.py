@@ -83,12 +83,64 @@ def test_it_waits_for_the_matchmaker_and_ends_on_a_signal_without_a_traceback(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")
-def test_the_laptop_s_evaluator_gives_its_core_back_at_once(
-    tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+def test_its_matches_let_a_learner_go_first_until_that_is_done(
+    client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    laptop = ("--matchmaker", "127.0.0.1:9", "--run-dir", str(tmp_path), "--preset", "laptop")
-    process = started(*laptop)
-    wait_for(lambda: os.sched_getscheduler(process.pid) == os.SCHED_IDLE)
+    learner = client.open_incarnation("learner-main", "main").number
+    write_config(tmp_path, nice=7)
+    flags = ("--matchmaker", client.address, "--run-dir", str(tmp_path))
+    process = started(*flags)
+    ready_port(process)
+
+    def nice() -> set[int]:
+        """Of the evaluator's threads."""
+        tasks = Path(f"/proc/{process.pid}/task").iterdir()
+        return {os.getpriority(os.PRIO_PROCESS, int(task.name)) - own for task in tasks}
+
+    own, step = os.nice(0), 0
+    for activity, expected in (("rollout", {0, 7}), ("done", {0})):
+        while nice() != expected:  # another thread plays what comes next
+            client.heartbeat(learner, step, activity=activity)
+            step += 10
+            newest = register_snapshot(client, tmp_path, step).name
+            wait_for(
+                lambda: (
+                    nice() == expected
+                    or process.poll() is not None
+                    or games(client, Book.EVAL, newest)
+                )
+            )  # noqa: B023
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")
+def test_next_to_busy_loops_it_plays_and_says_what_it_waits_for(
+    client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    client.open_incarnation("learner-main", "main")  # so that it steps back
+    write_config(tmp_path, nice=10, milestone_matches=40)
+    process = started("--matchmaker", client.address, "--run-dir", str(tmp_path))
+    ready_port(process)
+    core = {min(os.sched_getaffinity(0))}
+    os.sched_setaffinity(process.pid, core)  # also of the thread that plays, which comes later
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+        for _ in range(2)
+    ]
+    try:
+        for loop in loops:
+            os.sched_setaffinity(loop.pid, core)
+        register_snapshot(client, tmp_path, 10, milestone=True)
+        wait_for(lambda: "waiting for a free core" in activity(client, "evaluator-0"))
+        wait_for(lambda: games(client, Book.EVAL, "main@10"))
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def activity(client: MatchmakerClient, name: str) -> str:
+    """What a worker says that it does."""
+    return next(one.activity for one in client.status().workers if one.worker == name)
 
 
 def test_mistakes_end_in_one_sentence(

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.live import Live
 
 from league.errors import is_full
+from league.players import CORE_WAIT, MOST_CORE_WAIT
 from league.runs.alarms import of_metrics as alarms_of
 from league.views.facts import Note, Screen, State
 from league.views.terminal.panels import duration, leaderboard, learner_words, opponents, view
@@ -169,6 +170,8 @@ def evaluation_line(screen: Screen) -> str:
         done += f" of {found.matches_total} matches"
     else:  # before it has leased some, or of a gate, which has no number of them
         done = f"{done} matches of its gate" if found.matches_done else "begins to play"
+    waits = any(one.metrics.get(CORE_WAIT, 0.0) > MOST_CORE_WAIT for one in screen.league.workers)
+    rest += ", waiting for a free core" if waits else ""
     return f"waiting for the evaluator: {found.current} {done}, {rest}"
 
 
