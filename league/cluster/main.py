@@ -33,6 +33,7 @@ from league.runs.settings import SupervisorSettings
 from league.security.credentials import of_run
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
+from league.service.die_with_parent import end_with_parent
 from league.settings.base import resolve
 from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
@@ -208,7 +209,8 @@ def start(command: Command) -> int:
             "continue, or give a new --run-dir"
         )
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn) as other:  # this process loads no torch
+    # this process loads no torch
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent) as other:
         try:
             device = other.submit(_device_sentence, command.learner.device).result()
         except BrokenProcessPool:

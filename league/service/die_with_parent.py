@@ -1,4 +1,5 @@
-"""Runs a command that dies with its parent: ``python die_with_parent.py PARENT_PID COMMAND…``.
+"""Runs a command that dies with its parent: ``python die_with_parent.py PARENT_PID COMMAND…``. The
+processes of a pool with the initializer `end_with_parent` do so, too.
 
 Callers run this file as a program. A function between fork and exec would do the same, but forking
 is not safe in a process whose gRPC threads have started.
@@ -12,6 +13,21 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent() -> None:
+    """Ends this process of a pool when its parent ends, instead of waiting for work."""
+    import multiprocessing
+    import threading
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def main(arguments: list[str]) -> None:

@@ -29,6 +29,7 @@ from league.agent.config import AgentConfig
 from league.agent.device import keep_memory
 from league.players import Player
 from league.runs.blobs import BlobFolder
+from league.service.die_with_parent import end_with_parent
 from league.settings.base import Sections
 from learner.rollout.mix_source import MixSource
 from learner.train.build import SessionSettings, make_env, make_game, make_model
@@ -231,7 +232,7 @@ def measure(order: Order) -> Measured:
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
-    with ProcessPoolExecutor(1, context) as pool:
+    with ProcessPoolExecutor(1, context, initializer=end_with_parent) as pool:
         try:
             return pool.submit(_run, order).result()
         except BrokenProcessPool:

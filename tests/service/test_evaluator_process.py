@@ -103,13 +103,7 @@ def test_its_matches_let_a_learner_go_first_until_that_is_done(
             client.heartbeat(learner, step, activity=activity)
             step += 10
             newest = register_snapshot(client, tmp_path, step).name
-            wait_for(
-                lambda: (
-                    nice() == expected
-                    or process.poll() is not None
-                    or games(client, Book.EVAL, newest)
-                )
-            )  # noqa: B023
+            wait_for(lambda n=newest, e=expected: nice() == e or games(client, Book.EVAL, n))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")

@@ -179,6 +179,31 @@ def test_a_run_that_is_done_waits_until_the_evaluator_has_spent_its_budget(
     assert run.stopped[-1] == "matchmaker"
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux can tie a child to its parent's life"
+)
+def test_a_start_killed_while_it_looks_for_its_device_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "league.cluster.main", "--preset", "smoke", "--headless"]
+    start = subprocess.Popen([*command, "--run-dir", str(tmp_path / "run")])
+    try:
+        task = Path(f"/proc/{start.pid}/task/{start.pid}/children")
+        looking = wait_for(
+            lambda: [pid for pid in map(int, task.read_text().split()) if spawned(pid)]
+        )
+    finally:
+        start.kill()
+        start.wait()
+    wait_for(lambda: not any(map(spawned, looking)))
+
+
+def spawned(pid: int) -> bool:
+    """Whether the process is one of a pool."""
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
 def start_league(*flags: str) -> int:
     """The real command, which looks for its device in a thread instead of a process."""
     return cluster.main(["--preset", "smoke", "--cpu", "--headless", "--run-dir", "run", *flags])
