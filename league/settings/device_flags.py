@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from league.errors import ConfigError
 
@@ -15,8 +18,34 @@ _GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
 def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Whole cores that this process may use, by its affinity and the quota of its container."""
+    count = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    return max(1, int(min(count, cpu_quota())))
+
+
+def cpu_quota(root: Path = Path("/")) -> float:
+    """Cores' worth of time that Linux's control groups (versions 2 and 1) give this process;
+    infinite without a limit.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return math.inf
+    found = [math.inf]
+    for controllers, own in (line.split(":", 2)[1:] for line in lines):
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+        # a container may see its own group as the top, under the name that the host has for it
+        for place in (Path(own), *Path(own).parents):
+            with contextlib.suppress(OSError, ValueError):
+                texts = [(top / place.relative_to("/") / name).read_text() for name in files]
+                quota, period = map(float, " ".join(texts).split())
+                found.append(quota / period if quota > 0 else math.inf)
+    return min(found)
 
 
 @dataclass(frozen=True, kw_only=True)

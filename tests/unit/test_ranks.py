@@ -4,6 +4,7 @@ And the flags and settings that say how many ranks there are.
 """
 
 import argparse
+import math
 import os
 import signal
 import subprocess
@@ -229,9 +230,41 @@ def flags(*words):
 )
 def test_ranks_where_no_flag_names_them(given, wanted, cores, gpu, made, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    monkeypatch.setattr(device_flags, "cpu_quota", lambda: math.inf)
     monkeypatch.setattr(device_flags, "has_no_gpu", lambda: not gpu)
     assert flags(*given).completed(wanted, lambda _: True).arguments() == made
     assert flags(*given).completed(wanted, lambda _: False).arguments() == given
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "quota"),
+    [
+        ("0::/", {"cpu.max": "max 100000"}, math.inf),
+        ("0::/", {"cpu.max": "150000 100000"}, 1.5),
+        ("0::/a/b", {"a/b/cpu.max": "max 100000", "a/cpu.max": "400000 100000"}, 4.0),
+        ("4:memory:/\n0::/lost", {"memory/cpu.max": "100000 100000"}, math.inf),
+        (
+            "5:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/docker/0a1b",
+            {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"},
+            0.5,
+        ),
+        ("5:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
+    ],
+)
+def test_a_containers_quota_is_read(tmp_path, groups, files, quota):
+    contents = {"proc/self/cgroup": groups}
+    contents |= {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    for name, text in contents.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert device_flags.cpu_quota(tmp_path) == quota
+
+
+@pytest.mark.parametrize(("quota", "count"), [(0.5, 1), (1.9, 1), (2.0, 2), (math.inf, 3)])
+def test_a_quota_limits_the_cores(quota, count, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)), raising=False)
+    monkeypatch.setattr(device_flags, "cpu_quota", lambda: quota)
+    assert device_flags.cores() == count
 
 
 def test_start_league_hands_the_flags_on_to_its_learners():
