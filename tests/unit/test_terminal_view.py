@@ -69,6 +69,12 @@ def test_it_fills_the_terminal_and_shows_what_matters_at_every_size(
     assert ("of 17 players" in picture) is (height == 24)  # a small leaderboard leaves out ranks
 
 
+def test_a_small_terminal_shows_the_browsers_address_whole() -> None:
+    logs = "/home/somebody/with/a/long/name/of/a/folder/runs/laptop-1/logs"
+    screen = replace(screens.full(), dashboard="http://127.0.0.1:54321", logs_dir=logs)
+    assert " http://127.0.0.1:54321 " in drawn(screen, 80, 24)[-1]
+
+
 def test_lines_tell_the_same_facts() -> None:
     training, exams, waiting = progress_lines(screens.full())
     for words in ("652,310 of 1,500,000 steps (43.5 %)", "6,212 steps/s", "stage league",

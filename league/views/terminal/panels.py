@@ -217,15 +217,17 @@ def _notes(screen: Screen, width: int, height: int) -> Panel:
 
 
 def _footer(screen: Screen) -> Words:
-    """Folders, and how to stop: one line."""
+    """Where a browser finds the run, how to stop, folders: one line, which may be cut."""
     text = Words(no_wrap=True, overflow="ellipsis")
     if screen.league.trouble:
         return text.append(f" {screen.league.trouble}", POOR)
+    if screen.dashboard:
+        text.append(" browser ", FAINT).append(f"{screen.dashboard}  ")
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
     text.append("logs ", FAINT).append(screen.logs_dir)
-    if screen.dashboard:
-        return text.append("   browser ", FAINT).append(screen.dashboard)
-    return text.append("   more ", FAINT).append(f"bin/league ratings --run-dir {screen.run_dir}")
+    if not screen.dashboard:
+        text.append("   more ", FAINT).append(f"bin/league ratings --run-dir {screen.run_dir}")
+    return text
 
 
 def _learners(screen: Screen) -> Panel:
