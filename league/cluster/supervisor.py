@@ -67,6 +67,7 @@ class Supervisor:
         self._stop_worker_seconds, self._drain_seconds = stop_worker_seconds, drain_seconds
         self._silent_seconds, self._hang_seconds = silent_seconds, hang_seconds
         self._heard: dict[str, tuple[float, float]] = {}  # last heartbeat, silence since; by worker
+        self._config_before = self._config()
         self._stalled: dict[str, float] = {}  # seconds without progress, by worker
         self._looks, self._looked_at = 0, time.monotonic()
         self._display, self._device = display, device
@@ -147,10 +148,19 @@ class Supervisor:
             self.say(f"{names} {have} steps.")
 
     def _check(self) -> None:
-        """Restarts processes that have died, and ends those that hang, which restart next."""
+        """Restarts processes that have died, and ends those that hang, which restart next. Reports
+        changed settings.
+        """
         self._group.check()
         if self._looks == self._reader.looks:
             return
+        if (config := self._config()) != self._config_before:
+            self._config_before = config
+            self.say(
+                "config.toml has changed: a process uses it when it starts, those that run keep "
+                "their settings. Stop the run and start it again, so that all have the same.",
+                is_trouble=True,
+            )
         self._looks, before = self._reader.looks, self._looked_at
         self._looked_at = time.monotonic()
         passed, facts = min(self._looked_at - before, _LOOK_SECONDS), self._reader.facts
@@ -169,6 +179,11 @@ class Supervisor:
             stalled = 0.0 if at < process.started_at else worker.metrics.get(STALLED, 0.0)
             self._judge(process, "made no progress", self._stalled.get(name, 0.0), stalled)
             self._stalled[name] = stalled
+
+    def _config(self) -> bytes:
+        with suppress(OSError):
+            return self._folder.config.read_bytes()
+        return b""
 
     def _judge(self, process: Process, fault: str, before: float, now: float) -> None:
         """Reports a worker that hangs for `now` seconds, or ends it; a look earlier it was

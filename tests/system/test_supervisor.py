@@ -104,6 +104,18 @@ def test_a_killed_worker_is_replaced_and_ctrl_c_stops_the_matchmaker_last(
     assert not (run.folder / "matchmaker.json").exists()
 
 
+def test_a_changed_settings_file_is_reported(start: Callable[[str], Run]) -> None:
+    run = start("obeys")
+    run.await_workers()
+    with (run.folder / "config.toml").open("a") as config:
+        config.write("# more\n")
+    assert run.process.stdout is not None
+    assert any("config.toml has changed" in line for line in run.process.stdout)
+    run.process.send_signal(signal.SIGINT)
+    run.end()
+    assert run.process.returncode == 0
+
+
 def test_under_nohup_a_closed_terminal_stops_nothing(start: Callable[..., Run]) -> None:
     run = start("obeys", "nohup")
     run.await_workers()
