@@ -30,7 +30,7 @@ _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
-_STOPPED_BY_SECONDS = 9.0  # for the last curves after Ctrl-C
+_STOPPED_BY_SECONDS = 8.0  # for the last curves after Ctrl-C
 STOP_WORKER_SECONDS = 7.0
 """For learner and evaluator to stop; a learner takes up to 6 to save."""
 DRAIN_SECONDS = 1800.0
@@ -77,6 +77,8 @@ class Supervisor:
         self._stop_requests = 0
         self.stopping_since = math.inf
         self.files: list[Path] = []
+        self._leaderboard: list[Path] = []
+        self._no_leaderboard = ""  # why not
         self._drawing: subprocess.Popen[bytes] | None = None
         self._group = ProcessGroup(
             topology.specs,
@@ -249,6 +251,10 @@ class Supervisor:
         is_done = self._is_trained() and not asked
         if asked:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
+            # now, too: on a busy machine no time may be left when the workers have stopped
+            if self._reader.facts.ratings:
+                self._begin_leaderboard(self._stop_worker_seconds)
+            self._draw()
         killed = self._group.stop(
             [*self._topology.learners, *self._topology.evaluators, DASHBOARD],
             # on a busy machine an evaluator, which lets all others go first, takes its time
@@ -267,37 +273,44 @@ class Supervisor:
                 # if it is not done the matchmaker may be dead
                 self._write_leaderboard(_UNHURRIED_SECONDS if is_done else unused())
             self._reader.stop()
-            if self._reader.facts.learner is not None:  # else there is nothing to draw
-                self._drawing = self._draw()
+            self._draw()
         killed += self._group.stop(
             [MATCHMAKER],
             _STOP_MATCHMAKER_SECONDS,
             hurried=lambda: self._stop_requests >= 3,
             tick=self._tick,
         )
+        self.files += self._leaderboard
         for service in _SERVICES.values():
             self._folder.withdraw(service)
         left = _UNHURRIED_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
-        self._await_drawing(0.0 if self._stop_requests > max(1, asked) else left)
+        self._await_drawing(left, is_hurried=self._stop_requests > max(1, asked))
         return killed
 
-    def _draw(self) -> subprocess.Popen[bytes]:
-        """Begins to draw the run's curves, in a process of low priority."""
-        command = ["nice", "-n", "15", sys.executable, "-m", "league.cli.main", "curves"]
-        return subprocess.Popen(
+    def _draw(self) -> None:
+        """Begins to draw the curves of a run that has a learner, in a process of low priority."""
+        if self._drawing is not None or self._reader.facts.learner is None:
+            return
+        command = ["nice", "-n", "5", sys.executable, "-m", "league.cli.main", "curves"]
+        self._drawing = subprocess.Popen(
             [*command, "--run-dir", str(self._folder.path)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
         )
 
-    def _await_drawing(self, seconds: float) -> None:
+    def _await_drawing(self, seconds: float, *, is_hurried: bool) -> None:
+        """Waits for the curves, and leaves their process alone if it takes longer."""
         if self._drawing is None:
             return
-        with suppress(subprocess.TimeoutExpired):
-            self._drawing.wait(max(0.0, seconds))
-        self._drawing.kill()
-        if self._drawing.wait() == 0:
+        if is_hurried:
+            self._drawing.kill()
+        try:
+            is_drawn = self._drawing.wait(max(0.0, seconds)) == 0
+        except subprocess.TimeoutExpired:
+            self.say(f"The curves will be in {self._folder.path / CURVES} in a moment.")
+            return
+        if is_drawn:
             self.files.append(self._folder.path / CURVES)
             return
         command = f"bin/league curves --run-dir {self._folder.path}"
@@ -307,33 +320,37 @@ class Supervisor:
         """Writes the leaderboard's files, within `seconds`: a matchmaker that hangs must not delay
         the end. Ctrl-C leaves them out.
         """
-        path, address = self._folder.path, self._topology.addresses[MATCHMAKER]
-        reason = f"the matchmaker did not answer within {seconds:.1f} s"
+        asked, deadline = self._stop_requests, time.monotonic() + seconds
+        writer = self._begin_leaderboard(seconds)
+        while writer.is_alive() and time.monotonic() < deadline and self._stop_requests == asked:
+            self._tick()
+        if not self._leaderboard:
+            reason = self._no_leaderboard or f"no answer of the matchmaker within {seconds:.1f} s"
+            self.say(
+                f"The leaderboard was not written ({reason}): `bin/league leaderboard export "
+                f"--format html --out FILE --run-dir {self._folder.path}` writes it.",
+                is_trouble=True,
+            )
+
+    def _begin_leaderboard(self, seconds: float) -> threading.Thread:
+        """Writes the leaderboard's files in a thread, if the matchmaker answers in `seconds`."""
 
         def write() -> None:
-            nonlocal reason
+            path, address = self._folder.path, self._topology.addresses[MATCHMAKER]
             try:
                 with MatchmakerClient(
                     address, wait_seconds=seconds, credentials=self._credentials
                 ) as client:
-                    self.files += export_all(client, path, title=path.name, now=time.time())
-                reason = ""
+                    files = export_all(client, path, title=path.name, now=time.time())
+                self._leaderboard = files
             except Unavailable:
                 pass
             except LeagueError as error:
-                reason = str(error)
+                self._no_leaderboard = str(error)
 
-        asked, deadline = self._stop_requests, time.monotonic() + seconds
         writer = threading.Thread(target=write, daemon=True)
         writer.start()
-        while writer.is_alive() and time.monotonic() < deadline and self._stop_requests == asked:
-            self._tick()
-        if reason:
-            self.say(
-                f"The leaderboard was not written ({reason}): `bin/league leaderboard export "
-                f"--format html --out FILE --run-dir {path}` writes it.",
-                is_trouble=True,
-            )
+        return writer
 
     def _tick(self) -> None:
         self._display.show(self.screen)

@@ -1,4 +1,4 @@
-"""A learner that hangs is reported, and replaced once its silence can't be a long update."""
+"""Workers that hang are reported and replaced, and don't delay what is written at the end."""
 
 from __future__ import annotations
 
@@ -91,3 +91,26 @@ def ranks_of(launcher: int) -> list[int]:
         if rank:
             found[int(rank.partition("=")[2])] = child
     return [found[rank] for rank in sorted(found)]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_leaderboard_and_curves_do_not_wait_for_workers_that_take_their_time(
+    tmp_path: Path,
+) -> None:
+    """On a busy machine workers need all the time that there is after Ctrl-C."""
+    program = SHORT.replace(str(LIMITS), str({"stop_worker_seconds": 200.0}))
+    flags = ("--preset", "smoke", "--steps", "1_000_000")
+    league = League(tmp_path / "run", *flags, program=("-c", program))
+    try:
+        league.until(lambda: "clean matches of" in league.words)
+        learner = league.pid("learner")
+        os.kill(learner, signal.SIGSTOP)
+        league.process.send_signal(signal.SIGINT)
+        for name in ("leaderboard.html", "training_curves.png"):
+            league.until((league.folder / name).exists)
+        os.kill(learner, signal.SIGCONT)
+        assert league.process.wait(timeout=100) == 0, league.words
+    finally:
+        league.process.kill()
+        league.process.wait()
