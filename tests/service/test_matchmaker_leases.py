@@ -7,7 +7,7 @@ import pytest
 from small_league import played, report, small_league, snapshot
 
 from league.errors import Fenced, InvalidInput, NotFound
-from league.players import Book, Pairing, Refusal
+from league.players import SILENT_SECONDS, Book, Pairing, Refusal
 from matchmaker import limits
 from matchmaker.store import invariants
 
@@ -279,3 +279,17 @@ def test_a_kill_loses_no_match_of_a_shared_pair_and_doubles_none(league):
     league.clock.advance(10_000.0)
     league.server.sweep()
     assert len(lease(league, number, wanting(10))) == 2, "an expired lease frees its place"
+
+
+def test_a_silent_worker_does_nothing_any_more(league):
+    incarnation = league.open()
+    metrics = {"rate/steps_per_second": 1577.0, "progress/seconds_left": 60.0, "loss/policy": 0.5}
+    league.client.heartbeat(incarnation, 1, activity="update", metrics=metrics)
+    (worker,) = league.client.status().workers
+    assert worker.metrics == metrics
+    league.clock.advance(SILENT_SECONDS + 1)
+    (worker,) = league.client.status().workers
+    assert worker.metrics == {"rate/steps_per_second": 0.0, "loss/policy": 0.5}
+    league.client.heartbeat(incarnation, 2, activity="done", metrics=metrics)
+    league.clock.advance(SILENT_SECONDS + 1)
+    assert league.client.status().workers[0].metrics == metrics
