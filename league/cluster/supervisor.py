@@ -68,6 +68,7 @@ class Supervisor:
         self._silent_seconds, self._hang_seconds = silent_seconds, hang_seconds
         self._heard: dict[str, tuple[float, float]] = {}  # last heartbeat, silence since; by worker
         self._config_before = self._config()
+        self._in_trouble = False
         self._stalled: dict[str, float] = {}  # seconds without progress, by worker
         self._looks, self._looked_at = 0, time.monotonic()
         self._display, self._device = display, device
@@ -166,6 +167,11 @@ class Supervisor:
         self._looks, before = self._reader.looks, self._looked_at
         self._looked_at = time.monotonic()
         passed, facts = min(self._looked_at - before, _LOOK_SECONDS), self._reader.facts
+        trouble = facts.status.vitals.trouble if facts.status is not None else ""
+        if bool(trouble) != self._in_trouble:
+            self._in_trouble = bool(trouble)
+            told = f"is in trouble: {trouble}." if trouble else "is well again."
+            self.say(f"The matchmaker {told}", is_trouble=bool(trouble))
         for worker in facts.workers:
             name, at = worker.worker, worker.last_beat_at
             process = self._group.members.get(name)
@@ -174,8 +180,7 @@ class Supervisor:
             heard, silence = self._heard.get(name, (at, 0.0))
             speaks = at != heard or at < process.started_at  # the earlier process was silent
             # while the disk is full the matchmaker can't take heartbeats
-            is_deaf = facts.trouble or (facts.status is not None and facts.status.vitals.trouble)
-            now = 0.0 if speaks or is_deaf else silence + passed
+            now = 0.0 if speaks or facts.trouble or trouble else silence + passed
             self._heard[name] = at, now
             self._judge(process, "sent no heartbeat", silence, now)
             stalled = 0.0 if at < process.started_at else worker.metrics.get(STALLED, 0.0)

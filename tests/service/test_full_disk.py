@@ -105,3 +105,22 @@ def test_a_start_on_a_read_only_disk_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert done.stderr.startswith("start-league: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_supervisor_says_when_the_disk_is_nearly_full(tmp_path: Path) -> None:
+    if not can_mount(tmp_path):
+        pytest.skip("this system lets nobody mount a disk of their own (unshare --mount)")
+    start = (
+        sys.executable,
+        "-m",
+        "league.cluster.main",
+        "--cpu",
+        "--preset",
+        "smoke",
+        "--headless",
+    )
+    flags = ("--no-learners", "--set", "supervisor.evaluators=0", "--run-dir", tmp_path / "run")
+    seen = 'until grep -q "are left on the disk" out; do kill -0 $run && sleep 0.1 || exit 9; done'
+    shell = f'{MOUNT.format(32)}; cd "$1"; shift; "$@" > out & run=$!; {seen}; kill -INT $run'
+    shell += "; wait $run"
+    assert in_namespace(shell, tmp_path, *start, *flags).returncode == 0
