@@ -10,6 +10,7 @@ from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.players import (
     ENDED,
     SILENT_SECONDS,
+    STALLED,
     Book,
     LeagueStatus,
     MatchLine,
@@ -159,13 +160,14 @@ def _worker(
     metrics = json.loads(beat.metrics_json) if beat else {}
     if beat and beat.activity not in ENDED and league.clock.now() - beat.at > SILENT_SECONDS:
         metrics = at_rest(metrics)
+    still = f", no progress for {metrics[STALLED]:.0f} s" if STALLED in metrics else ""
     return WorkerStatus(
         worker=name,
         incarnation=incarnation.number,
         player=incarnation.player,
         step=beat.step if beat else reader.last_step(incarnation),
         mix=beat.mix if beat else reader.last_mix(incarnation.number),
-        activity=beat.activity if beat else "",
+        activity=beat.activity + still if beat else "",
         last_beat_at=beat.at if beat else incarnation.opened_at,
         metrics=metrics,
         open_leases=open_leases,

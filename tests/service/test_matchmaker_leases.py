@@ -7,7 +7,7 @@ import pytest
 from small_league import played, report, small_league, snapshot
 
 from league.errors import Fenced, InvalidInput, NotFound
-from league.players import SILENT_SECONDS, Book, Pairing, Refusal
+from league.players import SILENT_SECONDS, STALLED, Book, Pairing, Refusal
 from matchmaker import limits
 from matchmaker.store import invariants
 
@@ -290,6 +290,8 @@ def test_a_silent_worker_does_nothing_any_more(league):
     league.clock.advance(SILENT_SECONDS + 1)
     (worker,) = league.client.status().workers
     assert worker.metrics == {"rate/steps_per_second": 0.0, "loss/policy": 0.5}
+    league.client.heartbeat(incarnation, 1, activity="update", metrics=metrics | {STALLED: 95.0})
+    assert league.client.status().workers[0].activity == "update, no progress for 95 s"
     league.client.heartbeat(incarnation, 2, activity="done", metrics=metrics)
     league.clock.advance(SILENT_SECONDS + 1)
     assert league.client.status().workers[0].metrics == metrics
