@@ -7,11 +7,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils import parallel_to_aec
 
 PASS, SCORE, HANG, RAISE, EXIT, CRASH, NAN = range(7)
 
@@ -208,6 +210,144 @@ class Nim(AECEnv):
         self._tell()
         self._accumulate_rewards()
         self._deads_step_first()
+
+
+class Late(ParallelEnv):
+    """Choices 0 and 1: 1 is paid. Agent `late` joins after `joins` steps, `early` leaves two steps
+    before the end, and an agent `stranger` joins with `late` if asked for.
+    """
+
+    metadata = {"name": "late_v0"}  # noqa: RUF012
+
+    def __init__(self, joins: int = 3, length: int = 9, stranger: bool = False) -> None:
+        self.possible_agents = ["early", "late"]
+        self.joins, self.length, self.stranger = joins, length, stranger
+        self._sees = spaces.Box(0.0, 1.0, (2,), np.float32)
+        self._does = spaces.Discrete(2)
+
+    def observation_space(self, agent: str) -> spaces.Space:
+        return self._sees
+
+    def action_space(self, agent: str) -> spaces.Space:
+        return self._does
+
+    def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        self.agents, self._time = ["early"], 0
+        return self._seen(), {agent: {} for agent in self.agents}
+
+    def _seen(self) -> dict:
+        now = self._time / self.length
+        return {agent: np.array([now, agent == "late"], np.float32) for agent in self.agents}
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        if set(actions) != set(self.agents) and not self.stranger:
+            raise ValueError(f"{sorted(actions)} have acted, {self.agents} are there")
+        self._time += 1
+        if self._time == self.joins:
+            self.agents = ["early", "late", *(["stranger"] if self.stranger else [])]
+        rewards = {agent: float(actions.get(agent, 0)) for agent in self.agents}
+        done = {agent: self._time >= self.length - 2 * (agent == "early") for agent in self.agents}
+        seen, infos = self._seen(), {agent: {} for agent in self.agents}
+        self.agents = [agent for agent in self.agents if not done[agent]]
+        return seen, rewards, done, dict.fromkeys(done, False), infos
+
+
+class LateTurns(AECEnv):
+    """`Late` by turns: `late` joins after `joins` turns of `early`."""
+
+    metadata = {"name": "late_turns_v0"}  # noqa: RUF012
+
+    def __init__(self, joins: int = 3, length: int = 10) -> None:
+        self.possible_agents = ["early", "late"]
+        self.joins, self.length = joins, length
+        self._sees, self._does = spaces.Box(0.0, 1.0, (2,), np.float32), spaces.Discrete(2)
+
+    def observation_space(self, agent: str) -> spaces.Space:
+        return self._sees
+
+    def action_space(self, agent: str) -> spaces.Space:
+        return self._does
+
+    def reset(self, seed: int | None = None, options: dict | None = None) -> None:
+        self.agents, self._time = [], 0
+        self.rewards, self._cumulative_rewards, self.infos = {}, {}, {}
+        self.terminations, self.truncations = {}, {}
+        self._join("early")
+
+    def _join(self, agent: str) -> None:
+        self.agents.append(agent)
+        self.rewards[agent] = self._cumulative_rewards[agent] = 0.0
+        self.terminations[agent] = self.truncations[agent] = False
+        self.infos[agent] = {}
+        self.agent_selection = agent
+
+    def observe(self, agent: str) -> np.ndarray:
+        return np.array([self._time / self.length, agent == "late"], np.float32)
+
+    def step(self, action: int | None) -> None:
+        mover = self.agent_selection
+        if self.terminations[mover]:
+            self._was_dead_step(action)
+            return
+        self._clear_rewards()
+        self._cumulative_rewards[mover] = 0.0
+        self.rewards[mover] = float(action or 0)
+        self._time += 1
+        if self._time == self.joins:
+            self._join("late")
+        elif len(self.agents) > 1:
+            self.agent_selection = self.agents[1 - self.agents.index(mover)]
+        if self._time >= self.length:
+            self.terminations = dict.fromkeys(self.agents, True)
+        self._accumulate_rewards()
+
+
+class Instalments(ParallelEnv):
+    """Keys: each seat is paid for the key that it presses, `prices` by key, in `number`s.
+
+    After `length` steps it ends.
+    """
+
+    metadata = {"name": "instalments_v0"}  # noqa: RUF012
+
+    def __init__(
+        self, prices: Sequence[float] = (0.1, 1.0), number: str = "float", length: int = 10
+    ) -> None:
+        self.possible_agents = ["one", "two"]
+        self.prices, self.length = prices, length
+        self._number = float if number == "float" else np.dtype(number).type
+        self._sees = spaces.Box(0.0, 1.0, (1,), np.float32)
+        self._does = spaces.MultiBinary(len(prices))
+
+    def observation_space(self, agent: str) -> spaces.Space:
+        return self._sees
+
+    def action_space(self, agent: str) -> spaces.Space:
+        return self._does
+
+    def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        self.agents, self._time = self.possible_agents[:], 0
+        return self._seen(), {agent: {} for agent in self.agents}
+
+    def _seen(self) -> dict:
+        share = np.array([self._time / self.length], np.float32)
+        return dict.fromkeys(self.agents, share)
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        self._time += 1
+        rewards = {
+            agent: self._number(sum(p for p, key in zip(self.prices, keys, strict=True) if key))
+            for agent, keys in actions.items()
+        }
+        over = dict.fromkeys(self.agents, self._time >= self.length)
+        seen, infos = self._seen(), {agent: {} for agent in self.agents}
+        if self._time >= self.length:
+            self.agents = []
+        return seen, rewards, over, dict.fromkeys(over, False), infos
+
+
+def instalments_by_turns(**options: Any) -> AECEnv:
+    return parallel_to_aec(Instalments(**options))
 
 
 class Trio(Nim):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 from choice_contract import ChoiceContract
 from game_contract import KeysContract
+from pettingzoo.test import api_test, parallel_api_test
+from small_environments import Late, LateTurns
 from thread_workers import threads_of
 
 from league.errors import InvalidInput
@@ -133,6 +136,40 @@ def with_stones(game: BatchedGame, wanted: int) -> BatchedGame:
     raise AssertionError(f"no seed gives {wanted} stones")
 
 
+@pytest.mark.parametrize(
+    ("number", "prices", "outcome"),
+    [
+        ("float", (0.1, 1.0), 0.5),
+        ("float", (-0.1, -1.0), 0.5),
+        ("float", (0.1, 1.0 + 1e-7), 0.0),
+        ("float", (1e-12, 0.9e-11), 1.0),
+        ("float32", (0.1, 1.0), 0.5),
+        ("float32", (0.1, 1.0001), 0.0),
+        ("int64", (10**11, 10**12 + 1), 0.0),
+    ],
+)
+@pytest.mark.parametrize("factory", ["Instalments", "instalments_by_turns"])
+def test_equal_rewards_are_a_draw_however_they_were_paid(
+    factory: str, number: str, prices: tuple[float, float], outcome: float
+) -> None:
+    """Seat 0 is paid the first price ten times, seat 1 the second price once."""
+    name = f"pettingzoo:small_environments:{factory}"
+    game = make_batched(name, 2, workers=1, prices=list(prices), number=number)
+    game.reset(np.arange(2, dtype=np.uint64))
+    once = False
+    while not game.ended_N[0]:
+        actions_N2A = np.zeros((2, 2, 2), np.uint8)
+        actions_N2A[0, 0, 0] = actions_N2A[1, 1, 0] = 1
+        acts = game.observations_N2O[0, 1, 2] == 1.0
+        if acts and not once:
+            actions_N2A[0, 1, 1] = actions_N2A[1, 0, 1] = 1
+            once = True
+        game.step(actions_N2A)
+    assert game.outcomes_N[0] == outcome
+    win = game.spec.reward_terms.index("win")
+    assert game.reward_terms_N2K[0, :, win].tolist() == [2 * outcome - 1, 1 - 2 * outcome]
+
+
 def test_an_illegal_choice_loses_whatever_was_earned_before() -> None:
     game = with_stones(make_batched("pettingzoo:small_environments:Nim", 1, stones=5, paid=2.0), 5)
     played(game, [2, 0])
@@ -167,6 +204,52 @@ def test_an_agent_that_is_done_leaves_the_other_to_play_on() -> None:
     assert game.ended_N[0]
     assert game.final_stats_N2S[0, :, 2].tolist() == [2.0, -1.0]
     assert game.final_stats_N2S[0, :, 1].tolist() == [2.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("factory", "moves", "legal"), [("Late", [7, 6], [2, 2]), ("LateTurns", [6, 4], [1, 2])]
+)
+def test_an_agent_that_joins_later_acts_as_soon_as_it_is_there(
+    factory: str, moves: list[int], legal: list[int]
+) -> None:
+    """The first earns only while it is alone, the second whenever it can act."""
+    game = make_batched(f"pettingzoo:small_environments:{factory}", 1, workers=1)
+    game.reset(np.zeros(1, np.uint64))
+    assert game.legal_N2A is not None
+    for frame in range(9 if factory == "Late" else 10):
+        assert not game.ended_N[0]
+        acting = game.observations_N2O[0, :, 2].tolist()
+        if frame < 3:
+            assert acting == [1.0, 0.0]
+            assert game.legal_N2A[0].sum(-1).tolist() == [2, 1]
+        if frame == 3:
+            assert acting[1] == 1.0
+            assert game.legal_N2A[0].sum(-1).tolist() == legal
+        if factory == "Late" and frame >= 7:
+            assert acting == [0.0, 1.0], "who has left doesn't act again"
+        actions_N2A = np.zeros((1, 2, 2), np.uint8)
+        actions_N2A[0, 0, int(frame < 3)] = actions_N2A[0, 1, int(acting[1])] = 1
+        game.step(actions_N2A)
+    assert not game.failures
+    assert game.ended_N[0]
+    assert game.outcomes_N[0] == 0.0
+    assert game.final_stats_N2S[0, :, 1].tolist() == moves
+    assert game.final_stats_N2S[0, :, 2].tolist() == [3.0, float(moves[1])]
+
+
+def test_the_late_environments_pass_the_tests_of_pettingzoo() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the environments leave out
+        parallel_api_test(Late(), num_cycles=50)
+        api_test(LateTurns(), num_cycles=50)
+
+
+def test_a_match_with_an_agent_that_no_seat_plays_fails_and_is_not_rated() -> None:
+    game = make_batched("pettingzoo:small_environments:Late", 1, workers=1, stranger=True)
+    game.reset(np.zeros(1, np.uint64))
+    while not game.ended_N[0]:
+        game.step(game.idle_actions())
+    assert "'stranger'" in game.failures[0]
 
 
 def test_a_frame_shows_the_board() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from league.errors import ConfigError
 from league.games.base import CHOICE, KEYS
+from league.games.choice_game import ROUNDING
 
 FACTORIES = ("parallel_env", "env", "raw_env")
 _EXTRA = ("pettingzoo", "pygame")
@@ -177,6 +179,12 @@ def _action_size(space: spaces.Space, name: str) -> int:
     )
 
 
+def _rounding(reward: Any) -> float:
+    """By how much of itself rounding may have changed a reward; a whole number is exact."""
+    kind = np.asarray(reward).dtype
+    return max(ROUNDING, 4 * float(np.finfo(kind).eps)) if kind.kind == "f" else 0.0
+
+
 class Seats(ABC):
     """An environment as two seats see it; what the environment raises comes through.
 
@@ -193,56 +201,82 @@ class Seats(ABC):
         self.infos: list[Any] = [{}, {}]
         self.acting = [False, False]
         self.rewards = [0.0, 0.0]
+        self._lead = self._rounding = 0.0
 
     @staticmethod
     def of(env: Any) -> Seats:
         """`env`, whose first possible agent has seat 0, played from its two seats."""
         return TurnSeats(env) if hasattr(env, "agent_iter") else ParallelSeats(env)
 
-    @abstractmethod
     def reset(self, seed: int) -> None:
         """Begins the match of `seed`."""
+        self._lead = self._rounding = 0.0
+        self.begin(seed)
+
+    @abstractmethod
+    def begin(self, seed: int) -> None:
+        """Begins the match of `seed` in the environment."""
 
     @abstractmethod
     def step(self, actions: Sequence[Any]) -> None:
         """One step with the actions of the acting seats."""
 
+    def lead(self) -> float:
+        """Whether seat 0 has earned more in this match than seat 1: 1, 0 or -1.
+
+        A difference that rounding explains is 0.
+        """
+        return 0.0 if abs(self._lead) <= self._rounding else math.copysign(1.0, self._lead)
+
+    def set_acting(self, acting: Iterable[Any]) -> None:
+        """Sets the agents whose next action counts. Raises `ValueError` for an unknown agent."""
+        found = list(acting)
+        for agent in found:
+            if agent not in self.agents:
+                raise ValueError(f"agent {agent!r} is to act, but possible_agents lacks it")
+        self.acting = [agent in found for agent in self.agents]
+
+    def earn(self, paid: Mapping[Any, Any]) -> None:
+        """Takes in a step's rewards by agent. Raises `ValueError` for NaN and infinity."""
+        found = [paid.get(agent, 0.0) for agent in self.agents]
+        self.rewards = [float(reward) for reward in found]
+        if not all(map(math.isfinite, self.rewards)):
+            raise ValueError(f"a reward is {self.rewards}")
+        self._lead += self.rewards[0] - self.rewards[1]
+        self._rounding += sum(abs(float(reward)) * _rounding(reward) for reward in found)
+
 
 class ParallelSeats(Seats):
     """An environment in which all agents act at once."""
 
-    def reset(self, seed: int) -> None:
-        """Begins the match of `seed`."""
+    def begin(self, seed: int) -> None:
+        """Begins the match of `seed` in the environment."""
+        self._done: set[Any] = set()  # who is done never acts again, even if it stays listed
         observations, infos = self.env.reset(seed=seed)
         self._see(observations, infos)
-        self.acting = [agent in self.env.agents for agent in self.agents]
 
     def step(self, actions: Sequence[Any]) -> None:
-        """Steps the agents that are still there."""
+        """Steps the agents that are there."""
         chosen = {a: actions[seat] for seat, a in enumerate(self.agents) if self.acting[seat]}
         observations, rewards, terminations, truncations, infos = self.env.step(chosen)
+        self.earn(rewards)
+        for done in (terminations, truncations):
+            self._done |= {agent for agent, is_so in done.items() if is_so}
         self._see(observations, infos)
-        self.rewards = [float(rewards.get(agent, 0.0)) for agent in self.agents]
-        self.acting = [
-            acting
-            and agent in self.env.agents
-            and not terminations.get(agent, False)
-            and not truncations.get(agent, False)
-            for acting, agent in zip(self.acting, self.agents, strict=True)
-        ]
 
     def _see(self, observations: Mapping[Any, Any], infos: Mapping[Any, Any]) -> None:
         for seat, agent in enumerate(self.agents):
             if agent in observations:
                 self.observations[seat] = observations[agent]
             self.infos[seat] = infos.get(agent, {})
+        self.set_acting(agent for agent in self.env.agents if agent not in self._done)
 
 
 class TurnSeats(Seats):
     """An environment that asks one agent at a time."""
 
-    def reset(self, seed: int) -> None:
-        """Begins the match of `seed`."""
+    def begin(self, seed: int) -> None:
+        """Begins the match of `seed` in the environment."""
         self.env.reset(seed=seed)
         self._see()
         self._find_turn()
@@ -250,24 +284,23 @@ class TurnSeats(Seats):
     def step(self, actions: Sequence[Any]) -> None:
         """Steps the agent whose turn it is, and lets those that are done leave."""
         self.env.step(actions[self.acting.index(True)])
-        rewards = self.env.rewards
-        self.rewards = [float(rewards.get(agent, 0.0)) for agent in self.agents]
+        self.earn(self.env.rewards)
         self._see()
         self._find_turn()
 
     def _find_turn(self) -> None:
         """Finds the next agent that can act; agents that are done take the step None and leave."""
         env = self.env  # its attributes come through several wrappers: ask for each once
-        ended, cut, turn = env.terminations, env.truncations, env.agent_selection
-        playing = [a for a in env.agents if not (ended.get(a, True) or cut.get(a, True))]
-        if playing and turn not in playing:
-            for _ in range(len(env.agents)):
-                env.step(None)
-                turn = env.agent_selection
-                if turn in playing:
-                    break
+        for _ in range(1 + len(self.agents)):
+            ended, cut, turn = env.terminations, env.truncations, env.agent_selection
+            playing = [a for a in env.agents if not (ended.get(a, False) or cut.get(a, False))]
+            if turn in playing or not playing:
+                break
+            env.step(None)
             self._see()
-        self.acting = [agent == turn and agent in playing for agent in self.agents]
+        else:
+            raise ValueError(f"agent {turn!r} is to act, but agents lacks it")
+        self.set_acting([turn] if playing else [])
 
     def _see(self) -> None:
         here, infos = self.env.agents, self.env.infos

@@ -127,9 +127,7 @@ class PettingZooGame(HostedGame):
         """Who earned more has won, unless a seat made an illegal choice."""
         seen_R = self._seen_N[rows]
         self.final_observations_N2O[rows, :, self.spec.own_size :] = seen_R["views"]
-        lead_R = np.sign(self.totals_N2[rows, 0] - self.totals_N2[rows, 1])
-        illegal_R2 = seen_R["illegal"].astype(np.float64)
-        return np.where(illegal_R2.any(1), illegal_R2[:, 1] - illegal_R2[:, 0], lead_R)
+        return seen_R["lead"].astype(np.float64)
 
     def own_state(self) -> dict[str, NDArray]:
         """The seeds, and the rewards so far."""

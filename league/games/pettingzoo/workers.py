@@ -6,7 +6,6 @@ Shape suffixes: R rows of a request, 2 seats, A action width, V width of what th
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,6 +33,7 @@ def seen_type(face: Face) -> np.dtype[np.void]:
             ("rewards", np.float64, (2,)),
             ("illegal", np.bool_, (2,)),
             ("ended", np.bool_),
+            ("lead", np.int8),  # of seat 0, when it has ended
         ]
     )
 
@@ -91,11 +91,9 @@ class Worker:
                 seen["illegal"][place], seen["rewards"][place] = illegal, (lead, -lead)
             else:
                 seats.step(self._decoded(actions_2A))
-                if not all(map(math.isfinite, seats.rewards)):
-                    raise ValueError(f"a reward is {seats.rewards}")
-                seen["rewards"][place] = seats.rewards
+                lead, seen["rewards"][place] = seats.lead(), seats.rewards
                 over = not any(seats.acting) or is_last[place]
-            seen["ended"][place] = over
+            seen["ended"][place], seen["lead"][place] = over, lead
             if over:
                 self._write_views(seats, seen["views"][place])
             else:
