@@ -253,6 +253,15 @@ class BatchedGame(ABC):
         """
         return None
 
+    def clipped(self) -> Mapping[str, int]:
+        """How many observed values a game had to clip since the last call.
+
+        Returns:
+            Counts by AGENT/INDEX/LOW/HIGH: a number of an agent's observation, and the bounds that
+            it must keep. Empty where nothing is clipped.
+        """
+        return {}
+
     def final_frame(self, match: int) -> dict | None:
         """How this row's last match ended, in the form of `frame`, with "ended": True; for pictures
         alone.

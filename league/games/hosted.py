@@ -396,9 +396,13 @@ class HostedGame(BatchedGame):
 
     def ask(self, verb: str, match: int) -> Any:
         """What the worker of a match answers; if it dies, why, and the match is broken."""
-        answers, failed = self._pool.run(verb, [match], lambda own: ())
+        return next(iter(self.ask_all(verb, [match])), self._broken.get(match))
+
+    def ask_all(self, verb: str, rows: Sequence[int]) -> list[Any]:
+        """The answers of the workers of `rows`; the matches of workers that die are broken."""
+        answers, failed = self._pool.run(verb, rows, lambda own: ())
         self._broken |= failed
-        return answers[0][1] if answers else failed[match]
+        return [answer for _, answer in answers]
 
     def close(self) -> None:
         """Ends the worker processes; `reset` and `load` start new ones. Safe to call again."""

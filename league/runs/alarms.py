@@ -47,6 +47,8 @@ DOMINANT_MATCHES: Final = 300
 QUIET_UPDATES: Final = 10
 """Updates without its cause after which an alarm is over, so that it does not flicker."""
 PREFIX: Final = "alarm/"
+CLIPPED: Final = "clipped/"
+"""A metric with a number of an observation: how many of its values were clipped in an update."""
 
 KINDS: Final = {
     "entropy_collapse": (
@@ -84,6 +86,12 @@ KINDS: Final = {
         "The reward term {subject} carries {percent:.0f} % of the absolute reward: lower its "
         "weight in game.reward_weights, or raise the others'.",
     ),
+    "clipped": (
+        "number {parts[1]} of {parts[0]} is clipped",
+        "Agent {parts[0]} observed values outside {parts[2]} to {parts[3]}, the bounds of number "
+        "{parts[1]}, {value:.0f} times in an update, and learns from clipped ones: correct the "
+        "bounds of its observation_space.",
+    ),
     "not_finite": (
         "{subject} is not finite",
         "The metric {subject} is not a finite number: the run may be broken.",
@@ -93,7 +101,9 @@ KINDS: Final = {
 
 
 class Alarm(NamedTuple):
-    """One trouble. `subject` is an opponent, a term or a metric, "" for the run itself."""
+    """One trouble. `subject` is an opponent, a term, a metric or AGENT/INDEX/LOW/HIGH of an
+    observation, "" for the run itself.
+    """
 
     kind: str
     subject: str
@@ -107,13 +117,17 @@ class Alarm(NamedTuple):
     @property
     def title(self) -> str:
         """A few words."""
-        return KINDS[self.kind][0].format(subject=self.subject)
+        return self._filled(KINDS[self.kind][0])
 
     @property
     def sentence(self) -> str:
         """The measurement, and what to do."""
-        text, percent = KINDS[self.kind][1], self.value * 100
-        return text.format(subject=self.subject, value=self.value, percent=percent)
+        return self._filled(KINDS[self.kind][1])
+
+    def _filled(self, text: str) -> str:
+        parts = [*self.subject.split("/"), "", "", ""]  # a subject may come over the network
+        percent = self.value * 100
+        return text.format(subject=self.subject, parts=parts, value=self.value, percent=percent)
 
 
 def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
@@ -244,6 +258,8 @@ class AlarmWatch:
             if share > DOMINANT_SHARE and term not in OUTCOME_TERMS:
                 yield Alarm("term_dominates", term, share)
         for name, value in metrics.items():
+            if name.startswith(CLIPPED):
+                yield Alarm("clipped", name.removeprefix(CLIPPED), value)
             if not math.isfinite(value):
                 yield Alarm("not_finite", name, value)
 

@@ -60,6 +60,7 @@ REASONS: Mapping[str, Reason] = {
     "19": Reason("Gamma too high or low", "rewards", "7 8 V"),
     "20": Reason("Update constraints too tight", "updates", "V"),
     "B": Reason("Win reward clipped on the way", "rewards", "8 10 V"),
+    "C": Reason("Observations clipped", "observations", "1 4 11 12 13 14 16 17 18 20 E O V W"),
     "O": Reason("Opponents teach nothing", "opponents", "10 V W"),
     "V": Reason("Value estimates wrong", "flow"),
     "A": Reason("Normalisation drifts", "rewards", "E V"),
@@ -67,8 +68,8 @@ REASONS: Mapping[str, Reason] = {
     "E": Reason("Policy broke in an update", "updates"),
     "M": Reason("Minimal agent learns nothing", "flow"),
 }
-"""The twenty reasons of the checklist, then further ones: B, O and V for every set-up, A, W and E
-from a run's files, M with --emergency."""
+"""The twenty reasons of the checklist, then further ones: B, C, O and V for every set-up, A, W and
+E from a run's files, M with --emergency."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }

@@ -6,7 +6,8 @@ Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ WIDEST = 1000
 HARDLY_SEEN = 0.3
 """Share of matches: what shows a player's own state twice still differs where the opponent's play
 touched it."""
+CLIPPED_SHARE = 0.01
+"""Of views: rare values outside their bounds cost little."""
 SCALE_FLOOR = 1e-8
 """What the learner's running variance of the return is never below (`ReturnScale`)."""
 ALONE = 0.95
@@ -43,12 +46,15 @@ Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN."""
+    """T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN. `clipped` is
+    what the game says.
+    """
 
     observations_TN2O: NDArray[np.float32]
     terms_TN2K: NDArray[np.float32]
     ended_TN: NDArray[np.bool_]
     scores_TN: NDArray[np.float32]
+    clipped: Mapping[str, int]
 
     @property
     def first_TN(self) -> NDArray[np.bool_]:
@@ -68,7 +74,7 @@ class Trace:
 
 
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """1 to 10, 19 and O; plays some hundred matches, a few seconds in a compiled game."""
+    """1 to 10, 19, C and O; plays some hundred matches, a few seconds in a compiled game."""
     yield from _observations(set_up, seed)
     yield from _effects(set_up, seed)
     played = random_play(set_up, set_up.opponents, seed)
@@ -78,6 +84,7 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
     pairs = (pairs * max(1, 32 // max(len(pairs), 1)))[:PAIRS_AT_MOST] or [(EXTERNAL, EXTERNAL)]
     rows = np.arange(len(pairs))
     bots = _played(set_up, rows + seed + 2000, random_player(rows, seed + 2), MATCH_STEPS, pairs)
+    yield _bounds(played, bots)
     yield from _rewards(set_up, played, bots)
     yield from _components(set_up, played, bots)
     yield _opponents(set_up, played)
@@ -121,6 +128,7 @@ def _played(
             over_N |= game.ended_N
             if over_N.all():
                 break
+        clipped = game.clipped()
     finally:
         game.close()
     return Trace(
@@ -128,6 +136,7 @@ def _played(
         terms_TN2K=np.stack(terms),
         ended_TN=np.stack(ended),
         scores_TN=np.stack(scores),
+        clipped=clipped,
     )
 
 
@@ -209,6 +218,27 @@ def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
         failure=not finite_TN2O.all(),
         warning=largest > 1.001,
         fix="bound what is observed: the contract wants finite numbers from -1 to 1",
+    )
+
+
+def _bounds(*traces: Trace) -> Finding:
+    """C: whether the game had to clip what it shows."""
+    clipped: Counter[str] = sum((Counter(trace.clipped) for trace in traces), Counter())
+    views = sum(  # each row's first, one after each decision, and the first of each next match
+        len(ended_TN[0]) + ended_TN.size + int(ended_TN.sum())
+        for ended_TN in (trace.ended_TN for trace in traces)
+    )
+    said = [
+        f"number {index} of {agent} leaves {low} to {high} in {count / views:.1%} of views"
+        for name, count in clipped.most_common(3)
+        for agent, index, low, high in [name.split("/")]
+    ]
+    return judged(
+        "C",
+        "; ".join(said) or "no value was clipped to its bounds",
+        failure=max(clipped.values(), default=0) > CLIPPED_SHARE * views,
+        warning=bool(clipped),
+        fix="correct the bounds of its observation_space: outside them all values look alike",
     )
 
 

@@ -44,6 +44,7 @@ BROKE = 0.3
 """Share of the entropy that an update must leave: a healthy one leaves over 90 %."""
 BY_ALARM = {
     "9": ("no term is silent or carries the whole reward", "term_dominates", "term_silent"),
+    "C": ("no value was clipped to its bounds", "clipped"),
     "W": ("no opponent always wins, and not every match is won", "never_won", "always_won"),
 }
 """Reasons that alarms alone judge: what holds without them, and their kinds."""
@@ -164,7 +165,7 @@ def _flattered(folder: Path, name: str) -> dict[str, float]:
 
 
 def judge_run(run: RunEvidence) -> Iterator[Finding]:
-    """9, 14, 16, 18, A, E, V and W: every reason that a run's files can be judged by."""
+    """9, 14, 16, 18, A, C, E, V and W: every reason that a run's files can be judged by."""
     for key, (healthy, *kinds) in BY_ALARM.items():
         on = [alarm for alarm in run.alarms if alarm.kind in kinds]
         said, _, fix = on[0].sentence.partition(": ") if on else (healthy, "", "")

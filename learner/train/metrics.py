@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.players import PlayerKind
-from league.runs.alarms import AlarmWatch, MatchFacts, UpdateFacts, largest_entropy
+from league.runs.alarms import (
+    CLIPPED,
+    AlarmWatch,
+    MatchFacts,
+    UpdateFacts,
+    largest_entropy,
+)
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
@@ -132,12 +138,13 @@ class Reporter:
     def update(self, stage: int) -> None:
         """Writes the matches that ended on all ranks to files, and renews the metrics."""
         env, model = self._env, self._model
-        gathered = self._group.gather((env.finished, env.frames_played))
+        gathered = self._group.gather((env.finished, env.frames_played, env.game.clipped()))
         env.finished = []
         if self._monitor is None:
             return
-        matches = [match for finished, _ in gathered for match in finished]
-        frames = sum(played for _, played in gathered)
+        matches = [match for finished, _, _ in gathered for match in finished]
+        frames = sum(played for _, played, _ in gathered)
+        clipped: Counter[str] = sum((Counter(counts) for _, _, counts in gathered), Counter())
         self._other_frames = frames - env.frames_played
         self._progress.add(matches)
         self._monitor.write(matches, model.num_timesteps)
@@ -146,6 +153,7 @@ class Reporter:
         names = model.logger.name_to_value.items()
         learning = {name: float(value) for name, value in names if isinstance(value, int | float)}
         progress = {**self._progress.metrics(), "curriculum/stage": float(stage)}
+        progress |= {CLIPPED + name: float(count) for name, count in clipped.items()}
         for name, value in progress.items():
             model.logger.record(name, value)
         self.metrics = {**learning, **progress}

@@ -252,6 +252,20 @@ def test_a_match_with_an_agent_that_no_seat_plays_fails_and_is_not_rated() -> No
     assert "'stranger'" in game.failures[0]
 
 
+def test_clipped_values_are_counted_over_all_workers() -> None:
+    game = make_batched("pettingzoo:signals:Signals", 4, workers=2)
+    game.reset(np.arange(4, dtype=np.uint64))
+    shown = 4
+    for _ in range(20):
+        game.step(game.idle_actions())
+        shown += 4 + int(game.ended_N.sum())
+    clipped = game.clipped()
+    assert {*clipped} == {"left___1m_/1/0/1", "right/1/0/1"}, "three of five signals are above 1"
+    assert 0.4 < clipped["right/1/0/1"] / shown < 0.8
+    assert not game.clipped()
+    assert not make_batched("kuhn", 2).clipped()
+
+
 def test_a_frame_shows_the_board() -> None:
     game = make_batched("pettingzoo:pettingzoo.classic.connect_four_v3", 1)
     game.reset(np.zeros(1, np.uint64))

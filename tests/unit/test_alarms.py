@@ -83,12 +83,14 @@ def test_the_largest_entropy_is_of_free_keys_or_of_one_choice():
 
 @pytest.mark.parametrize("kind", alarms.KINDS)
 def test_an_alarm_travels_as_a_metric(kind):
-    sent = Alarm(kind, "based" if "{subject}" in alarms.KINDS[kind][1] else "", 0.875)
+    text = alarms.KINDS[kind][1]
+    subject = "left/3/-1/1" if "{parts" in text else "based" if "{subject}" in text else ""
+    sent = Alarm(kind, subject, 0.875)
     (received,) = alarms.of_metrics(
         {sent.key: 0.875, "loss/policy": 1.0, "alarm/of_another_version": 1.0}
     )
     assert received == sent
-    assert sent.subject in sent.sentence
+    assert all(part in sent.sentence for part in sent.subject.split("/"))
     assert "{" not in sent.sentence + sent.title
 
 
@@ -109,6 +111,15 @@ def test_an_alarm_is_said_once_and_once_more_when_it_is_over():
     assert told(AlarmWatch(TEN_KEYS, None), updates) == [
         ("entropy_collapse", "", False, 14),
         ("entropy_collapse", "", True, 34),  # ten updates after the last that had its cause, 24
+    ]
+
+
+def test_a_clipped_number_is_told_at_once_by_its_name():
+    metrics = {f"{alarms.CLIPPED}left/3/-1/1": 40.0, "loss/value": 0.5}
+    updates = [UpdateFacts(step=step, metrics=metrics if step < 3 else {}) for step in range(20)]
+    assert told(AlarmWatch(TEN_KEYS, None), updates) == [
+        ("clipped", "left/3/-1/1", False, 0),
+        ("clipped", "left/3/-1/1", True, 12),
     ]
 
 

@@ -88,8 +88,8 @@ def setting(key: str, *flags: str, **rest) -> Case:
     return Case(key, lambda: sick.set_up(*flags), own_play=own, **rest)
 
 
-def board(key: str, *flags: str, **rest) -> Case:
-    return Case(key, lambda: sick.board("leduc", *flags), **rest)
+def board(key: str, *flags: str, game: str = "leduc", **rest) -> Case:
+    return Case(key, lambda: sick.board(game, *flags), **rest)
 
 
 def network(key: str, change, **rest) -> Case:
@@ -123,6 +123,7 @@ CASES = (
     setting("8", *sick.weights(**NEAR), may="V"),
     setting("9", "game.reward_weights.damage=2000", failure=False),
     spoiled("10", sick.paid_to_the_other, of=leduc),
+    board("C", game="pettingzoo:signals:Signals", follows="4"),
     Case("11", lambda: replace(leduc(), network=parts(frozen_critic))),
     network("12", loud_everywhere, follows="18", may="13 16 17 V"),
     setting("13", sizes=NARROW),
@@ -184,7 +185,7 @@ def test_the_broken_part_is_named_with_what_follows(case, monkeypatch):
 
 
 def test_all_reasons_are_tried():
-    assert {case.key for case in CASES} == {*map(str, range(1, 21)), "B", "O", "V"}
+    assert {case.key for case in CASES} == {*map(str, range(1, 21)), "B", "C", "O", "V"}
 
 
 def test_a_dead_key_is_named_and_only_warned_of():

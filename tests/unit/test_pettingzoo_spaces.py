@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from league.errors import ConfigError
 from league.games.base import CHOICE, KEYS
-from league.games.pettingzoo.environment import MOST_NUMBERS, Face, observation_text
+from league.games.pettingzoo.environment import MOST_NAMED, MOST_NUMBERS, Face, observation_text
 
 
 def face(seen: spaces.Space, done: spaces.Space | None = None) -> Face:
@@ -55,6 +55,29 @@ def test_observations_are_scaled_by_their_bounds(
     out = np.full(made.view_size, np.nan, np.float32)
     made.write(1, value, out)
     assert out == pytest.approx(wanted)
+
+
+def test_values_outside_their_bounds_are_counted_by_agent_and_number() -> None:
+    low, high = np.array([-1, 0, 5, -np.inf]), np.array([1, 255, 5, np.inf])
+    made = face(spaces.Box(low, high, dtype=np.float64))
+    out = np.zeros(4, np.float32)
+    for value in ([1, 255, 5, 1e9], [1 + 1e-7, 0, 5, -1e9], [-1, 1e-9 - 2e-9, 5, 0]):
+        made.write(0, np.array(value, float), out)
+    assert made.clipped() == {}, "values at a bound, or a rounding error beyond it, lose nothing"
+    for value in ([1.5, 300, 5, 0], [-2, 3, 5, 0], [0, 3, 5.5, 0]):
+        made.write(1, np.array(value, float), out)
+    assert made.clipped() == {"b/0/-1/1": 2, "b/1/0/255": 1, "b/2/5/5": 1}
+    assert made.clipped() == {}, "each is told once"
+
+
+def test_only_the_numbers_clipped_most_often_are_named() -> None:
+    made = face(spaces.Box(0, 1, (20,)))
+    out = np.zeros(20, np.float32)
+    for count in range(1, 21):
+        made.write(0, np.where(np.arange(20) < count, 3.0, 0.5), out)
+    told = made.clipped()
+    assert list(told) == [f"a/{index}/0/1" for index in range(MOST_NAMED)]
+    assert list(told.values()) == [20 - index for index in range(MOST_NAMED)]
 
 
 def test_too_wide_and_unknown_spaces_are_refused() -> None:

@@ -10,9 +10,10 @@ import contextlib
 import importlib
 import io
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -25,6 +26,10 @@ from league.games.choice_game import ROUNDING
 FACTORIES = ("parallel_env", "env", "raw_env")
 _EXTRA = ("pettingzoo", "pygame")
 MOST_NUMBERS = 65_536
+MOST_NAMED = 8
+CLOSE = 1e-6
+"""Of a value and its span: that far outside its bounds it is a rounding error."""
+_UNNAMED = re.compile(r"[^A-Za-z0-9_.-]")
 _MARKS = ".XO#@%&*+="
 _LONGEST = 20_000
 
@@ -95,6 +100,8 @@ class Face:
             raise ConfigError(f"{name} has no readable spaces: {reason(error)}") from error
         self._seen = [_without_mask(space) for space in seen]
         self._scales = [_scale(space, name) for space in self._seen]
+        self._names = [_UNNAMED.sub("_", str(agent))[:24] for agent in agents]
+        self._clipped = [np.zeros(len(scale.low_W), np.int64) for scale in self._scales]
         self._done, self._sizes = done, [_action_size(space, name) for space in done]
         kinds = {KEYS if isinstance(space, spaces.MultiBinary) else CHOICE for space in done}
         if len(kinds) > 1:
@@ -102,13 +109,15 @@ class Face:
                 f"one seat of {name} has keys and the other choices: both must have the same"
             )
         (self.kind,), self.action_size = kinds, max(self._sizes)
-        self.view_size = max(len(offset_W) for _, offset_W, _ in self._scales)
+        self.view_size = max(map(len, self._clipped))
 
     def write(self, seat: int, observation: Any, out_W: NDArray[np.float32]) -> None:
         """Writes an observation as numbers in [-1, 1]: by the bounds of its space, without bounds
-        through tanh. Raises `ValueError` for NaN and infinity.
+        through tanh. Values outside the bounds are clipped, and counted for `clipped`.
+
+        Raises `ValueError` for NaN and infinity.
         """
-        scale_W, offset_W, endless_W = self._scales[seat]
+        scale_W, offset_W, endless_W, low_W, high_W = self._scales[seat]
         value_W = np.asarray(spaces.flatten(self._seen[seat], observation), np.float64)
         if not np.isfinite(value_W).all():
             raise ValueError("an observation holds NaN or infinity")
@@ -116,6 +125,24 @@ class Face:
         if endless_W.size:
             scaled_W[endless_W] = np.tanh(value_W[endless_W])
         np.clip(scaled_W, -1.0, 1.0, out=out_W[: len(scaled_W)])
+        beyond_W = np.abs(value_W - np.clip(value_W, low_W, high_W))
+        outside_W = beyond_W > CLOSE * (np.abs(value_W) + high_W - low_W)
+        if outside_W.any():
+            self._clipped[seat] += outside_W
+
+    def clipped(self) -> dict[str, int]:
+        """How many values were clipped since the last call, by AGENT/INDEX/LOW/HIGH.
+
+        `INDEX` counts the numbers of the flattened observation. The names have the letters that a
+        metric's name may have, and only the `MOST_NAMED` numbers clipped most often are named.
+        """
+        found: dict[str, int] = {}
+        for name, scale, count_W in zip(self._names, self._scales, self._clipped, strict=True):
+            for index in np.argsort(-count_W, kind="stable")[:MOST_NAMED].tolist():
+                bounds = f"{scale.low_W[index]:g}/{scale.high_W[index]:g}".replace("+", "")
+                found[f"{name}/{index}/{bounds}"] = int(count_W[index])
+            count_W[:] = 0
+        return {name: count for name, count in found.items() if count}
 
     def legal(self, seat: int, observation: Any, info: Any) -> NDArray[np.bool_]:
         """The choices that the environment allows a seat, [A]: by the mask in its observation or
@@ -148,8 +175,18 @@ def _without_mask(space: spaces.Space) -> spaces.Space:
     return space
 
 
-def _scale(space: spaces.Space, name: str) -> tuple[NDArray, NDArray, NDArray[np.intp]]:
-    """Of each number of an observation: factor and offset, and which ones have no bounds."""
+class _Scale(NamedTuple):
+    """Of each number of an observation: factor, offset and bounds, and which have no bounds."""
+
+    scale_W: NDArray[np.float64]
+    offset_W: NDArray[np.float64]
+    endless_W: NDArray[np.intp]
+    low_W: NDArray[np.float64]
+    high_W: NDArray[np.float64]
+
+
+def _scale(space: spaces.Space, name: str) -> _Scale:
+    """How the observations of a space are written."""
     flat = spaces.flatten_space(space)
     if not isinstance(flat, spaces.Box):
         raise ConfigError(
@@ -166,7 +203,8 @@ def _scale(space: spaces.Space, name: str) -> tuple[NDArray, NDArray, NDArray[np
     scaled_W = bounded_W & (span_W > 0)
     scale_W = np.divide(2.0, span_W, out=np.zeros_like(span_W), where=scaled_W)
     offset_W = np.where(scaled_W, -1.0 - np.where(bounded_W, low_W, 0.0) * scale_W, 0.0)
-    return scale_W, offset_W, np.flatnonzero(~bounded_W)
+    low_W, high_W = np.where(bounded_W, (low_W, high_W), [[-np.inf], [np.inf]])
+    return _Scale(scale_W, offset_W, np.flatnonzero(~bounded_W), low_W, high_W)
 
 
 def _action_size(space: spaces.Space, name: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from league.errors import ConfigError
 from league.games.base import CHOICE, EXTERNAL, BotSpec, GameSpec
 from league.games.choice_game import mixed
 from league.games.hosted import HostedGame, Pool, check_options, inherited
-from league.games.pettingzoo.environment import Face, build
+from league.games.pettingzoo.environment import MOST_NAMED, Face, build
 from league.games.pettingzoo.workers import seen_type
 
 MAX_FRAMES = 1000
@@ -136,6 +137,13 @@ class PettingZooGame(HostedGame):
     def rules_text(self) -> str:
         """With the environment's options."""
         return f"{super().rules_text()} {json.dumps(self._options, sort_keys=True, default=str)}"
+
+    def clipped(self) -> Counter[str]:
+        """How many observed values lay outside the bounds of their spaces since the last call."""
+        found: Counter[str] = Counter()
+        for counts in self.ask_all("clipped", range(self.num_matches)):
+            found.update(counts)
+        return Counter(dict(found.most_common(MOST_NAMED)))
 
     def frame(self, match: int) -> dict[str, Any]:
         """Match `match` as text: the environment's own (ansi), or what the seat to act observes."""

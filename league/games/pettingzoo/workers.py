@@ -111,6 +111,10 @@ class Worker:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
+    def clipped(self, rows: list[int]) -> dict[str, int]:
+        """What `Face.clipped` says."""
+        return self._face.clipped()
+
     def close(self) -> None:
         """Closes the environments."""
         for seats in self._seats.values():
