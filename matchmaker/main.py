@@ -15,7 +15,7 @@ from league.errors import LeagueError
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
-from league.settings.base import resolve
+from league.settings.base import resolve_run
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure("human")  # until the settings are known
     try:
         is_new = not options.db.exists()
-        sections = resolve(options.preset, options.config)
+        sections = resolve_run(None, options.preset, options.config, default=None)
         operations = sections.of(OperationsSettings)
         if options.metrics_port:
             changed = {"metrics_port": options.metrics_port}

@@ -15,7 +15,7 @@ from league.runs.files import write_whole
 from league.security.issuing import make_folder
 from league.security.roles import WORDS, AccessRole
 from league.security.tokens import TokenFile
-from league.settings.base import resolve
+from league.settings.base import DEFAULT_PRESET, resolve
 from league.settings.file import HEADING, dump_toml, write_config
 from league.settings.presets import preset_names
 
@@ -51,7 +51,8 @@ def write_settings(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
 ) -> None:
     """Writes every setting with its explanation, ready to be edited."""
-    sections = resolve(preset, source, assignments or [], environment={})
+    base = preset or (DEFAULT_PRESET if source else None)
+    sections = resolve(base, source, assignments or [], environment={})
     origin = f"preset {preset}" if preset else str(source or "the defaults")
     heading = f"{HEADING}The values are those of {origin}.\n"
     if file == "-":

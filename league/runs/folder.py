@@ -25,7 +25,6 @@ from league.settings import base as config
 from league.settings.file import write_config
 from league.settings.presets import Tables, load_preset, merge, read_tables
 
-DEFAULT_PRESET = "laptop"
 CURVES = "training_curves.png"
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
 """What a folder may hold in which a start broke off."""
@@ -137,7 +136,7 @@ def _opened(request: Request) -> RunFolder:
         return _resume(request.run_dir, request, _preset_of(request))
     file = request.run_dir and request.run_dir / "config.toml"
     own = file if file and file.exists() else None
-    preset = _preset_of(request, own) or DEFAULT_PRESET
+    preset = _preset_of(request, own) or config.DEFAULT_PRESET
     below, stated = load_preset(preset), read_tables(own).sections if own else {}
     alone = config.resolve(preset, own, environment={})
     merge(below, stated)

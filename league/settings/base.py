@@ -33,6 +33,8 @@ from league.settings.presets import (
 )
 
 PREFIX = "KUMITE_"
+DEFAULT_PRESET = "laptop"
+"""Below a settings file that extends no preset, and where nothing is named."""
 NONE = "none"
 """How files and flags write an absent value: TOML has no null."""
 S = TypeVar("S", bound="Settings")
@@ -111,14 +113,19 @@ def resolve_run(
     preset: str | None = None,
     file: Path | None = None,
     assignments: Iterable[str] = (),
-    default: str | None = "laptop",
+    default: str | None = DEFAULT_PRESET,
 ) -> Sections:
-    """Like `resolve`, but reads the run's config.toml if neither a preset nor a file is given, or
-    `default` if there is none.
+    """Resolves what a command was given; all commands read a file alike.
+
+    Without a preset and a file it reads the run's config.toml, or `default` if there is none. A
+    file lies over the preset that it extends, else over `preset`, else over `DEFAULT_PRESET`. The
+    config.toml of a run that was started is complete, so nothing lies below it.
     """
     if file is None and preset is None and run_dir and (run_dir / "config.toml").is_file():
         file = run_dir / "config.toml"
-    return resolve(preset or (None if file else default), file, assignments)
+        if (run_dir / "run.json").is_file():
+            return resolve(None, file, assignments)
+    return resolve(preset or (DEFAULT_PRESET if file else default), file, assignments)
 
 
 def base_preset(file: Path | None) -> str | None:

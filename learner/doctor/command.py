@@ -17,7 +17,7 @@ from league.errors import InvalidInput
 from league.games.base import CHOICE
 from league.runs.files import write_whole
 from league.runs.finding import checked_run
-from league.settings.base import resolve
+from league.settings.base import DEFAULT_PRESET, resolve
 
 if TYPE_CHECKING:
     from learner.doctor.findings import Finding
@@ -141,4 +141,4 @@ def _named(
                 preset = "board"
             elif game != "brawl":
                 flags.append("game.reward=dense")
-    return preset or (None if config else "laptop"), flags
+    return preset or DEFAULT_PRESET, flags

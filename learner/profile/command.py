@@ -19,7 +19,7 @@ from league.cli.options import Assignments, SeveralValues
 from league.cli.output import say
 from league.errors import InvalidInput, LeagueError
 from league.runs.files import write_whole
-from league.settings.base import base_preset, lay_over, resolve
+from league.settings.base import DEFAULT_PRESET, base_preset, lay_over, resolve
 from league.settings.device_flags import cores
 from league.settings.file import write_config
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from learner.profile.measuring import Measured
     from learner.profile.sweep import Changes
 
-PRESET = "laptop"
 SECONDS, SWEEP_SECONDS = 20.0, 6.0
 BURSTS, SWEEP_BURSTS = 5, 3
 """Of one configuration: their spread shows how steady the machine is."""
@@ -112,7 +111,7 @@ def profile(
     from learner.profile.opponents import make_snapshots
     from learner.train.build import SessionSettings, check_stages
 
-    base = base_preset(config) or preset or (None if config else PRESET)
+    base = base_preset(config) or preset or DEFAULT_PRESET
     sections = resolve(base, config, assignments or [])
     settings, learner = SessionSettings.of(sections), sections["learner"]
     mixes = sections["matchmaker"]["mixes"]

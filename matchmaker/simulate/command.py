@@ -51,7 +51,7 @@ def simulate(
             raise InvalidInput(f"--{flag} {share:g} is no share: it must be 0 or more, below 1")
     if plot is not None and plot.suffix != ".png":
         raise InvalidInput(f"{plot} can't be drawn: name a file that ends in .png")
-    from league.settings.base import resolve
+    from league.settings.base import resolve_run
     from matchmaker.settings import MatchmakerSettings
     from matchmaker.simulate.report import follows, report_of
     from matchmaker.simulate.simulation import Plan, Simulation
@@ -66,7 +66,8 @@ def simulate(
         faults=faults,
         batch=max(16, min(256, matches // (2 * players))),
     )
-    settings = MatchmakerSettings.of(resolve(preset, config, assignments or []))
+    sections = resolve_run(None, preset, config, assignments or [], default=None)
+    settings = MatchmakerSettings.of(sections)
     with tempfile.TemporaryDirectory() as scratch:
         folder = run_dir or Path(scratch)
         if (folder / "league.db").exists():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from league.cli.main import main
 from league.errors import ConfigError, Refused, VersionMismatch
 from league.runs.folder import Request, open_run
 from league.settings import base as config
@@ -42,6 +43,30 @@ def test_new_run_holds_its_resolved_settings() -> None:
         assert config.resolve(file=folder.config, environment={}) == config.resolve(
             "smoke", assignments=["learner.steps=123"]
         )
+
+
+@pytest.mark.parametrize(
+    ("head", "preset", "size"),
+    [("", None, "tiny"), ('extends = "full"\n', None, "large"), ("", "full", "large")],
+)
+def test_a_settings_file_means_the_same_agent_to_every_command(
+    head: str, preset: str | None, size: str
+) -> None:
+    file, text = Path("mine.toml"), f"{head}[learner]\nn_epochs = 3\n"
+    file.write_text(text)
+    with open_run(request("run", preset, "mine.toml")) as folder:
+        started = config.resolve(file=folder.config, environment={})
+    assert (started["agent"]["size"], started["learner"]["n_epochs"]) == (size, 3)
+    assert config.resolve_run(None, preset, file) == started
+    assert config.resolve_run(None, preset, file, default=None) == started
+    assert config.resolve_run(Path("run")) == started
+    named = ["--preset", preset] if preset else []
+    assert main(["config", "write", "--from", "mine.toml", *named, "whole.toml"]) == 0
+    assert config.resolve(file=Path("whole.toml"), environment={}) == started
+    if preset is None:  # as the own file of a folder that no start has completed yet
+        Path("own").mkdir()
+        Path("own/config.toml").write_text(text)
+        assert config.resolve_run(Path("own")) == started
 
 
 def test_only_its_owner_enters_a_new_run() -> None:
