@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,7 +174,8 @@ class BatchedGame(ABC):
         """What `step` was given; raises `InvalidInput` for a wrong shape or number of frames, and
         in games of choices for a seat without a bot that made none or several.
         """
-        actions_N2A = np.ascontiguousarray(actions, np.uint8)
+        is_exact = getattr(actions, "dtype", None) == np.uint8
+        actions_N2A = np.ascontiguousarray(actions if is_exact else pressed(actions), np.uint8)
         wanted = (self.num_matches, 2, self.spec.action_size)
         if actions_N2A.shape != wanted:
             raise InvalidInput(f"actions have shape {actions_N2A.shape}: {wanted} is wanted")
@@ -272,6 +274,14 @@ class BatchedGame(ABC):
 
     def close(self) -> None:  # noqa: B027 (to override where something runs)
         """Ends what the game runs outside of this process (most run nothing). Twice is fine."""
+
+
+def pressed(keys: Any) -> NDArray[np.bool_]:
+    """Which keys are down: those above 0.5. Raises `InvalidInput` for NaN and for words."""
+    numbers = np.asarray(keys)
+    if numbers.dtype.kind not in "biuf" or np.isnan(numbers).any():
+        raise InvalidInput(f"keys are {keys!r:.200}: give 0 or 1 for each")
+    return numbers > 0.5
 
 
 def check_saved(state: Mapping[str, NDArray], name: str, target: NDArray) -> None:

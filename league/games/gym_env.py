@@ -16,8 +16,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from league.errors import ConfigError
-from league.games.base import EXTERNAL
+from league.errors import ConfigError, InvalidInput
+from league.games.base import EXTERNAL, pressed
 from league.games.drawing import verdict
 from league.games.registry import game_spec, make_batched, reward_weights
 
@@ -26,6 +26,13 @@ Opponent = str | Callable[[NDArray[np.float32]], Any]
 
 GREATEST_SEED = 2**63 - 1
 RENDER_MODES = ["ansi", "rgb_array"]
+ACTIONS: Mapping[str, Callable[[int], Any]] = {
+    "multi_binary": spaces.MultiBinary,
+    "multi_discrete": lambda keys: spaces.MultiDiscrete([2] * keys),
+}
+"""Spaces of the keys. sb3-contrib's RecurrentPPO fails on `MultiBinary`, whose int8 it gives to
+torch, and learns on `MultiDiscrete`.
+"""
 
 
 class Matches:
@@ -36,9 +43,10 @@ class Matches:
         match_seconds: time limit of a match in seconds.
         frame_skip: frames for which the keys of a step are held.
         reward: preset of the reward's weights; `reward_overrides` replaces single ones.
+        actions: the action space, one of `ACTIONS`.
 
     Raises:
-        ConfigError: an unknown preset or stage.
+        ConfigError: an unknown preset, stage or action space.
     """
 
     def __init__(
@@ -50,21 +58,46 @@ class Matches:
         frame_skip: int = 1,
         reward: str = "dense",
         reward_overrides: Mapping[str, float] | None = None,
+        actions: str = "multi_binary",
     ) -> None:
         if frame_skip < 1:
             raise ConfigError(f"frame_skip is {frame_skip}: a decision lasts at least 1 frame")
+        if actions not in ACTIONS:
+            raise ConfigError(f"there are no actions {actions!r}: choose {' or '.join(ACTIONS)}")
         self.spec, self.frame_skip = game_spec("brawl"), frame_skip
         self.fps = self.spec.frames_per_second / frame_skip
         self.weights_K = reward_weights(self.spec, reward, reward_overrides)
         max_frames = round(match_seconds * self.spec.frames_per_second)
         self.game = make_batched("brawl", num_matches, stage=stage, max_frames=max_frames)
         self.observation_space: Any = spaces.Box(-1.0, 1.0, (self.spec.observation_size,))
-        self.action_space = spaces.MultiBinary(self.spec.action_size)
-        self.keys_N2A = np.zeros((num_matches, 2, self.spec.action_size), np.uint8)
+        self.action_space: Any = ACTIONS[actions](self.spec.action_size)
+        self._keys_N2A = np.zeros((num_matches, 2, self.spec.action_size), np.uint8)
+        self._is_begun = False
+
+    def reset(self, seeds_N: NDArray[np.uint64], where_N: NDArray[np.bool_] | None = None) -> None:
+        """Begins the matches of these seeds, or those `where_N`."""
+        self.game.reset(seeds_N, where_N)
+        self._is_begun = True
+
+    def check_begun(self) -> None:
+        """Raises `InvalidInput` before the first reset."""
+        if not self._is_begun:
+            raise InvalidInput("no match was begun: call reset before step and render")
+
+    def press(self, seat: int, keys: Any) -> None:
+        """Sets the keys, [N, A], that a seat holds in the next step: those above 0.5.
+
+        Raises `InvalidInput` for what isn't a number for each key.
+        """
+        down, keys_NA = pressed(keys), self._keys_N2A[:, seat]
+        if down.size != keys_NA.size:
+            raise InvalidInput(f"keys have shape {down.shape}: {keys_NA.shape} is wanted")
+        keys_NA[:] = down.reshape(keys_NA.shape)
 
     def step(self) -> NDArray[np.float32]:
-        """Holds `keys_N2A`; the weighted reward terms, [N, 2, K]."""
-        self.game.step(self.keys_N2A, self.frame_skip)
+        """Holds the pressed keys; the weighted reward terms, [N, 2, K]."""
+        self.check_begun()
+        self.game.step(self._keys_N2A, self.frame_skip)
         return self.game.reward_terms_N2K * self.weights_K
 
     def named(self, terms_K: NDArray[np.float32]) -> dict[str, float]:
@@ -110,7 +143,7 @@ class OneMatch(Matches):
     def begin(self, random: np.random.Generator) -> None:
         """Begins a match whose sides follow from the next number of `random`."""
         self.ended = False
-        self.game.reset(random.integers(GREATEST_SEED, size=1).astype(np.uint64))
+        self.reset(random.integers(GREATEST_SEED, size=1).astype(np.uint64))
         if self.render_mode == "rgb_array":
             from league.games.drawing.painter import Painter  # loads a JavaScript engine
 
@@ -118,7 +151,7 @@ class OneMatch(Matches):
             self._shown = self.game.frame(0)
 
     def step(self) -> NDArray[np.float32]:
-        """Holds `keys_N2A`; the weighted reward terms, [1, 2, K]."""
+        """Holds the pressed keys; the weighted reward terms, [1, 2, K]."""
         terms_N2K = super().step()
         self.ended = bool(self.game.ended_N[0])
         if self.render_mode == "rgb_array" and not self.ended:
@@ -138,6 +171,7 @@ class OneMatch(Matches):
 
     def render(self, seat: int = 0) -> str | NDArray[np.uint8] | None:
         """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
+        self.check_begun()
         if self.render_mode == "ansi":
             if self.ended:
                 frames = self.game.final_frames_N[0]
@@ -154,7 +188,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     """Seat `seat` of one match against `opponent`; a time-out is an end (`terminated`), not a
     cut-off.
 
-    Observations are float32[74] in [-1, 1], actions MultiBinary(10): W A S D space H L J K G. The
+    Observations are float32[74] in [-1, 1], actions MultiBinary(10): W A S D space H L J K G, of
+    which those above 0.5 are pressed. The
     reward is the weighted sum of the named terms; `info["reward_terms"]` holds each weighted term,
     and at the end `info["outcome"]` 1, 0.5 or 0. `options` are those of `OneMatch`. Raises
     `ConfigError` for an unknown opponent or option.
@@ -186,10 +221,10 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Holds the keys for `frame_skip` frames."""
         match, seat = self._match, self._seat
-        match.keys_N2A[0, seat] = action
+        match.press(seat, action)
         if not isinstance(self._opponent, str):
             match.ended = False
-            match.keys_N2A[0, 1 - seat] = self._opponent(match.view(1 - seat))
+            match.press(1 - seat, self._opponent(match.view(1 - seat)))
         terms_K = match.step()[0, seat]
         info: dict[str, Any] = {"reward_terms": match.named(terms_K)}
         if match.ended:

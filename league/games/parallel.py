@@ -51,7 +51,7 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         """float32[74] of each agent."""
         return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> gymnasium.spaces.MultiBinary:
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
         """The ten keys of each agent."""
         return self.action_spaces[agent]
 
@@ -72,7 +72,8 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         if not self.agents:
             return {}, {}, {}, {}, {}
         match = self._match
-        match.keys_N2A[0] = [actions[agent] for agent in AGENTS]
+        for seat, agent in enumerate(AGENTS):
+            match.press(seat, actions[agent])
         terms_2K = match.step()[0]
         infos: Infos = {
             agent: {"reward_terms": match.named(terms_K)}

@@ -40,9 +40,15 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         opponent: Opponents = "based",
         *,
         seat: int = 0,
+        render_mode: str | None = None,
         **options: Any,
     ) -> None:
         check_seat(seat)
+        if render_mode is not None:
+            raise ConfigError(
+                f"a batch of matches is not drawn (render_mode {render_mode!r}): leave render_mode "
+                "out, or draw one match made by gymnasium.make"
+            )
         matches = Matches(num_envs, **options)
         names = (
             [opponent] * num_envs
@@ -76,7 +82,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         is_mask = isinstance(where_N, np.ndarray) and where_N.dtype == np.bool_
         if where_N is not None and not (is_mask and where_N.shape == (self.num_envs,)):
             raise InvalidInput(f"reset_mask must be a bool array of shape ({self.num_envs},)")
-        self._game.reset(self._match_seeds(seed), where_N)
+        self._matches.reset(self._match_seeds(seed), where_N)
         return self._views(self._seat), {}
 
     def _match_seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64]:
@@ -107,9 +113,9 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     ]:
         """Holds each environment's keys, [N, A], for `frame_skip` frames."""
         matches, game, seat = self._matches, self._game, self._seat
-        matches.keys_N2A[:, seat] = actions
+        matches.press(seat, actions)
         if self._opponent is not None:
-            matches.keys_N2A[:, 1 - seat] = self._opponent(self._views(1 - seat))
+            matches.press(1 - seat, self._opponent(self._views(1 - seat)))
         weighted_NK = matches.step()[:, seat]
         ended_N = game.ended_N.copy()
         terms = matches.spec.reward_terms

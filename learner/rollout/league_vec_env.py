@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
-from league.games.base import CHOICE, EXTERNAL, BatchedGame, match_result
+from league.games.base import CHOICE, EXTERNAL, BatchedGame, match_result, pressed
 from league.players import Assignment, PlayerKind
 from learner.rollout.buffer import OpponentActions
 from learner.rollout.matches import FinishedMatch, check_finite, end_info
@@ -107,6 +107,8 @@ class LeagueVecEnv(VecEnv):
             actions = np.eye(self.game.spec.action_size, dtype=np.uint8)[
                 np.asarray(actions).astype(np.int64)
             ]
+        else:
+            actions = pressed(actions)
         wanted = (self.num_envs, self.game.spec.action_size)
         if actions.shape != wanted:
             raise ValueError(f"actions have shape {actions.shape}, not {wanted}")

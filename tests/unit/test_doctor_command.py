@@ -18,7 +18,7 @@ SMALL = [
     for one in ("matches=16", "n_steps=16", "batch_size=64")
     for word in ("--set", f"learner.{one}")
 ]
-LEARNING = {*map(str, range(1, 21)), "B", "O", "V"}
+LEARNING = {*map(str, range(1, 21)), "B", "C", "O", "V"}
 
 
 def doctor(*words):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from learning import MATCHES, assignments, make_env, random_keys, snapshot_player
 
-from league.errors import DataCorrupt, NothingPlayable
+from league.errors import DataCorrupt, InvalidInput, NothingPlayable
+from league.games.registry import make_batched
 
 
 def play(env, decisions, seed=0):
@@ -31,6 +32,24 @@ def test_learner_sees_its_own_half_first_on_either_seat():
     for n in range(MATCHES):
         np.testing.assert_array_equal(seen[n], views[n, seats[n]])
         np.testing.assert_array_equal(seen[n, :32], views[n, 1 - seats[n], 32:64])
+
+
+def test_keys_are_numbers_of_which_those_above_one_half_are_pressed():
+    def seen(keys):
+        env = make_env()
+        env.reset()
+        for _ in range(3):
+            views = env.step(np.full((MATCHES, 10), keys))[0]
+        game = make_batched("brawl", 1)
+        game.reset(np.zeros(1, np.uint64))
+        game.step(np.full((1, 2, 10), keys))
+        return views.tobytes(), game.observations_N2O.tobytes()
+
+    assert seen(0.7) == seen(1) == seen(np.int8(1))
+    assert seen(-1) == seen(0.4) == seen(0)
+    assert all(a != b for a, b in zip(seen(1), seen(0), strict=True))
+    with pytest.raises(InvalidInput, match="nan"):
+        seen(np.nan)
 
 
 def test_opponents_press_keys_and_see_every_frame_from_their_own_seat(monkeypatch):
