@@ -65,7 +65,7 @@ class Connection:
         credentials: Credentials | None = None,
     ) -> None:
         host, colon, port = address.rpartition(":")
-        if not colon or not host or not port.isdigit():
+        if not colon or not host or "/" in host or not port.isdigit():
             raise InvalidInput(
                 f"{address!r} is no address: write HOST:PORT, for example 127.0.0.1:50051"
             )

@@ -128,7 +128,7 @@ def add_client_flags(parser: argparse.ArgumentParser) -> None:
 def read_token(file: Path) -> str:
     """The token in a file; raises `ConfigError`."""
     try:
-        text = file.read_text(encoding="utf-8").strip()
+        text = file.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ConfigError(

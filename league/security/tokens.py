@@ -71,7 +71,7 @@ class TokenFile:
             Refused: others than its owner could change it, or it can't be read.
         """
         try:
-            with self.path.open(encoding="utf-8") as file:
+            with self.path.open(encoding="utf-8-sig") as file:
                 mode = os.fstat(file.fileno()).st_mode
                 content = file.read()
         except FileNotFoundError:

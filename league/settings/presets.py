@@ -72,7 +72,7 @@ def _folders() -> list[Any]:
 def read_toml(path: Any) -> dict[str, Any]:
     """A TOML file's content; `path` is a `Path` or a package's resource."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"there is no settings file {path}: check the path") from None
     except OSError as error:

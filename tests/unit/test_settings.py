@@ -116,6 +116,12 @@ def test_each_source_wins_over_the_weaker_ones(file: Path) -> None:
     assert base_preset(None) is None
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(file: Path) -> None:
+    before = resolved(None, file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert resolved(None, file) == before
+
+
 def test_a_section_comes_as_its_class_too(sample: type[Settings], file: Path) -> None:
     sections = resolved(None, file)
     assert set(sections) == set(section_classes())

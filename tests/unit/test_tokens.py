@@ -20,6 +20,7 @@ from league.errors import (
     NotFound,
     Refused,
 )
+from league.rpc.client import MatchmakerClient
 from league.security import credentials
 from league.security.roles import LEAST, AccessRole, check_role, least_role
 from league.security.settings import SecuritySettings, joined, reached_at
@@ -70,6 +71,23 @@ def test_only_hashes_are_kept_and_only_for_their_owner(tmp_path: Path) -> None:
         ("tokens.json", "read.token", "worker.token", "operator.token"), 0o600
     )
     assert len({*plain.values(), other}) == 4
+
+
+def test_files_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    book = TokenFile(tmp_path)
+    plain = book.make()
+    before = book.read()
+    for file in (book.path, *book.folder.glob("*.token")):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert book.read() == before
+    found = {credentials.read_token(file) for file in book.folder.glob("*.token")}
+    assert found == set(plain.values())
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:50051", "https://[::1]:50051", "nowhere"])
+def test_an_address_is_a_host_and_a_port(address: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(address)):
+        MatchmakerClient(address)
 
 
 def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
