@@ -44,6 +44,9 @@ function asText() {{
 """
 """Showdown's own form of a saved replay: its script draws the log, which is text without it."""
 
+LOGIN_SECONDS = 60
+"""A server that has just started on a busy machine takes longer than poke-env's five seconds."""
+
 app = typer.Typer(
     help="Pokémon Showdown: its simulator, replays as pages, and battles with people."
 )
@@ -56,7 +59,7 @@ def _group() -> None:
 
 @app.command()
 def install() -> None:
-    """Installs Showdown's simulator by npm, about 100 MB, or repairs it.
+    """Installs Showdown's simulator by npm, about 100 MB, and poke-env by pip, or repairs them.
 
     KUMITE_SHOWDOWN names another folder than the one in your cache.
     """
@@ -121,8 +124,10 @@ def play(
 
     async def wait_and_play() -> None:
         try:
-            await player.ps_client.wait_for_login()
-        except AssertionError:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            await player.ps_client.wait_for_login(wait_for=LOGIN_SECONDS)
+        except (OSError, AssertionError):
             raise Unavailable(
                 f"no Showdown server on port {port} lets {name} in: start one by "
                 f"bin/league showdown serve --port {port}, or take another --name"

@@ -1,6 +1,6 @@
 """Battles of Pokémon Showdown keep the contract of a batched game.
 
-They need Node, the simulator (bin/league showdown install) and poke-env.
+They need Node, and what bin/league showdown install installs.
 """
 
 from __future__ import annotations

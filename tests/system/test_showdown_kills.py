@@ -1,7 +1,7 @@
 """kill -9 of Node, of the environment's workers and of the learner while a league trains on
 Showdown: no acknowledged result is lost, none counts twice, and training resumes whole.
 
-KUMITE_KILLS=30 python -m pytest -s tests/system/test_showdown_kills.py
+KUMITE_KILLS=30 python -m pytest -m slow -s tests/system/test_showdown_kills.py
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ class KilledShowdown:
         return [pid for pid, before in self.seen.items() if words(pid) == before]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600 + 30 * KILLS)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_kills_lose_no_acknowledged_result_and_training_resumes_whole(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ try:
     from league.games.showdown.simulator import digest, teams_of
     from league.games.showdown.worker import seen_type
 except ImportError as error:
-    raise ConfigError("the game 'showdown' needs poke-env: pip install poke-env") from error
+    raise ConfigError(
+        "the game 'showdown' needs poke-env: run bin/league showdown install"
+    ) from error
 
 MAX_FRAMES = 300
 TERMS = ("faint", "damage", "win")

@@ -1,6 +1,7 @@
 """Where Showdown's simulator is installed, and how: by npm, in versions that are known.
 
-`npm/package-lock.json` has the digest of every package, which npm compares.
+`npm/package-lock.json` has the digest of every package, which npm compares. poke-env, which follows
+the battles, comes by pip.
 """
 
 from __future__ import annotations
@@ -9,11 +10,16 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from league.errors import ConfigError, Unavailable
 
 PACKAGE = "pokemon-showdown"
+POKE_ENV = "poke-env==0.16.0"
+"""Installed without its dependencies: it wants an older gymnasium than the lock has, and does not
+need it.
+"""
 VARIABLE = "KUMITE_SHOWDOWN"
 _WANTED = Path(__file__).with_name("npm")
 _OPTIONS = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund")
@@ -46,11 +52,11 @@ def installed() -> Path:
 
 
 def install() -> Path:
-    """Installs the simulator, or repairs it; returns the folder.
+    """Installs the simulator and poke-env, or repairs them; returns the simulator's folder.
 
     Raises:
         ConfigError: there is no Node or npm.
-        Unavailable: npm could not install it.
+        Unavailable: npm or pip could not install them.
     """
     where = folder()
     _program("node")
@@ -58,11 +64,17 @@ def install() -> Path:
     where.mkdir(parents=True, exist_ok=True)
     for file in _WANTED.iterdir():
         shutil.copyfile(file, where / file.name)
-    done = subprocess.run([npm, "ci", *_OPTIONS], cwd=where, capture_output=True, text=True)
+    _run([npm, "ci", *_OPTIONS], f"npm could not install {PACKAGE} in {where}", where)
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
+    _run([*pip, POKE_ENV], f"pip could not install {POKE_ENV}", where)
+    return installed()
+
+
+def _run(command: list[str], failure: str, where: Path) -> None:
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines() or [""]
-        raise Unavailable(f"npm could not install {PACKAGE} in {where}: {said[0]}")
-    return installed()
+        raise Unavailable(f"{failure}: {said[0]}")
 
 
 def _program(name: str) -> str:
