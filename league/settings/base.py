@@ -115,7 +115,7 @@ def resolve_run(
     assignments: Iterable[str] = (),
     default: str | None = DEFAULT_PRESET,
 ) -> Sections:
-    """Resolves what a command was given; all commands read a file alike.
+    """Resolves a command's settings; all commands read a file alike.
 
     Without a preset and a file it reads the run's config.toml, or `default` if there is none. A
     file lies over the preset that it extends, else over `preset`, else over `DEFAULT_PRESET`. The

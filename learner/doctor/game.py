@@ -46,8 +46,8 @@ Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN. `clipped` is
-    what the game says.
+    """T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN. `clipped`
+    counts the values that the game clipped.
     """
 
     observations_TN2O: NDArray[np.float32]

@@ -70,6 +70,24 @@ def test_values_outside_their_bounds_are_counted_by_agent_and_number() -> None:
     assert made.clipped() == {}, "each is told once"
 
 
+@pytest.mark.parametrize(
+    ("space", "value"),
+    [
+        (spaces.Discrete(3), -1),
+        (spaces.Discrete(3, start=1), np.int64(4)),
+        (spaces.MultiDiscrete([3, 4]), np.array([5, 1])),
+        (spaces.Tuple((spaces.Discrete(2), spaces.MultiDiscrete([3, 4]))), (1, np.array([0, -1]))),
+    ],
+)
+def test_a_choice_outside_its_space_is_refused_and_not_shown_as_another(
+    space: spaces.Space, value: Any
+) -> None:
+    for seen, shown in ((space, value), (spaces.Dict({"a": space}), {"a": value})):
+        made = face(seen)
+        with pytest.raises(ValueError, match=r"holds .*Discrete"):
+            made.write(0, shown, np.zeros(made.view_size, np.float32))
+
+
 def test_only_the_numbers_clipped_most_often_are_named() -> None:
     made = face(spaces.Box(0, 1, (20,)))
     out = np.zeros(20, np.float32)

@@ -115,8 +115,9 @@ class Face:
         """Writes an observation as numbers in [-1, 1]: by the bounds of its space, without bounds
         through tanh. Values outside the bounds are clipped, and counted for `clipped`.
 
-        Raises `ValueError` for NaN and infinity.
+        Raises `ValueError` for NaN, infinity, and a choice that a discrete space lacks.
         """
+        _check_choices(self._seen[seat], observation)
         scale_W, offset_W, endless_W, low_W, high_W = self._scales[seat]
         value_W = np.asarray(spaces.flatten(self._seen[seat], observation), np.float64)
         if not np.isfinite(value_W).all():
@@ -166,6 +167,20 @@ class Face:
         if isinstance(space, spaces.Discrete):
             return int(space.start) + int(row_A.argmax())
         return row_A[: self._sizes[seat]].astype(space.dtype).reshape(space.shape)
+
+
+def _check_choices(space: spaces.Space, value: Any) -> None:
+    """Raises `ValueError` for a choice outside its space, which `flatten` may show as another."""
+    if isinstance(space, spaces.Dict):
+        for key, part in space.items():
+            _check_choices(part, value[key])
+    elif isinstance(space, spaces.Tuple):
+        for part, inside in zip(space.spaces, value, strict=True):
+            _check_choices(part, inside)
+    elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        place, size = value - space.start, getattr(space, "n", getattr(space, "nvec", None))
+        if np.any((place < 0) | (place >= size)):
+            raise ValueError(f"an observation holds {value}, which {space} lacks")
 
 
 def _without_mask(space: spaces.Space) -> spaces.Space:

@@ -112,7 +112,7 @@ class Worker:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def clipped(self, rows: list[int]) -> dict[str, int]:
-        """What `Face.clipped` says."""
+        """Counts by `Face.clipped`, over all rows of this worker."""
         return self._face.clipped()
 
     def close(self) -> None:
