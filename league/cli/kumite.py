@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
+import os
 import sys
 
 PROGRAMS = {
@@ -18,10 +18,11 @@ PROGRAMS = {
 def main() -> int:
     """Runs the program that the first argument names, with the rest of the arguments."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
-    if name in PROGRAMS:
-        sys.argv[1:] = sys.argv[2:]
-        runpy.run_module(PROGRAMS[name][0], run_name="__main__", alter_sys=True)
-        return 0
+    if name in PROGRAMS:  # as the launchers of bin/ do
+        own = {**os.environ, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
+        own["KUMITE_PATH"] = os.environ.get("PYTHONPATH") or os.environ.get("KUMITE_PATH", "")
+        words = [sys.executable, "-m", PROGRAMS[name][0], *sys.argv[2:]]
+        os.execve(sys.executable, words, own)
     is_asked = name in ("-h", "--help")
     lines = [f"  kumite {word:<12}{what}" for word, (_, what) in PROGRAMS.items()]
     print("\n".join(["usage:", *lines]), file=sys.stdout if is_asked else sys.stderr)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from league.errors import ConfigError, nearest
 from league.games.base import BatchedGame, GameSpec
 
+PATH = "KUMITE_PATH"
 GROUP = "kumite.games"
 """Entry points: a package's game by name, the value names its factory."""
 
@@ -43,6 +47,18 @@ _SPELLED = {
     "showdown": "showdown:FORMAT",
     "python": "python:MODULE:FACTORY",
 }
+_OF_FILES: Mapping[str, Mapping[str, type]] = {
+    "brawl": {"stage": str, "rules": str, "variation": float, "threads": int},
+    "kuhn": {},
+    "leduc": {},
+    "matrix:brps": {"rounds": int},
+    "matrix:mp": {"rounds": int},
+    "matrix:rps": {"rounds": int},
+    "showdown": {"step_seconds": float, "workers": int},
+}
+"""The games that a file alone may name, with their options: none of these names a file, a program
+or a module.
+"""
 _registered: dict[str, GameFactory] = {}
 
 
@@ -68,10 +84,28 @@ def game_names() -> list[str]:
     return sorted({_SPELLED.get(name, name) for name in names | {"python"}})
 
 
-def _load(path: str) -> GameFactory:
+def users_module(name: str) -> ModuleType:
+    """Imports a module that a game's name names, also from the working folder and from what
+    `PYTHONPATH` held (the launchers keep it in `KUMITE_PATH`).
+
+    Both come last on the path, so that no file there takes the place of a module of Python, of a
+    package or of the project.
+    """
+    for entry in (os.getcwd(), *os.environ.get(PATH, "").split(os.pathsep)):
+        if entry and os.path.abspath(entry) not in sys.path:
+            sys.path.append(os.path.abspath(entry))
+    return importlib.import_module(name)
+
+
+def users_path() -> dict[str, str]:
+    """The variable by which another process finds the modules that this one does."""
+    return {PATH: os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
+
+
+def _load(path: str, load: Callable[[str], ModuleType] = importlib.import_module) -> GameFactory:
     module, _, attribute = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        return getattr(load(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"no game can be made by {path}: {error}") from error
 
@@ -81,7 +115,7 @@ def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
     head, colon, argument = name.partition(":")
     options = {"argument": argument} if colon else {}
     if head == "python" and argument:
-        return _load(argument), {}
+        return _load(argument, users_module), {}
     if head in _BUILT_IN:
         return _load(_BUILT_IN[head]), options
     if name in _registered:
@@ -115,6 +149,17 @@ def make_batched(
         if "argument" not in str(error):
             raise
         raise ConfigError(f"game {name!r} can't be made with {given}: {error}") from error
+
+
+def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether a file that anybody may have written may name this game with these options: all of
+    it is built in, and the options have the right types (their bounds are the game's to check).
+    """
+    types = _OF_FILES.get("showdown" if name.startswith("showdown:") else name)
+    return types is not None and all(
+        type(value) in ((float, int) if types.get(option) is float else (types.get(option),))
+        for option, value in options.items()
+    )
 
 
 def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> GameSpec:

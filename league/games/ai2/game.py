@@ -101,7 +101,7 @@ class Ai2Game(HostedGame):
             workers=workers,
             step_seconds=step_seconds,
             cwd=folder,
-            env=inherited({"PYTHONPATH": ""}),
+            env=inherited({"PYTHONPATH": "", "PYTHONSAFEPATH": ""}),
             stdout=subprocess.DEVNULL,  # it prints a lot
             stderr=subprocess.DEVNULL,
         )

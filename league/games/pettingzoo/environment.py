@@ -7,7 +7,6 @@ Shape suffixes: A action width, W width of what a seat observes.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import math
 import re
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from league.errors import ConfigError
 from league.games.base import CHOICE, KEYS
 from league.games.choice_game import ROUNDING
+from league.games.registry import users_module
 
 FACTORIES = ("parallel_env", "env", "raw_env")
 _EXTRA = ("pettingzoo", "pygame")
@@ -42,7 +42,7 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
     """
     module_name, _, attribute = argument.partition(":")
     try:
-        module = importlib.import_module(module_name)
+        module = users_module(module_name)
     except Exception as error:  # a module may raise anything at its import
         if isinstance(error, ImportError) and error.name in _EXTRA:
             raise ConfigError(

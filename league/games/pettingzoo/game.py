@@ -7,7 +7,6 @@ environment shows, K reward terms, S stats.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from typing import Any
@@ -21,6 +20,7 @@ from league.games.choice_game import mixed
 from league.games.hosted import HostedGame, Pool, check_options, inherited
 from league.games.pettingzoo.environment import MOST_NAMED, Face, build
 from league.games.pettingzoo.workers import seen_type
+from league.games.registry import users_path
 
 MAX_FRAMES = 1000
 STATS = ("illegal_moves", "moves", "reward")
@@ -70,14 +70,13 @@ class PettingZooGame(HostedGame):
         finally:
             env.close()
         start = {"argument": argument, "options": options, "step_seconds": step_seconds}
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         pool = Pool(
-            [sys.executable, "-m", "league.games.pettingzoo.workers", json.dumps(start)],
+            [sys.executable, "-P", "-m", "league.games.pettingzoo.workers", json.dumps(start)],
             argument,
             matches=num_matches,
             workers=workers,
             step_seconds=step_seconds,
-            env=inherited({"PYTHONPATH": path}),
+            env=inherited(users_path()),
             stdout=2,  # environments print; our standard output is for answers
         )
         super().__init__(spec, num_matches, pool, seen_type(face))

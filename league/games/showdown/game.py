@@ -6,7 +6,6 @@ Shape suffixes: N matches, R rows, 2 seats, K reward terms, S stats.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from importlib import metadata
 from typing import Any
@@ -86,14 +85,13 @@ class ShowdownGame(HostedGame):
             "teams": pool_of_teams,
             "step_seconds": step_seconds,
         }
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         pool = Pool(
-            [sys.executable, "-m", "league.games.showdown.worker", json.dumps(start)],
+            [sys.executable, "-P", "-m", "league.games.showdown.worker", json.dumps(start)],
             f"battles of {battle_format}",
             matches=num_matches,
             workers=workers,
             step_seconds=step_seconds,
-            env=inherited({"PYTHONPATH": path, "PYTHONHASHSEED": "0"}),
+            env=inherited({"PYTHONHASHSEED": "0"}),
             stdout=2,  # of libraries that print; the simulator's is a pipe
         )
         spec = _spec(battle_format, kind, digest(pool_of_teams) if teams else "", max_frames)
