@@ -10,6 +10,7 @@ import typer
 from league.cli.connection import League, with_league
 from league.cli.output import say
 from league.runs.exploits import FOLDER
+from league.runs.files import read_json
 from league.views.text import plain
 
 
@@ -35,11 +36,12 @@ def report(
     run = league.address or league.folder().resolve().name
     # a certificate has no place in the log, and may be newer than --at
     exploits = None if league.run_dir is None or league.at else league.run_dir / FOLDER
+    game = str(read_json(league.run_dir / "run.json").get("game", "")) if league.run_dir else ""
     with league.connect() as client:
         if player is None:
-            found = of_run(client, run, exploits)
+            found = of_run(client, run, exploits, game)
         else:
-            found = of_league_player(client, player, run, exploits)
+            found = of_league_player(client, player, run, exploits, game)
     if out is None:
         out = Path("report") if league.address else league.folder() / "report"
     for path in write(found, out):

@@ -25,7 +25,7 @@ from league.errors import LeagueError, NotFound, nearest
 from league.exploiters import is_mains_snapshot
 from league.games.base import GameSpec
 from league.games.exact import is_exact
-from league.games.registry import game_spec
+from league.games.registry import game_spec, is_safe_in_files
 from league.ids import SnapshotName
 from league.metrics import Measured
 from league.players import Book, Player, PlayerKind, Rating, newest_snapshot
@@ -56,11 +56,12 @@ def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, An
 
 
 def of_league_player(
-    client: MatchmakerClient, name: str, run: str, exploits: Path | None = None
+    client: MatchmakerClient, name: str, run: str, exploits: Path | None = None, game: str = ""
 ) -> Report:
     """The report of a member of a league, by its matches in the clean book.
 
-    `exploits` is the folder of the certificates of `bin/league exploit`.
+    `exploits` is the folder of the certificates of `bin/league exploit`, `game` that of the run: of
+    a game that only the league names nothing is imported.
 
     Raises:
         NotFound: there is no such player, or it has no clean match.
@@ -72,14 +73,15 @@ def of_league_player(
     player = known[name]
     if player.kind is PlayerKind.LIVE:
         player = newest_snapshot(name, known.values(), client.ratings())
-    met, bounds = _seen(client, player.name, known, exploits)
+    own = player.game if is_safe_in_files(player.game, {}) else game
+    met, bounds = _seen(client, player.name, own, known, exploits)
     if not met and not bounds:
         raise NotFound(
             f"{player.name} has no clean matches yet: bin/league eval {player.name} --report DIR "
             "plays some"
         )
     numbers: dict[str, Any] = {"player": player.name, "run": run}
-    numbers |= _player_numbers(player.name, player.game, met, bounds)
+    numbers |= _player_numbers(player.name, own, met, bounds)
     return Report(
         title=player.name,
         lead=f"A player of the run {run}, by its clean matches",
@@ -93,10 +95,12 @@ def of_league_player(
     )
 
 
-def of_run(client: MatchmakerClient, run: str, exploits: Path | None = None) -> Report:
+def of_run(
+    client: MatchmakerClient, run: str, exploits: Path | None = None, game: str = ""
+) -> Report:
     """The report of a whole run: its ratings, its training, and its newest evaluated snapshot.
 
-    `exploits` is as in `of_league_player`.
+    `exploits` and `game` are as in `of_league_player`.
 
     Raises:
         NotFound: the run has no clean match.
@@ -126,8 +130,9 @@ def of_run(client: MatchmakerClient, run: str, exploits: Path | None = None) -> 
     }
     if mains:
         newest = max(mains, key=lambda one: one.step)
-        met, bounds = _seen(client, newest.name, known, exploits)
-        found = _player_numbers(newest.name, newest.game, met, bounds)
+        own = newest.game if is_safe_in_files(newest.game, {}) else game
+        met, bounds = _seen(client, newest.name, own, known, exploits)
+        found = _player_numbers(newest.name, own, met, bounds)
         numbers["newest"] = {"player": newest.name, **found}
         sections.insert(0, of_player.summary(found["headline"], newest.name))
         sections += of_player.player_sections(newest.name, met, bounds)
@@ -146,10 +151,14 @@ def _end() -> str:
 
 
 def _seen(
-    client: MatchmakerClient, name: str, known: Mapping[str, Player], exploits: Path | None
+    client: MatchmakerClient,
+    name: str,
+    game: str,
+    known: Mapping[str, Player],
+    exploits: Path | None,
 ) -> tuple[list[Met], list[Bound]]:
     try:
-        frames_per_second = game_spec(known[name].game).frames_per_second
+        frames_per_second = game_spec(game).frames_per_second
     except LeagueError:  # a game of another package, or of a folder, that is not here
         frames_per_second = 0
     cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)

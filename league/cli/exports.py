@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from league.cli.connection import League, RunDir, with_league
-from league.cli.options import Blobs, GameName, Greedy, check_png
+from league.cli.options import Assignments, Blobs, GameName, Greedy, check_png
 from league.cli.output import print_table, say
 from league.cli.play import MatchName, find_replay
 from league.errors import ConfigError, InvalidInput, NotFound
@@ -160,8 +160,10 @@ def _spec(settings: GameSettings, member: Member, card: SnapshotCard) -> GameSpe
     """The spec of the snapshot's game, with the run's settings where the run plays that game."""
     from league.agent.snapshot import check_rules
     from league.cli.members import game_settings
+    from league.games.settings import check_game_of_file
 
     if settings.name != card.game:
+        check_game_of_file(card.game, {})
         settings = game_settings(card.game)
     spec = settings.spec()
     check_rules(member.name, card, spec)
@@ -190,11 +192,13 @@ def render(
     ] = None,
     start: Start = None,
     stop: Stop = None,
+    game: GameName = None,
+    assignments: Assignments = None,
 ) -> None:
     """Renders a recorded match as a film, a picture, a page or data."""
     from league.views.film import Cut, write_film
 
-    replay = find_replay(League(run_dir=run_dir), match)
+    replay = find_replay(League(run_dir=run_dir), match, game, assignments)
     cut = Cut(start=start, stop=stop)
     write_film(out, replay, cut=cut, fps=fps, width=width, height=height)
     say(f"{out}: {out.stat().st_size / 1000:,.0f} kB")
@@ -211,11 +215,13 @@ def attention(
     blobs: Blobs = None,
     start: Start = None,
     stop: Stop = None,
+    game: GameName = None,
+    assignments: Assignments = None,
 ) -> None:
     """Draws what an agent looked at in a recorded match."""
     check_png(out)
     league = League(run_dir=run_dir)
-    replay = find_replay(league, match)
+    replay = find_replay(league, match, game, assignments)
 
     from league.agent.snapshot import load_snapshot
     from league.runs.blobs import BlobFolder

@@ -19,6 +19,7 @@ from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.metrics import wilson_interval
 
 if TYPE_CHECKING:  # these load numpy, numba and torch
+    from league.games.settings import GameSettings
     from league.replay import Bout, Playback, Replay
 
 LONGEST_GAP_SECONDS = 0.1
@@ -94,11 +95,13 @@ def replay(
     ] = None,
     run_dir: RunDir = None,
     speed: Speed = 1.0,
+    game: GameName = None,
+    assignments: Assignments = None,
 ) -> None:
     """Shows a recorded match again, or lists the replays of a run."""
     league = League(run_dir=run_dir)
     if match is not None:
-        _show(find_replay(league, match), speed)
+        _show(find_replay(league, match, game, assignments), speed)
         return
     oldest_first = sorted(_replays(league), key=lambda path: (path.stat().st_mtime, path.name))
     print_table("Replays", REPLAYS, map(_replay_row, oldest_first))
@@ -120,12 +123,21 @@ def _replay_row(path: Path) -> tuple[str, ...]:
     return (path.stem, *found.names, winner, str(found.frames))
 
 
-def find_replay(league: League, name: str) -> Replay:
-    """The replay that `name` means: a file, or the beginning of a match id of the run."""
+def find_replay(
+    league: League, name: str, game: str | None, assignments: Sequence[str] | None
+) -> Replay:
+    """The replay that `name` means: a file, or the beginning of a match id of the run.
+
+    `game` and `assignments` are flags: they or the run name a game that a file alone may not.
+    """
+    from league.cli.members import Finder
     from league.replay import load_replay
 
+    def own() -> GameSettings:
+        return Finder(league, game, assignments=assignments or ()).settings(())
+
     if name.endswith(".replay") or Path(name).is_file():
-        return load_replay(Path(name))
+        return load_replay(Path(name), own)
     found = [path for path in _replays(league) if path.name.startswith(name)]
     if not found:
         raise NotFound(
@@ -135,7 +147,7 @@ def find_replay(league: League, name: str) -> Replay:
         )
     if len(found) > 1:
         raise InvalidInput(f"{len(found)} replays begin with {name}: give more of the match id")
-    return load_replay(found[0])
+    return load_replay(found[0], own)
 
 
 def _show(played: Replay, speed: float) -> None:

@@ -148,9 +148,11 @@ def replay(
         Path | None, typer.Option(metavar="FILE", help="The page (default: MATCH.html).")
     ] = None,
     run_dir: RunDir = None,
+    game: GameName = None,
+    assignments: Assignments = None,
 ) -> None:
     """Writes a recorded battle as a page that Showdown's replay player draws."""
-    found = find_replay(League(run_dir=run_dir), match)
+    found = find_replay(League(run_dir=run_dir), match, game, assignments)
     if not found.recipe.name.startswith("showdown:"):
         raise InvalidInput(f"{match} is a match of {found.recipe.name}: bin/league render draws it")
     path = out or Path(f"{Path(match).stem}.html")

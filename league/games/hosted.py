@@ -31,6 +31,7 @@ from league.errors import ConfigError, DataCorrupt, InvalidInput, Unavailable
 from league.games.base import BatchedGame, GameSpec, check_saved
 from league.settings.device_flags import cores
 
+MOST_SECONDS, MOST_WORKERS = 86_400, 1024
 START_SECONDS = 600.0
 """Longest time that a worker may take to import an environment and make the first one: minutes
 where it gets only what a learner leaves.
@@ -180,10 +181,10 @@ def worker_count(matches: int, wanted: int) -> int:
 
 def check_options(step_seconds: float, workers: int) -> None:
     """Raises `ConfigError` for what no pool can have."""
-    if step_seconds <= 0 or workers < 0:
+    if not (0 < step_seconds <= MOST_SECONDS and 0 <= workers <= MOST_WORKERS):
         raise ConfigError(
-            f"step_seconds = {step_seconds}, workers = {workers}: take seconds above 0 and "
-            "workers from 0"
+            f"step_seconds = {step_seconds}, workers = {workers}: take seconds above 0, up to "
+            f"{MOST_SECONDS}, and 0 to {MOST_WORKERS} workers"
         )
 
 

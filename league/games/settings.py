@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import Field, model_validator
 
-from league.errors import ConfigError
+from league.errors import ConfigError, InvalidInput
 from league.games.base import CHOICE, BatchedGame, GameSpec
-from league.games.registry import game_spec, make_batched, reward_weights
+from league.games.registry import game_spec, is_safe_in_files, make_batched, reward_weights
 from league.settings.base import Settings
 
 Option = bool | int | float | str
@@ -83,3 +84,32 @@ class GameSettings(Settings):
         options: dict[str, Any] = {**self.options}
         per_second = game_spec(self.name, **options).frames_per_second
         return max(1, round(self.match_seconds * per_second))
+
+
+OwnGame = Callable[[], GameSettings | None]
+"""Reads the game that the settings of the caller's run or its flags name."""
+
+
+def check_game_of_file(
+    name: str, options: Mapping[str, Option], own: OwnGame = lambda: None
+) -> None:
+    """Lets a file name a game, which chooses what is imported and run.
+
+    Args:
+        name, options: of the game, as the file has them.
+        own: asked only for a game that a file alone can't name.
+
+    Raises:
+        InvalidInput: the game is not one of the built-in ones that can do no harm, and not the
+            caller's own.
+    """
+    if is_safe_in_files(name, options):
+        return
+    settings = own()
+    if settings is None or (settings.name, settings.options) != (name, dict(options)):
+        given = f" with the options {dict(options)}" if options else ""
+        raise InvalidInput(
+            f"the game is {name[:200]!r}{given[:200]}, and a file alone may not choose what runs "
+            "here: if you trust it, name a run of that game with --run-dir, or the game with "
+            "--game and --set game.options.NAME=VALUE"
+        )

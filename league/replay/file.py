@@ -8,13 +8,16 @@ import hashlib
 import json
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
+from league.games.settings import Option, OwnGame, check_game_of_file
 from league.replay.match import Contender, Recipe, Replay
 from league.runs.files import write_whole
 
@@ -22,8 +25,45 @@ MAGIC = b"KUMITE-REPLAY"
 FORMAT = 2
 SUFFIX = ".replay"
 _CHECKSUM_BYTES = 16
-_MOST_BYTES = 64 * 2**20
-"""Of an unpacked payload: the longest match has some 4 MB, more is no replay."""
+_MOST_BYTES = 8 * 2**20
+"""Of a file and of its unpacked payload: the longest match has some 4 MB, more is no replay."""
+_Word = Annotated[str, Field(max_length=500)]
+_Frames = Annotated[int, Field(ge=0, le=10**7)]
+_Length = Annotated[int, Field(ge=1, le=10**7)]
+_Seat = Annotated[int, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class _Recipe(_Part):
+    name: _Word
+    version: _Word
+    max_frames: _Length | None
+    options: dict[str, Option]
+
+
+class _Contender(_Part):
+    name: _Word
+    digest: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
+    bot: _Word
+
+
+class _Format(BaseModel):
+    format: int
+
+
+class _Header(_Part):
+    format: int
+    recipe: _Recipe
+    seats: tuple[_Contender, _Contender]
+    seed: Annotated[int, Field(ge=0, lt=2**64)]
+    match_id: _Word
+    shape: tuple[_Length, Annotated[int, Field(ge=2, le=2)], Annotated[int, Field(ge=1, le=65536)]]
+    outcome: Annotated[float, Field(ge=0, le=1)]
+    final: _Word
+    disturbed: tuple[tuple[_Seat, _Frames, _Frames], ...]
 
 
 def encode(replay: Replay) -> bytes:
@@ -47,16 +87,20 @@ def decode(content: bytes, name: str = "the replay") -> Replay:
     try:
         payload = zlib.decompressobj().decompress(packed, _MOST_BYTES)
         (length,) = struct.unpack_from("<I", payload)
-        header = json.loads(payload[4 : 4 + length])
-        if header["format"] == FORMAT:
-            return _replay(header, payload[4 + length :])
-    except (zlib.error, ValueError, KeyError, TypeError, struct.error) as error:
-        raise DataCorrupt(
-            f"{name} holds no match that can be read ({error}): get another copy"
-        ) from None
-    raise VersionMismatch(
-        f"{name} has format {header['format']}, this Kumite reads {FORMAT}: use a newer one"
-    )
+        header, actions = payload[4 : 4 + length], payload[4 + length :]
+        found = _Format.model_validate_json(header).format
+        if found == FORMAT:
+            return _replay(_Header.model_validate_json(header), actions)
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (zlib.error, ValueError, struct.error) as error:
+        what = str(error)
+    else:
+        raise VersionMismatch(
+            f"{name} has format {found}, this Kumite reads {FORMAT}: use a newer one"
+        )
+    raise DataCorrupt(f"{name} holds no match that can be read ({what}): get another copy")
 
 
 def save_replay(path: Path | str, replay: Replay) -> None:
@@ -64,22 +108,45 @@ def save_replay(path: Path | str, replay: Replay) -> None:
     write_whole(Path(path), encode(replay))
 
 
-def load_replay(path: Path | str) -> Replay:
-    """Reads a file. Raises `NotFound`, `DataCorrupt` or `VersionMismatch`."""
+def load_replay(path: Path | str, own: OwnGame | None = None) -> Replay:
+    """Reads a file.
+
+    Args:
+        path: the file.
+        own: whose game the match may be besides the built-in ones; None leaves the check to
+            `Recipe.make`, for who doesn't play the match.
+
+    Raises:
+        NotFound: there is no such file.
+        DataCorrupt: it holds no match. VersionMismatch: it is of another format.
+        InvalidInput: it can't be read, or its game may not be made here.
+    """
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
         raise NotFound(f"there is no replay {path}: check the path") from None
     except OSError as error:
         raise InvalidInput(f"{path} can't be read ({error.strerror}): name a replay file") from None
-    return decode(content, str(path))
+    replay = decode(content, str(path))
+    if own is None:
+        return replay
+    try:
+        check_game_of_file(replay.recipe.name, replay.recipe.options, own)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} can't be played: {error}") from None
+    return replace(replay, recipe=replace(replay.recipe, is_allowed=True))
 
 
 def _header(replay: Replay) -> dict[str, Any]:
     recipe = replay.recipe
     return {
         "format": FORMAT,
-        "recipe": {**vars(recipe), "options": dict(recipe.options)},
+        "recipe": {
+            "name": recipe.name,
+            "version": recipe.version,
+            "max_frames": recipe.max_frames,
+            "options": dict(recipe.options),
+        },
         "seats": [vars(seat) for seat in replay.seats],
         "seed": replay.seed,
         "match_id": replay.match_id,
@@ -97,7 +164,7 @@ def _pack(actions_T2A: NDArray[np.uint8]) -> bytes:
     return np.packbits(changed_2AT).tobytes()
 
 
-def _unpack(packed: bytes, shape: list[int]) -> NDArray[np.uint8]:
+def _unpack(packed: bytes, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
     frames, seats, size = shape
     if len(packed) != -(-frames * seats * size // 8):
         raise ValueError(f"{len(packed)} bytes of actions do not make {shape}")
@@ -106,15 +173,15 @@ def _unpack(packed: bytes, shape: list[int]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(np.moveaxis(planes_2AT, -1, 0))
 
 
-def _replay(header: dict[str, Any], packed: bytes) -> Replay:
-    first, second = (Contender(**seat) for seat in header["seats"])
+def _replay(header: _Header, packed: bytes) -> Replay:
+    first, second = (Contender(**seat.model_dump()) for seat in header.seats)
     return Replay(
-        recipe=Recipe(**header["recipe"]),
+        recipe=Recipe(**header.recipe.model_dump()),
         seats=(first, second),
-        seed=int(header["seed"]),
-        actions_T2A=_unpack(packed, header["shape"]),
-        outcome=float(header["outcome"]),
-        final=header["final"],
-        match_id=header["match_id"],
-        disturbed=tuple((seat, at, count) for seat, at, count in header["disturbed"]),
+        seed=header.seed,
+        actions_T2A=_unpack(packed, header.shape),
+        outcome=header.outcome,
+        final=header.final,
+        match_id=header.match_id,
+        disturbed=header.disturbed,
     )

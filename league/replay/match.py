@@ -14,17 +14,21 @@ from numpy.typing import NDArray
 from league.errors import VersionMismatch, plain
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
-from league.games.settings import GameSettings
+from league.games.settings import GameSettings, check_game_of_file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Which game it was, as `make_batched` is asked for it, and the rules it had."""
+    """Which game it was, as `make_batched` is asked for it, and the rules it had.
+
+    `is_allowed` says that settings named the game, or that `load_replay` has checked it.
+    """
 
     name: str
     version: str
     max_frames: int | None = None
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    is_allowed: bool = field(default=False, compare=False, repr=False)
 
     @classmethod
     def of(cls, settings: GameSettings) -> Recipe:
@@ -34,10 +38,18 @@ class Recipe:
             version=settings.spec().version,
             max_frames=settings.max_frames,
             options=settings.options,
+            is_allowed=True,
         )
 
     def make(self, num_matches: int = 1) -> BatchedGame:
-        """Matches of the game. Raises `VersionMismatch` when its rules are other ones by now."""
+        """Matches of the game.
+
+        Raises:
+            InvalidInput: a file alone may not name such a game.
+            VersionMismatch: its rules are other ones by now.
+        """
+        if not self.is_allowed:
+            check_game_of_file(self.name, self.options)
         game = make_batched(self.name, num_matches, max_frames=self.max_frames, **self.options)
         if game.spec.version != self.version:
             game.close()

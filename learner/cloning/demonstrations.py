@@ -60,7 +60,9 @@ def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
         raise NotFound(
             f"there is no folder {folder}: bin/league record makes one, a run has RUN/replays"
         )
-    replays = [(path, load_replay(path)) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+    replays = [
+        (path, load_replay(path, lambda: game)) for path in sorted(folder.glob(f"*{SUFFIX}"))
+    ]
     if not replays:
         raise NotFound(f"{folder} holds no replays (*{SUFFIX}): fill it with bin/league record")
     version = game.spec().version

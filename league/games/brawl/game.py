@@ -19,6 +19,7 @@ from league.games.brawl.spec import brawl_spec
 from league.games.brawl.stage import stage as stage_named
 from league.games.brawl.weapons import SPAWNERS
 
+MOST_THREADS = 256
 _SHOWN = (
     *("x", "y", "vx", "vy", "facing", "state", "damage", "stocks"),
     *("move_frame", "power", "power_frame", "stun_left"),
@@ -46,8 +47,8 @@ class BrawlGame(BatchedGame):
         max_frames: int | None = None,
         threads: int = 1,
     ) -> None:
-        if threads < 1:
-            raise InvalidInput(f"{threads} threads can't play: ask for at least 1")
+        if not 1 <= threads <= MOST_THREADS:
+            raise InvalidInput(f"{threads} threads can't play: ask for 1 to {MOST_THREADS}")
         super().__init__(brawl_spec(max_frames), num_matches)
         self.stage_name, self.rules_name, self.variation = stage, rules, variation
         stage_1 = stage_named(stage, rules, variation)

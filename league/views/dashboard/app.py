@@ -111,7 +111,10 @@ def _add_files(source: Source) -> None:
 
     @app.get("/film/{match_id}")
     def _film(match_id: str) -> Response:
-        found = film_of(source, match_id)
+        try:
+            found = film_of(source, match_id)
+        except LeagueError as error:
+            return Response(str(error), 422)
         if found is None:
             return Response("no replay is kept of this match", 404)
         content = gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 5)

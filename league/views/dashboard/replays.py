@@ -29,13 +29,23 @@ ATTENTION = "#2f81c7"
 
 
 def replay_of(source: Source, match_id: str) -> Replay | None:
-    """The replay that the run keeps of a match, None without one."""
+    """The replay that the run keeps of a match, None without one.
+
+    Raises `DataCorrupt` or `VersionMismatch` for a file that can't be read, `InvalidInput` for one
+    of another game than the run's that is not built in.
+    """
     path = source.replays().get(match_id)
     if path is None:
         return None
+    from league.games.settings import GameSettings
     from league.replay import load_replay
+    from league.settings.base import resolve
 
-    return source.kept(("replay", match_id), KEPT_SECONDS, lambda: load_replay(path))
+    def own() -> GameSettings:
+        assert source.run_dir is not None
+        return resolve(file=source.run_dir / "config.toml", environment={}).of(GameSettings)
+
+    return source.kept(("replay", match_id), KEPT_SECONDS, lambda: load_replay(path, own))
 
 
 def film_of(source: Source, match_id: str) -> dict[str, Any] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
-from league.errors import NotFound
+from league.errors import LeagueError, NotFound
 from league.players import Book, MatchLine, MatchRecord, MatchResult
 from league.views.dashboard.blocks import (
     Block,
@@ -28,9 +28,6 @@ from league.views.dashboard.blocks import (
 from league.views.dashboard.replays import insights, replay_of
 from league.views.dashboard.source import Source
 from league.views.text import percent, when
-
-if TYPE_CHECKING:  # torch takes two seconds to load
-    from league.replay import Replay
 
 ROWS = 50
 CANDIDATES = 15
@@ -138,14 +135,19 @@ def _result(outcome: float, names: Sequence[str]) -> str:
 def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     """One match, with its replay where one is kept."""
     match_id = parameters.get("match", "")
-    replay = replay_of(source, match_id)
+    played: list[Block] = []
+    try:
+        if (replay := replay_of(source, match_id)) is not None:
+            played = [_viewer(match_id, replay.names), *insights(source, replay)]
+    except LeagueError as error:
+        played = [section("It can't be played again", words=str(error))]
     try:
         record = source.match(match_id)
     except NotFound:
-        if replay is None:
+        if not played:
             raise
         words = "It was not rated, so the log does not have it."
-        return [section("Match", words=words), *_played(source, match_id, replay)]
+        return [section("Match", words=words), *played]
     names = [player.name for player in record.assignment.seats]
     result = record.result
     numbers: dict[str, Text] = {
@@ -161,16 +163,11 @@ def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         numbers["frames"] = f"{result.frames:,}"
     title = joined((player_link(name) for name in names), " against ")
     blocks: list[Block] = [section("Match", Markup("<h3>{}</h3>").format(title), facts(numbers))]
-    if replay is not None:
-        blocks += _played(source, match_id, replay)
+    blocks += played
     blocks.append(_why(record))
     if result is not None:
         blocks.append(_stats(names, [seat.stats for seat in result.seats]))
     return blocks
-
-
-def _played(source: Source, match_id: str, replay: Replay) -> list[Block]:
-    return [_viewer(match_id, replay.names), *insights(source, replay)]
 
 
 def _viewer(match_id: str, names: Sequence[str]) -> Markup:
