@@ -13,11 +13,12 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import safetensors
 import safetensors.torch
 import torch
+from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, TypeAdapter, ValidationError
 from torch import Tensor
 
 from league.agent.architectures import config_of, network_of
@@ -26,12 +27,16 @@ from league.agent.contract import PlayingNetwork
 from league.errors import DataCorrupt, InvalidInput, NumericalFault, VersionMismatch
 from league.games.base import GameSpec
 from league.games.registry import family, takes_agents_of
+from league.players import Role
 from league.runs.blobs import BlobFolder
+from league.runs.files import first_fault, parse_json
 
 FORMAT = "kumite-agent-1"
 METADATA_KEY = "kumite"
 TOLERANCE = 2e-4
 _PROBE_STEPS, _PROBE_ROWS = 12, 3
+_MOST_HEADER_BYTES = 2**20
+_Word = Annotated[str, Field(max_length=1000)]
 _log = logging.getLogger(__name__)
 
 
@@ -54,20 +59,26 @@ class SnapshotCard:
         fingerprint: the network's outputs on the probe; `save_snapshot` computes it.
     """
 
-    agent: NetworkConfig
-    game: str
-    game_version: str
-    frame_skip: int = 1
-    step: int = 0
-    parent: str = ""
-    role: str = "main"
-    seed: int = 0
-    reward_preset: str = ""
-    reward_scale: float = 1.0
-    config_hash: str = ""
-    cloned_from: str = ""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    created_at: float = 0.0
+    __pydantic_config__ = ConfigDict(
+        strict=True, allow_inf_nan=False, revalidate_instances="always"
+    )
+
+    agent: SkipValidation[NetworkConfig]
+    game: _Word
+    game_version: _Word
+    frame_skip: Annotated[int, Field(ge=1, le=30)] = 1
+    step: Annotated[int, Field(ge=0, le=10**15)] = 0
+    parent: _Word = ""
+    role: Annotated[str, AfterValidator(lambda role: Role(role).value)] = "main"
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] = 0
+    reward_preset: _Word = ""
+    reward_scale: Annotated[float, Field(gt=0)] = 1.0
+    config_hash: _Word = ""
+    cloned_from: _Word = ""
+    metrics: Mapping[_Word, Annotated[float, Field(allow_inf_nan=True)]] = field(
+        default_factory=dict
+    )
+    created_at: Annotated[float, Field(ge=0)] = 0.0
     fingerprint: tuple[float, ...] = ()
 
     def to_json(self) -> str:
@@ -80,17 +91,18 @@ class SnapshotCard:
     def from_json(cls, text: str) -> SnapshotCard:
         """The reverse of `to_json`; raises `DataCorrupt`."""
         try:
-            values: dict[str, Any] = dict(json.loads(text))
+            values: dict[str, Any] = dict(parse_json(text))
             values["agent"] = config_of(values["agent"])
-            values["fingerprint"] = tuple(float(value) for value in values["fingerprint"])
-            values["metrics"] = {
-                str(name): float(value) for name, value in values["metrics"].items()
-            }
-            return cls(**values)
+            values["fingerprint"] = tuple(values["fingerprint"])
+            return _CARD.validate_python(cls(**values))
+        except ValidationError as error:
+            fault = first_fault(error)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataCorrupt(
-                f"a snapshot's card can't be read ({error}): take the snapshot again"
-            ) from None
+            fault = str(error)
+        raise DataCorrupt(f"a snapshot's card can't be read ({fault}): take the snapshot again")
+
+
+_CARD = TypeAdapter(SnapshotCard)
 
 
 def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
@@ -175,7 +187,7 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
 
 def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
     """The card alone, from a verified blob; raises `NotFound`, `DataCorrupt`, `VersionMismatch`."""
-    return _card(blobs.get(digest), digest)
+    return _card(_header(blobs.get(digest), digest)[0], digest)
 
 
 def load_snapshot(
@@ -188,14 +200,17 @@ def load_snapshot(
         DataCorrupt: the file, its sizes or its outputs are not what name and card say.
     """
     content = blobs.get(digest)
-    card = _card(content, digest)
-    weights = safetensors.torch.load(content)
+    about, tensors = _header(content, digest)
+    card = _card(about, digest)
+    unfit = DataCorrupt(f"the weights in {digest} don't fit its card: take the snapshot again")
+    with torch.device("meta"):  # which needs no memory
+        parts = network_of(card.agent).state_dict()
+    if tensors != {name: ("F32", list(part.shape)) for name, part in parts.items()}:
+        raise unfit
     try:
-        network = _network_of(card.agent, weights)
-    except RuntimeError:
-        raise DataCorrupt(
-            f"the weights in {digest} don't fit its card: take the snapshot again"
-        ) from None
+        network = _network_of(card.agent, safetensors.torch.load(content))
+    except (RuntimeError, safetensors.SafetensorError):
+        raise unfit from None
     found, wanted = fingerprint(network), card.fingerprint
     if len(found) != len(wanted) or not all(
         abs(a - b) <= TOLERANCE * (1.0 + abs(b)) for a, b in zip(found, wanted, strict=True)
@@ -215,13 +230,24 @@ def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> Playing
     return network.requires_grad_(False).eval()
 
 
-def _card(content: bytes, digest: str) -> SnapshotCard:
+def _header(content: bytes, digest: str) -> tuple[Any, dict[str, Any]]:
+    """What a file says of itself: its metadata, and each tensor's type and shape by name."""
     try:
         (length,) = struct.unpack("<Q", content[:8])
-        header = json.loads(content[8 : 8 + length])
-        metadata = json.loads(header["__metadata__"][METADATA_KEY])
-        kind, text = metadata["format"], metadata["card"]
+        if length > _MOST_HEADER_BYTES:
+            raise ValueError(f"a header of {length} bytes")
+        tensors = dict(parse_json(content[8 : 8 + length]))
+        metadata = tensors.pop("__metadata__")[METADATA_KEY]
+        kinds = {name: (one["dtype"], one["shape"]) for name, one in tensors.items()}
+        return parse_json(metadata), kinds
     except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it again") from None
+
+
+def _card(about: Any, digest: str) -> SnapshotCard:
+    try:
+        kind, text = about["format"], about["card"]
+    except (KeyError, TypeError) as error:
         raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it again") from None
     if kind != FORMAT:
         raise VersionMismatch(f"{digest} is of format {kind!r}, this version reads {FORMAT!r}")

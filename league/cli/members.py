@@ -20,7 +20,8 @@ from league.games.settings import GameSettings
 from league.ids import checked_digest, is_mixture
 from league.players import Player, PlayerKind, newest_snapshot
 from league.replay import Bout, Contender, Recipe, Replay
-from league.runs.blobs import SUFFIX, BlobFolder
+from league.runs.blobs import MOST_BYTES, SUFFIX, BlobFolder
+from league.runs.files import open_file
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
@@ -330,7 +331,8 @@ def from_file(path: Path) -> Member:
     try:
         digest = checked_digest(path.stem)
     except InvalidName:
-        content = path.read_bytes()
+        with open_file(path, MOST_BYTES) as file:
+            content = file.read()
         length = int.from_bytes(content[:8], "little")
         if not content[8 : 8 + length].rstrip().endswith(b"}"):  # the file's header, in JSON
             raise DataCorrupt(f"{path} is damaged, or no weights file: copy it again") from None

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
 from league.games.settings import Option, OwnGame, check_game_of_file
 from league.replay.match import Contender, Recipe, Replay
-from league.runs.files import write_whole
+from league.runs.files import first_fault, open_file, write_whole
 
 MAGIC = b"KUMITE-REPLAY"
 FORMAT = 2
@@ -92,8 +92,7 @@ def decode(content: bytes, name: str = "the replay") -> Replay:
         if found == FORMAT:
             return _replay(_Header.model_validate_json(header), actions)
     except ValidationError as error:
-        first = error.errors()[0]
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        what = first_fault(error)
     except (zlib.error, ValueError, struct.error) as error:
         what = str(error)
     else:
@@ -118,15 +117,14 @@ def load_replay(path: Path | str, own: OwnGame | None = None) -> Replay:
 
     Raises:
         NotFound: there is no such file.
-        DataCorrupt: it holds no match. VersionMismatch: it is of another format.
-        InvalidInput: it can't be read, or its game may not be made here.
+        DataCorrupt: it can't be read, or holds no match. VersionMismatch: it is of another format.
+        InvalidInput: its game may not be made here.
     """
     try:
-        content = Path(path).read_bytes()
+        with open_file(Path(path), _MOST_BYTES) as file:
+            content = file.read()
     except FileNotFoundError:
         raise NotFound(f"there is no replay {path}: check the path") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read ({error.strerror}): name a replay file") from None
     replay = decode(content, str(path))
     if own is None:
         return replay

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from league.errors import DataCorrupt, NotFound
 from league.ids import checked_digest
-from league.runs.files import write_whole
+from league.runs.files import open_file, write_whole
 
 SUFFIX = ".safetensors"
+MOST_BYTES = 2**30
+"""Of a blob: the largest agents have some 50 MB."""
 
 
 class BlobFolder:
@@ -43,7 +45,8 @@ class BlobFolder:
         """The blob's bytes, verified; raises `NotFound` or `DataCorrupt`."""
         path = self.path(digest)
         try:
-            content = path.read_bytes()
+            with open_file(path, MOST_BYTES) as file:
+                content = file.read()
         except FileNotFoundError:
             raise NotFound(
                 f"there are no weights {digest} in {self.root}: check the blob folder"

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and JSON objects."""
+"""Files that are written whole or not at all, files that others have written, and JSON objects."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from pydantic import ValidationError
 
 from league.errors import DataCorrupt, InvalidInput, StorageFull, is_full
+
+MOST_JSON_BYTES = 64 * 2**20
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
@@ -60,12 +65,54 @@ def private_folder(path: Path) -> None:
         raise InvalidInput(f"{path} can't be made ({error.strerror}): name another place") from None
 
 
+def open_file(path: Path, most_bytes: int) -> BinaryIO:
+    """Opens a file that anybody may have put there, to be read.
+
+    Raises:
+        FileNotFoundError: there is none.
+        DataCorrupt: it is larger than `most_bytes`, can't be opened, or is no ordinary file: a pipe
+            or a device would never end.
+    """
+    try:
+        # a pipe without a writer would hold the call up without O_NONBLOCK
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DataCorrupt(f"{path} can't be read ({error.strerror}): check the file") from None
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_size <= most_bytes:
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise DataCorrupt(f"{path} can't be read: it is no ordinary file, so take it away")
+    raise DataCorrupt(
+        f"{path} has {found.st_size:,} bytes, and no such file has more than {most_bytes:,}: take "
+        "it away"
+    )
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What JSON says; raises `ValueError`, also for one that is nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault of values from outside, in a few words."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file, empty without the file; raises `DataCorrupt`."""
-    if not path.exists():
-        return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        with open_file(path, MOST_JSON_BYTES) as file:
+            content = parse_json(file.read())
+    except FileNotFoundError:
+        return {}
     except (ValueError, OSError) as error:
         raise DataCorrupt(f"{path} can't be read as JSON ({error}): restore a copy") from None
     if not isinstance(content, dict):

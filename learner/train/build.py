@@ -14,7 +14,7 @@ from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import load_snapshot
-from league.errors import ConfigError, nearest
+from league.errors import ConfigError, DataCorrupt, nearest
 from league.games.base import BatchedGame
 from league.games.brawl import rewards
 from league.games.registry import family, reward_weights
@@ -236,7 +236,10 @@ def initial_values(
     if not path.is_file():
         raise ConfigError(f"--from {source}: neither a member of this league nor a file")
     if path.suffix == ".pt":
-        return dict(read_checkpoint(path)["algorithm"]), ""
+        algorithm = read_checkpoint(path).get("algorithm")
+        if not isinstance(algorithm, dict) or not isinstance(algorithm.get("network"), dict):
+            raise DataCorrupt(f"--from {source}: it holds no weights of a learner")
+        return algorithm, ""
     return _snapshot_values(source, BlobFolder(path.parent), path.stem, game), ""
 
 

@@ -10,9 +10,10 @@ import contextlib
 import logging
 import os
 import re
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -21,10 +22,12 @@ from league.agent.contract import AgentState, PlayingNetwork
 from league.agent.snapshot import SnapshotCard
 from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch, is_full
 from league.players import Assignment
+from league.runs.files import open_file
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 
 FORMAT = 3
+MOST_BYTES = 16 * 2**30
 KEEP = 3
 """Checkpoints on disk: should the newest be damaged, two older ones are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
@@ -114,13 +117,17 @@ def read_checkpoint(path: Path) -> Values:
 
     Raises:
         ConfigError: there is no such file.
-        DataCorrupt: the file is damaged.
+        DataCorrupt: the file is damaged, or no checkpoint.
         VersionMismatch: another version of this program wrote it.
     """
     try:
-        values = torch.load(path, map_location="cpu", weights_only=True)
+        with open_file(path, MOST_BYTES) as file:
+            _check_archive(file)
+            values = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise ConfigError(f"there is no checkpoint {path}") from None
+    except DataCorrupt:
+        raise
     except Exception as error:  # torch raises half a dozen kinds for a damaged file
         raise DataCorrupt(f"checkpoint {path} is damaged ({type(error).__name__})") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -128,6 +135,20 @@ def read_checkpoint(path: Path) -> Values:
             f"checkpoint {path} is not of format {FORMAT}: use the version that wrote it"
         )
     return values
+
+
+def _check_archive(file: BinaryIO) -> None:
+    """Raises unless the file is a zip archive as torch writes it, whose parts take as much memory
+    as the file has bytes.
+    """
+    with zipfile.ZipFile(file) as archive:
+        parts = archive.infolist()
+    size = file.seek(0, os.SEEK_END)
+    if any(part.compress_type != zipfile.ZIP_STORED for part in parts):
+        raise zipfile.BadZipFile("it is compressed")
+    if sum(part.file_size for part in parts) > size:
+        raise zipfile.BadZipFile("its parts are larger than the file")
+    file.seek(0)
 
 
 # -- the learner's parts as plain values -----------------------------------------------------------
@@ -204,7 +225,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
     """
     try:
         model.policy.network.load_state_dict(values["network"])
-    except RuntimeError:
+    except (RuntimeError, AttributeError):  # the latter where a value is no tensor
         raise ConfigError(
             "the weights to start from are of another agent size: choose the preset or the [agent] "
             "settings (size, sequence_length, span) that they were made with"

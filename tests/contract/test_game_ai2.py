@@ -320,9 +320,9 @@ def test_record_counts_an_agent_of_brawl_by_seat_and_side(
     option = f"game.options.python={sys.executable}"
     torch.manual_seed(0)
     agent = save_snapshot(BlobFolder(tmp_path), network_of(CARD.agent), CARD)
-    words = ["record", f"{agent}.safetensors", "based", "--game", f"ai2:{SMALL}"]
-    words += ["--matches", "8", "--set", option, "--set", "game.match_seconds=20"]
-    words += ["--set", "game.options.workers=1", "--run-dir", "run", "--out", "kept"]
+    game = ["--game", f"ai2:{SMALL}", "--set", option, "--set", "game.options.workers=1"]
+    words = ["record", f"{agent}.safetensors", "based", *game, "--set", "game.match_seconds=20"]
+    words += ["--matches", "8", "--run-dir", "run", "--out", "kept"]
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text('{"format": 1, "version": "0.1.0"}')
     (tmp_path / "run" / "config.toml").write_text('extends = "laptop"\n')  # it plays brawl
@@ -337,7 +337,7 @@ def test_record_counts_an_agent_of_brawl_by_seat_and_side(
     files = list((tmp_path / "kept").glob("*.replay"))
     won = [replay.winner == replay.names.index(agent[:12]) for replay in map(load_replay, files)]
     assert int(rows[0]["wins"]) == sum(won) > int(rows[0]["losses"])
-    assert main(["replay", str(files[0])]) == 0
+    assert main(["replay", str(files[0]), *game]) == 0
 
 
 @pytest.mark.parametrize("name", ["worker.py", "observation.py"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from waiting import wait_for
 import evaluator.main
 from league.players import Book
 from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 from matchmaker.main import MatchmakerServer
 
 
@@ -80,6 +82,42 @@ def test_it_waits_for_the_matchmaker_and_ends_on_a_signal_without_a_traceback(
     assert errors.count("INFO waiting") <= 1, "it says so once"
     for word in ("ERROR", "Traceback", "Exception in thread"):
         assert word not in errors
+
+
+def test_malformed_weights_are_left_out_and_named(
+    tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """Their digests are right: only their content is not."""
+    write_config(tmp_path)
+    blobs = BlobFolder(tmp_path / "blobs")
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0) as server,
+        MatchmakerClient(server.address, wait_seconds=5) as client,
+    ):
+        whole = register_snapshot(client, tmp_path, 10)
+        content = blobs.get(whole.digest)
+        deep = b"[" * 100_000
+        bad = {
+            20: blobs.put(content[: len(content) // 2]),
+            30: blobs.put(len(deep).to_bytes(8, "little") + deep),
+            40: "0" * 64,
+        }
+        os.mkfifo(blobs.path(bad[40]))
+        for step, digest in bad.items():
+            player = replace(whole, name=f"main@{step}", step=step, digest=digest)
+            client.register_players([player])
+        process = started("--matchmaker", server.address, "--run-dir", str(tmp_path))
+        wait_for(lambda: sum(games(client, Book.EVAL, "main@10").values()) >= 4)
+        register_snapshot(client, tmp_path, 50)
+        wait_for(lambda: sum(games(client, Book.EVAL, "main@50").values()) >= 4)
+        assert process.poll() is None
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    for step in bad:
+        (told,) = [line for line in errors.splitlines() if f"main@{step} " in line]
+        assert "ERROR" in told
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")

@@ -54,3 +54,20 @@ def test_a_crash_before_the_rename_leaves_no_blob(tmp_path, monkeypatch) -> None
     with pytest.raises(KeyboardInterrupt):
         blobs.put(b"weights")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "sparse"])
+def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path, kind: str) -> None:
+    """A pipe or a device would be read for ever."""
+    blobs, path = BlobFolder(tmp_path), tmp_path / ("0" * 64 + ".safetensors")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(2**40)
+    with pytest.raises(DataCorrupt, match=str(path)):
+        blobs.get("0" * 64)

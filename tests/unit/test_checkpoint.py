@@ -1,7 +1,9 @@
 """Checkpoint files survive crashes, damage and a full disk."""
 
 import errno
+import io
 import os
+import zipfile
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from learning import STEPS, make_env, make_model
 
 from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch
 from learner.train.checkpoint import (
+    FORMAT,
     CheckpointFolder,
     algorithm_state,
     load_weights,
@@ -104,3 +107,31 @@ def test_how_a_step_is_computed_is_not_restored():
         model.policy.optimizer.state.values(), other.policy.optimizer.state.values(), strict=True
     )
     assert all(torch.equal(one["exp_avg"], two["exp_avg"]) for one, two in moments)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "compressed", "overlapping", "legacy"])
+def test_a_file_that_would_fill_the_memory_is_no_checkpoint(tmp_path, kind):
+    folder = CheckpointFolder(tmp_path)
+    folder.write(10, {"step": 10})
+    newest = folder.write(20, {"step": 20, "zeros": torch.zeros(1_000_000)})
+    content = newest.read_bytes()
+    newest.unlink()
+    if kind == "pipe":
+        os.mkfifo(newest)
+    elif kind == "device":
+        newest.symlink_to("/dev/zero")
+    elif kind == "compressed":
+        with zipfile.ZipFile(io.BytesIO(content)) as read, zipfile.ZipFile(newest, "w") as file:
+            for part in read.infolist():
+                file.writestr(part.filename, read.read(part), zipfile.ZIP_DEFLATED)
+        assert newest.stat().st_size < 100_000
+    elif kind == "overlapping":  # the directory names one part's bytes many times
+        with zipfile.ZipFile(newest, "w") as file:
+            file.writestr("a/data/0", bytes(100_000))
+            file.filelist *= 3
+    else:
+        values = {"format": FORMAT, "step": 20}
+        torch.save(values, newest, _use_new_zipfile_serialization=False)
+    with pytest.raises(DataCorrupt, match=newest.name):
+        read_checkpoint(newest)
+    assert folder.read_newest()["step"] == 10

@@ -150,7 +150,7 @@ def test_what_is_no_replay_is_named(tmp_path: Path, replay: Replay) -> None:
         load_replay(picture)
     with pytest.raises(NotFound, match="no replay"):
         load_replay(tmp_path / "none.replay")
-    with pytest.raises(InvalidInput, match="can't be read"):
+    with pytest.raises(DataCorrupt, match="can't be read"):
         load_replay(tmp_path)
 
 

@@ -1,7 +1,10 @@
 """Frozen agents: what was saved is what plays, and nothing else is ever served."""
 
+import contextlib
 import dataclasses
 import json
+import math
+import random
 
 import pytest
 import safetensors.torch
@@ -179,3 +182,100 @@ def test_a_network_with_nan_is_not_saved_and_named(blobs: BlobFolder) -> None:
     with pytest.raises(NumericalFault, match=r"actor\.last\.weight"):
         save_snapshot(blobs, net, CARD)
     assert list(blobs.root.iterdir()) == []
+
+
+def raw(blobs: BlobFolder, header: bytes, data: bytes) -> str:
+    return blobs.put(len(header).to_bytes(8, "little") + header + data)
+
+
+def malformed(content: bytes, kind: str) -> bytes:
+    """A file that is damaged in one way, under a digest that will be right."""
+    length = int.from_bytes(content[:8], "little")
+    header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
+    name = "actor.last.bias"
+    match kind:
+        case "cut":
+            data = data[: len(data) // 2]
+        case "longer":
+            data += b"\0" * 64
+        case "offset":
+            header[name]["data_offsets"] = [10**9, 10**9 + 40]
+        case "offsets":
+            header[name]["data_offsets"] = "x"
+        case "overlap":
+            other = next(key for key, one in header.items() if key not in ("__metadata__", name))
+            header[name]["data_offsets"] = header[other]["data_offsets"]
+        case "type":
+            header[name]["dtype"] = "I32"
+        case "no type":
+            header[name]["dtype"] = ["F32"]
+        case "shape":
+            header[name]["shape"] = [*header[name]["shape"], 1]
+        case "huge shape":
+            header[name]["shape"] = [2**62, 2**62]
+        case "no tensor":
+            header[name] = 3
+        case "more":
+            header["more"] = {"dtype": "F32", "shape": [0], "data_offsets": [len(data), len(data)]}
+    packed = json.dumps(header).encode()
+    return len(packed).to_bytes(8, "little") + packed + data
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("cut", "longer", "offset", "offsets", "overlap", "type", "no type", "shape"),
+        *("huge shape", "no tensor", "more"),
+    ],
+)
+def test_malformed_weights_under_their_digest_are_refused(blobs: BlobFolder, kind: str) -> None:
+    content = blobs.get(save_snapshot(blobs, network(DEEP), CARD))
+    digest = blobs.put(malformed(content, kind))
+    with pytest.raises(DataCorrupt, match=digest):
+        load_snapshot(blobs, digest)
+
+
+def test_json_that_is_nested_deeply_is_refused(blobs: BlobFolder) -> None:
+    deep = "[" * 100_000
+    for header in (deep, json.dumps({"__metadata__": {"kumite": deep}})):
+        digest = raw(blobs, header.encode(), b"")
+        for read in (read_card, load_snapshot):
+            with pytest.raises(DataCorrupt, match="deeply"):
+                read(blobs, digest)
+    with pytest.raises(DataCorrupt, match="deeply"):
+        SnapshotCard.from_json(deep)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_changed_byte_of_a_header_does_more_than_be_refused(
+    blobs: BlobFolder, seed: int
+) -> None:
+    content = blobs.get(save_snapshot(blobs, network(PERCEPTRON), CARD))
+    length = int.from_bytes(content[:8], "little")
+    rng = random.Random(seed)
+    for _ in range(60):
+        changed = bytearray(content)
+        changed[rng.randrange(8 + length)] = rng.randrange(256)
+        digest = blobs.put(bytes(changed))
+        with contextlib.suppress(DataCorrupt):
+            load_snapshot(blobs, digest)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("frame_skip", 0), ("frame_skip", "x"), ("frame_skip", 31), ("frame_skip", True)),
+        *(("step", -1), ("step", 1.5), ("step", None), ("reward_scale", math.nan)),
+        *(("reward_scale", 0), ("reward_scale", math.inf), ("reward_scale", "1"), ("role", 5)),
+        *(("role", "king"), ("seed", 2**70), ("seed", "x"), ("parent", 3), ("game", None)),
+        *(("game", "x" * 5000), ("game_version", []), ("reward_preset", {}), ("config_hash", 1)),
+        *(("cloned_from", 1), ("metrics", {"a": "b"}), ("metrics", []), ("created_at", math.nan)),
+        *(("created_at", "now"), ("fingerprint", [math.nan]), ("fingerprint", "123")),
+        *(("fingerprint", 5), ("agent", None), ("colour", "red")),
+    ],
+)
+def test_false_fields_of_a_card_are_named(blobs: BlobFolder, name: str, value: object) -> None:
+    digest = save_snapshot(blobs, network(DEEP), CARD)
+    change = lambda text: json.dumps({**json.loads(text), name: value})  # noqa: E731
+    with pytest.raises(DataCorrupt, match=r"card can't be read"):
+        read_card(blobs, rewritten(blobs, digest, change_card=change))
