@@ -42,6 +42,14 @@ _TRY_AGAIN = (
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.CANCELLED,  # by a service that stopped in the middle of the call
 )
+_REFUSED_CERTIFICATES = {
+    "Hostname Verification Check failed": "is for other hosts: take an address that it names, or "
+    "have one made for this address (bin/league certs --host)",
+    "certificate has expired": "has expired: have a new one made (bin/league certs)",
+    "certificate is not yet valid": "is not valid yet: set the clocks of both machines right",
+    "CERTIFICATE_VERIFY_FAILED": "was signed by another CA: take the ca.pem of that league",
+}
+"""Words of gRPC, and what the certificate's fault is then; the first that is found counts."""
 _CLOSED = " (something there closed the connection: it may want TLS, or a client's certificate)"
 M = TypeVar("M")
 
@@ -137,12 +145,9 @@ class Connection:
         advice = retry_advice(failure)
         if advice is None and (failure.code() not in _TRY_AGAIN or raised_by_service(failure)):
             raise error_of(failure) from None
-        if "CERTIFICATE_VERIFY_FAILED" in details:
-            raise ConfigError(
-                f"the certificate that {self.address} shows is not good for it (another CA's or "
-                "host's, or out of date): take its ca.pem, and an address that the certificate "
-                "names"
-            ) from None
+        for words, fault in _REFUSED_CERTIFICATES.items():
+            if words in details:
+                raise ConfigError(f"the certificate that {self.address} shows {fault}") from None
         if "WRONG_VERSION_NUMBER" in details:
             raise ConfigError(
                 f"{self.address} speaks no TLS: leave --tls (KUMITE_TLS) out"

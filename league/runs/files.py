@@ -8,11 +8,12 @@ import os
 import secrets
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from league.errors import DataCorrupt, InvalidInput, StorageFull, is_full
+
+if TYPE_CHECKING:  # not every reader of files validates
+    from pydantic import ValidationError
 
 MOST_JSON_BYTES = 64 * 2**20
 

@@ -7,9 +7,12 @@ A folder of certificates holds ca.pem, server.pem with server.key, and client.pe
 from __future__ import annotations
 
 import argparse
+import logging
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
 """Variables: a token, a file that holds one, a folder with ca.pem (and client.pem, client.key)."""
 HEADER = "authorization"
 CA, SERVER, CLIENT = "ca.pem", "server.pem", "client.pem"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +60,35 @@ class Credentials:
 
 
 def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
-    """A service's certificate, and with `mutual` the CA of its clients; raises `ConfigError`."""
+    """A service's certificate, and with `mutual` the CA of its clients; raises `ConfigError`.
+
+    A key that others than its owner can read is logged: some systems hand keys over so.
+    """
     roots = _bytes(folder / CA) if mutual else None
     pair = _key_and_chain(folder / SERVER)
+    key = (folder / SERVER).with_suffix(".key")
+    if (mode := stat.S_IMODE(key.stat().st_mode)) & 0o077:
+        _log.warning("%s can be read by others (mode %o): chmod 600 it", key, mode)
     return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=mutual)
 
 
 def _key_and_chain(file: Path) -> tuple[bytes, bytes]:
-    return _bytes(file.with_suffix(".key")), _bytes(file)
+    """A certificate with its key; raises `ConfigError`, also for one that is not valid now."""
+    from cryptography import x509  # only TLS needs it
+
+    key, chain = _bytes(file.with_suffix(".key")), _bytes(file)
+    try:
+        certificate = x509.load_pem_x509_certificate(chain)
+    except ValueError as error:
+        raise ConfigError(f"{file} holds no certificate ({error}): restore it") from None
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not first <= (now := datetime.now(UTC)) <= last:
+        fault = f"has expired on {last:%Y-%m-%d}" if now > last else f"is valid from {first} on"
+        raise ConfigError(
+            f"the certificate {file} {fault}, and now it is {now:%Y-%m-%d %H:%M} UTC: remove it "
+            "with its key and have a new one made (bin/league certs), or set the clock right"
+        )
+    return key, chain
 
 
 def _bytes(file: Path) -> bytes:

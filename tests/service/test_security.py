@@ -6,11 +6,14 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import grpc
 import pytest
 from cli_league import STAGES
+from cryptography.x509 import load_pem_x509_certificate
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from small_league import SmallLeague, played, small_league
 
@@ -25,7 +28,8 @@ from league.errors import (
     Unavailable,
 )
 from league.rpc.client import MatchmakerClient
-from league.security.credentials import Credentials, of_run
+from league.security import credentials, issuing
+from league.security.credentials import Credentials, of_run, read_server
 from league.security.issuing import make_folder
 from league.security.roles import LEAST, AccessRole
 from league.security.settings import SecuritySettings
@@ -164,10 +168,87 @@ def test_tls_is_spoken_with_those_who_trust_the_ca(tmp_path: Path, certs: Path) 
         assert asked(address, Credentials(token=token, tls=certs / "ca")) == "brawl"
         with pytest.raises(Unauthenticated):
             asked(address, Credentials(tls=certs / "ca"))
-        with pytest.raises(ConfigError, match=r"the certificate that .* shows is not good for it"):
+        with pytest.raises(ConfigError, match="signed by another CA"):
             asked(address, Credentials(token=token, tls=certs / "strangers"))
         with pytest.raises(Unavailable, match="it may want TLS"):
             asked(address, Credentials(token=token))
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory, certs: Path) -> Path:
+    """Folders `expired` and `future`: their server's and client's certificates are so."""
+    folder = tmp_path_factory.mktemp("dated")
+    for name, valid, early in (("expired", -1, 30), ("future", 30, -1)):
+        shutil.copytree(certs / "certs", folder / name)
+        for part in ("server", "client"):
+            for ending in ("pem", "key"):
+                (folder / name / f"{part}.{ending}").unlink()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(issuing, "VALID", timedelta(days=valid))
+            patch.setattr(issuing, "EARLY", timedelta(days=early))
+            make_folder(folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["expired", "future"])
+def test_a_certificate_that_is_not_valid_now_is_refused_at_the_start(
+    tmp_path: Path, certs: Path, dated: Path, name: str
+) -> None:
+    server = MatchmakerServer(
+        tmp_path / "league.db", security=SecuritySettings(tls=str(dated / name))
+    )
+    with pytest.raises(ConfigError, match=r"server\.pem"):
+        server.start()
+    with pytest.raises(ConfigError, match=r"client\.pem"):
+        asked("127.0.0.1:1", Credentials(tls=dated / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "words"),
+    [
+        ("certs", "127.0.0.2", "other hosts"),
+        ("expired", "127.0.0.1", "has expired"),
+        ("future", "127.0.0.1", "not valid yet"),
+        ("strangers", "127.0.0.1", "another CA"),
+    ],
+)
+def test_what_is_wrong_with_a_services_certificate_is_named(
+    tmp_path: Path,
+    certs: Path,
+    dated: Path,
+    name: str,
+    host: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = (dated if name in ("expired", "future") else certs) / name
+    security = SecuritySettings(host="0.0.0.0", tls=str(folder))
+    server = MatchmakerServer(tmp_path / "league.db", port=0, security=security)
+    certificate = load_pem_x509_certificate((folder / "server.pem").read_bytes())
+    first = certificate.not_valid_before_utc
+    monkeypatch.setattr(credentials, "datetime", SimpleNamespace(now=lambda _: first))
+    with server:  # which has run since the certificate was valid
+        port = server.address.rpartition(":")[2]
+        monkeypatch.undo()
+        with (
+            MatchmakerClient(
+                f"{host}:{port}", wait_seconds=60, credentials=Credentials(tls=certs / "ca")
+            ) as client,
+            pytest.raises(ConfigError, match=f"{host}.*{words}"),
+        ):
+            client.status()
+
+
+def test_a_key_that_others_can_read_is_told(
+    tmp_path: Path, certs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = shutil.copytree(certs / "certs", tmp_path / "open")
+    read_server(folder, mutual=False)
+    assert not caplog.records
+    (folder / "server.key").chmod(0o644)
+    read_server(folder, mutual=False)
+    assert str(folder / "server.key") in caplog.text
+    assert "644" in caplog.text
 
 
 def test_mutual_tls_takes_only_who_has_a_certificate(tmp_path: Path, certs: Path) -> None:
