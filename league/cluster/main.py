@@ -208,22 +208,25 @@ def start(command: Command) -> int:
             f"--from {origin}: the run in {run_dir} has steps already; leave --from out to "
             "continue, or give a new --run-dir"
         )
-    spawn = multiprocessing.get_context("spawn")
-    # this process loads no torch
-    with ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent) as other:
+    with open_run(command.request) as folder:  # first: a second start is refused at once
         try:
-            device = other.submit(_device_sentence, command.learner.device).result()
-        except BrokenProcessPool:
-            raise DeviceError("torch crashed while it looked for a device: try --cpu") from None
-    with open_run(command.request) as folder:
-        try:
-            return _run(folder, command, device)
+            return _run(folder, command, _device(command.learner.device))
         except LeagueError as error:
             is_refused = isinstance(error, (InvalidInput, DataCorrupt))
             has_begun = _has_steps(folder.path) if is_refused else folder.database.exists()
             if not folder.resumed and not has_begun:
                 folder.discard()  # otherwise it would be the newest run
             raise
+
+
+def _device(flags: DeviceFlags) -> str:
+    """The device in words, found by another process: this one loads no torch."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent) as other:
+        try:
+            return other.submit(_device_sentence, flags).result()
+        except BrokenProcessPool:
+            raise DeviceError("torch crashed while it looked for a device: try --cpu") from None
 
 
 def _device_sentence(flags: DeviceFlags) -> str:

@@ -201,7 +201,16 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
 
 
 def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
-    run = read_json(checked_run(path) / "run.json")
+    lock = locked(checked_run(path))  # before settings are read, which takes seconds
+    try:
+        return _resumed(path, request, preset, lock)
+    except BaseException:
+        lock.close()
+        raise
+
+
+def _resumed(path: Path, request: Request, preset: str | None, lock: IO[str]) -> RunFolder:
+    run = read_json(path / "run.json")
     if preset and preset != run["preset"]:
         raise ConfigError(
             f"{path} was made with preset {run['preset']!r}, not {preset!r}: leave --preset out to "
@@ -215,7 +224,7 @@ def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
             "run with another --run-dir"
         )
     kept = frozenset(entry.name for entry in path.iterdir())
-    return RunFolder(path, preset=run["preset"], resumed=True, lock=locked(path), kept=kept)
+    return RunFolder(path, preset=run["preset"], resumed=True, lock=lock, kept=kept)
 
 
 def _contradiction(own: Tables, asked: Tables, stated: Mapping[str, Collection[str]]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from league.cli.main import main
+from league.cluster.main import main as start_league
 from league.errors import ConfigError, Refused, VersionMismatch
 from league.runs.folder import Request, open_run
 from league.settings import base as config
@@ -128,6 +129,17 @@ def test_second_supervisor_is_refused_until_the_first_has_gone() -> None:
         open_run(request())
     with open_run(request()) as folder:
         assert folder.resumed
+
+
+@pytest.mark.parametrize("flags", [["--gpu", "99"], ["--set", "learner.steps=5"]])
+def test_a_second_start_is_refused_before_anything_else_is_looked_at(
+    flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Looking for a device loads torch, which takes long next to a league that trains."""
+    with open_run(request("run", "smoke")):
+        assert start_league(["--run-dir", "run", *flags]) == Refused.exit_code
+    assert "in use by another start-league" in capsys.readouterr().err
+    assert start_league(["--run-dir", "run", *flags]) != Refused.exit_code, "it is free again"
 
 
 def test_another_format_is_refused() -> None:
