@@ -78,7 +78,7 @@ def serve(
         print(f"Showdown's server listens on http://localhost:{port}; Ctrl-C ends it", flush=True)
         while server.is_up():
             time.sleep(0.5)
-    raise Unavailable(f"the server on port {port} has ended")
+    raise Unavailable(f"the server on port {port} has ended, or a signal has stopped it")
 
 
 @app.command()

@@ -148,13 +148,17 @@ class Pool:
         answers, failed = [], {}
         for worker, own in asked:
             try:
-                answers.append((own, worker.connection.recv()))
+                answer = worker.connection.recv()
             except (EOFError, OSError):
-                ending = f"the environment's process {self._ending(worker)}"
-                failed.update(dict.fromkeys(worker.rows, ending))
-                place = self._workers.index(worker)
-                self._workers[place] = self._launched(worker.rows)
-                self._wait_until_ready(self._workers[place])
+                answer = Unavailable(f"the environment's process {self._ending(worker)}")
+            if not isinstance(answer, Unavailable):
+                answers.append((own, answer))
+                continue
+            worker.end()
+            failed.update(dict.fromkeys(worker.rows, str(answer)))
+            place = self._workers.index(worker)
+            self._workers[place] = self._launched(worker.rows)
+            self._wait_until_ready(self._workers[place])
         return answers, failed
 
     def _ending(self, worker: Process) -> str:
@@ -189,11 +193,17 @@ def check_options(step_seconds: float, workers: int) -> None:
 
 
 def serve(worker: Any, connection: Connection) -> None:
-    """Answers requests by the methods of `worker` until the game closes its end."""
+    """Answers requests by the methods of `worker` until the game closes its end, or until a method
+    raises `Unavailable`: that is the last answer.
+    """
     with contextlib.suppress(EOFError, OSError):
         while True:
             verb, *arguments = connection.recv()
-            connection.send(getattr(worker, verb)(*arguments))
+            try:
+                connection.send(getattr(worker, verb)(*arguments))
+            except Unavailable as error:
+                connection.send(error)
+                return
 
 
 def serve_process(make: Callable[..., Any]) -> None:

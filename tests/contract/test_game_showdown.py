@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import torch
 from choice_contract import ChoiceContract
 from game_contract import actions, history, luck, seeds
 from thread_workers import threads_of
+from waiting import PATIENCE
 
 from league.agent.architectures import network_of
 from league.agent.config import AgentConfig, AgentSettings
@@ -191,15 +193,22 @@ def test_a_choice_that_is_not_legal_is_refused() -> None:
         game.step(illegal)
 
 
-def test_a_killed_simulator_costs_its_matches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"), [(signal.SIGKILL, "exited -9"), (signal.SIGSTOP, "stopped by a signal")]
+)
+def test_a_killed_or_stopped_simulator_costs_its_matches_alone_and_is_named(
+    number: signal.Signals, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()  # with a process
     game = battles(2)
     game.reset(seeds(2))
     (pid,) = game.worker_pids  # type: ignore[attr-defined]
     (node,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    os.kill(int(node), 9)
+    os.kill(int(node), number)
     game.step(game.idle_actions())
     assert set(game.failures) == {0, 1}
+    assert all("Showdown's simulator" in why and words in why for why in game.failures.values())
+    assert not Path(f"/proc/{node}").exists()
     assert game.ended_N.all()
     game.step(game.idle_actions())
     assert not game.failures
@@ -272,6 +281,27 @@ def test_a_member_without_a_server_says_how_to_start_one(
 ) -> None:
     assert main(["showdown", "play", "visitor", "--port", "9"]) == Unavailable.exit_code
     assert "showdown serve --port 9" in capsys.readouterr().err
+
+
+def test_a_stopped_server_is_told() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["showdown", "serve", "--port", str(port)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "league.cli.main", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert str(port) in process.stdout.readline()
+    (node,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(node), signal.SIGSTOP)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == Unavailable.exit_code
+    assert f"server on port {port}" in said
+    assert not Path(f"/proc/{node}").exists()
 
 
 def test_a_person_on_a_server_plays_a_member() -> None:

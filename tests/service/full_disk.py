@@ -36,7 +36,7 @@ def main(disk: Path) -> None:
     with (
         MatchmakerServer(db, 0, settings) as server,
         MatchmakerClient(server.address, wait_seconds=0.1) as client,
-        MatchmakerClient(server.address, wait_seconds=SECONDS, on_wait=waits.append) as patient,
+        MatchmakerClient(server.address, wait_seconds=600.0, on_wait=waits.append) as patient,
         ThreadPoolExecutor(1) as other,
         grpc.insecure_channel(server.address) as channel,
     ):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
-import sys
 import time
 from typing import Self
 
 from league.errors import InvalidInput, Unavailable
 from league.games.showdown.install import PACKAGE, installed
-from league.service import die_with_parent
+from league.games.showdown.simulator import is_stopped, tied_to_us
 
 START_SECONDS = 60.0
 _MISSING = (
@@ -46,8 +44,15 @@ class Server:
             raise InvalidInput(
                 f"port {port} is taken: name another one by --port, or use the server that listens"
             )
-        words = [sys.executable, die_with_parent.__file__, str(os.getpid()), "node", PACKAGE]
-        words += ["start", str(port), "--no-security", "--skip-build"]
+        words = [
+            *tied_to_us(),
+            "node",
+            PACKAGE,
+            "start",
+            str(port),
+            "--no-security",
+            "--skip-build",
+        ]
         self.port = port
         log = package / "logs" / f"server-{port}.log"
         with log.open("w") as output:
@@ -73,8 +78,8 @@ class Server:
         self.close()
 
     def is_up(self) -> bool:
-        """Whether the process still runs."""
-        return self._process.poll() is None
+        """Whether the process still runs, and no signal has stopped it."""
+        return self._process.poll() is None and not is_stopped(self._process)
 
     def close(self) -> None:
         """Ends the server."""

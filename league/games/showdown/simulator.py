@@ -5,22 +5,31 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
+import select
 import subprocess
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from league.errors import ConfigError, Unavailable
+from league.service import die_with_parent
+
+LOOK_SECONDS = 1.0
+END_SECONDS = 5.0
 
 
 class Simulator:
-    """One process of `simulator.js`; raises `Unavailable` when it can't start or has died."""
+    """One process of `simulator.js`; raises `Unavailable` when it can't start, has died or is
+    stopped.
+    """
 
     def __init__(self, folder: str) -> None:
         program = Path(__file__).with_name("simulator.js")
         self._node = subprocess.Popen(
-            ["node", str(program), folder],
+            [*tied_to_us(), "node", str(program), folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -30,6 +39,11 @@ class Simulator:
 
     def _line(self) -> str:
         assert self._node.stdout
+        while not select.select([self._node.stdout], [], [], LOOK_SECONDS)[0]:
+            if is_stopped(self._node):
+                raise Unavailable(
+                    f"Showdown's simulator (process {self._node.pid}) was stopped by a signal"
+                )
         if line := self._node.stdout.readline():
             return line
         raise Unavailable(f"Showdown's simulator exited {self._node.wait()}")
@@ -45,8 +59,26 @@ class Simulator:
     def close(self) -> None:
         """Ends the process."""
         assert self._node.stdin
-        self._node.stdin.close()
-        self._node.wait()
+        with contextlib.suppress(OSError):  # it died with a command unread
+            self._node.stdin.close()
+        try:
+            self._node.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._node.kill()
+            self._node.wait()
+
+
+def tied_to_us() -> list[str]:
+    """What a command begins with whose process ends with this one, even while it is stopped."""
+    return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
+
+
+def is_stopped(process: subprocess.Popen[Any]) -> bool:
+    """Whether a signal has stopped a child of this process, which doesn't end it."""
+    with contextlib.suppress(ChildProcessError, AttributeError):  # it has ended; macOS can't say
+        flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, flags) is not None
+    return False
 
 
 def teams_of(pool: str, battle_format: str, folder: str) -> tuple[str, ...]:
