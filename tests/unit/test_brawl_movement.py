@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, Arena
 
+from league.errors import ConfigError
 from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.stage import stage
+from league.games.registry import game_spec
 
 
 @pytest.fixture
@@ -21,19 +23,22 @@ def arena() -> Arena:
     return made
 
 
-def test_platform_begins_in_the_middle_and_comes_back_after_290_frames() -> None:
-    game = BrawlGame(1)
+@pytest.mark.parametrize(("loop", "period"), [("run_match", 288), ("env.step", 290)])
+def test_platform_begins_in_the_middle_and_comes_back(loop: str, period: int) -> None:
+    game = BrawlGame(1, loop=loop)
     game.reset(np.array([5], np.uint64))
     places = [game._matches_N[0][["platform_x", "platform_y"]].tolist()]
-    for _ in range(2 * 290):
+    speed = slice(game.spec.own_size - 2, game.spec.own_size)
+    assert not game.observations_N2O[0, :, speed].any(), "it begins to move in the first frame"
+    for _ in range(2 * period):
         game.step(game.idle_actions())
         places.append(game._matches_N[0][["platform_x", "platform_y"]].tolist())
     path = np.array(places)
     assert path[0] == pytest.approx([0.0, 1.0], abs=1e-3)
     assert path[5, 0] < -0.1, "toward the left and low waypoint"
-    assert np.array_equal(path[:290], path[290:-1])
-    periods = [p for p in range(1, 291) if np.allclose(path[:290], path[p : p + 290], atol=1e-9)]
-    assert periods == [290]
+    assert np.array_equal(path[:period], path[period:-1])
+    way = path[:period]
+    assert [p for p in range(1, period + 1) if np.allclose(way, path[p : p + period])] == [period]
     assert np.allclose(path[:, 1], 1.0 - path[:, 0])
     assert 0.9 < path[:, 0].max() < 1.0
     assert -1.0 < path[:, 0].min() < -0.9
@@ -53,6 +58,13 @@ def test_platform_lifts_and_lowers_who_stands_on_it() -> None:
         assert match["platform_y"] - heights[-1] == pytest.approx(0.55, abs=0.06)
         assert arena.fields(0, "x", "state") == (0.2, rules.STANDING)
     assert max(heights) - min(heights) > 2.4
+
+
+def test_a_loop_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="step"):
+        BrawlGame(1, loop="step")
+    with pytest.raises(ConfigError, match="step"):
+        game_spec("brawl", loop="step")
 
 
 @pytest.mark.parametrize(("x", "y"), [(14.2, 0.0), (-14.2, 0.0), (0.0, 8.2), (9.0, -8.2)])

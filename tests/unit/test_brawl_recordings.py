@@ -37,7 +37,7 @@ class Played:
 
 def begun(start_S24: NDArray[np.float32]) -> BrawlGame:
     """Matches that begin as the recorded ones, without weapons that come."""
-    game = BrawlGame(len(start_S24))
+    game = BrawlGame(len(start_S24), loop="env.step")
     sides = BrawlGame(64)
     sides.reset(np.arange(64, dtype=np.uint64))
     is_right_64 = sides._players_N2["side"][:, 0] > 0

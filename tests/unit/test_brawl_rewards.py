@@ -105,6 +105,19 @@ def test_height_costs_squared_distance(arena: Arena) -> None:
     assert arena.term("height", 1) < arena.term("height", 0) < 0
 
 
+def test_who_is_knocked_out_goes_on_paying_for_its_place(arena: Arena) -> None:
+    arena.put(0, 0.0, 8.5, grounded=False)
+    for _ in range(90):
+        arena.play()
+        assert arena.of(0, "state") == rules.KO
+        y = arena.of(0, "y")
+        assert arena.term("danger_zone", 0) == pytest.approx(-DT)
+        assert arena.term("height", 0) == pytest.approx(-DT * y * y)
+        assert arena.term("attack_state", 0) == arena.term("idle", 0) == 0
+    arena.play()
+    assert arena.term("danger_zone", 0) == 0
+
+
 @pytest.mark.parametrize("fallen", [0, 1])
 def test_a_knockout_is_opposite_for_the_seats_and_no_win_yet(arena: Arena, fallen: int) -> None:
     arena.put(fallen, 0.0, 8.5, grounded=False, stocks=2)

@@ -110,9 +110,39 @@ def test_no_weapon_comes_while_a_dropped_one_lies(arena: Arena) -> None:
     arena.play(frames=249)
     types = arena.game._weapons_N4[0]["type"]
     assert types.tolist() == [UNARMED, UNARMED, HAMMER, UNARMED]
-    arena.play(frames=2)
+    arena.play()
+    assert types.tolist() == [UNARMED] * 4, "the frame in which it leaves counts as well"
+    arena.play()
     assert types[RIGHT] != UNARMED
-    assert types[OLDER] == UNARMED
+
+
+def test_a_spawner_waits_for_the_frame_in_which_the_dropped_weapon_is_taken(arena: Arena) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER)
+    arena.play("H")
+    arena.game._weapons_N4["comes"][0, RIGHT] = arena.game.frames_N[0] + 1
+    arena.play(frames=20)
+    arena.play("H")
+    assert arena.of(0, "weapon") == HAMMER
+    types = arena.game._weapons_N4[0]["type"]
+    assert types.tolist() == [UNARMED] * 4
+    arena.play()
+    assert types[RIGHT] != UNARMED
+
+
+def test_a_dropped_weapon_that_takes_the_first_place_leaves_its_own_empty(arena: Arena) -> None:
+    for x, weapon in ((3.0, SPEAR), (4.0, HAMMER)):
+        arena.put(0, x, RIGHT_GROUND_Y, weapon=weapon)
+        arena.play("H")
+    arena.play(frames=249)
+    seen = arena.seen(1)
+    assert seen["own slot2_type"] == 1.0
+    assert [seen[f"own slot3_{name}"] for name in ("x", "y", "type")] == [0, 0, 0]
+
+
+def test_the_view_shows_a_weapon_below_the_stage_at_7(arena: Arena) -> None:
+    arena.put(0, 0.0, 7.5, grounded=False, weapon=SPEAR)
+    arena.play("H")
+    assert arena.seen(0)["own slot2_y"] == 7.0 / 8.0
 
 
 @pytest.mark.parametrize(("weapon", "worth"), [(SPEAR, 1.0), (HAMMER, 2.0)])

@@ -32,9 +32,10 @@ class BrawlGame(BatchedGame):
 
     `threads` share the rows of a step; the matches are the same whatever their number. One is the
     default: a learner needs the other core more than the game does (docs/benchmarks.md). `rules`
-    are those of the original, "ai2", or "fair" (docs/game.md); `variation` from 0 to 1 makes every
-    match a little different (variation.py). Raises `ConfigError` for options that don't exist,
-    `InvalidInput` for sizes below 1. Call `reset` first.
+    are those of the original, "ai2", or "fair" (docs/game.md); `loop` is the original's "run_match"
+    of the tournament, or "env.step" alone; `variation` from 0 to 1 makes every match a little
+    different (variation.py). Raises `ConfigError` for options that don't exist, `InvalidInput` for
+    sizes below 1. Call `reset` first.
     """
 
     def __init__(
@@ -44,14 +45,16 @@ class BrawlGame(BatchedGame):
         stage: str = "warehouse",
         rules: str = "ai2",
         variation: float = 0.0,
+        loop: str = "run_match",
         max_frames: int | None = None,
         threads: int = 1,
     ) -> None:
         if not 1 <= threads <= MOST_THREADS:
             raise InvalidInput(f"{threads} threads can't play: ask for 1 to {MOST_THREADS}")
         super().__init__(brawl_spec(max_frames), num_matches)
-        self.stage_name, self.rules_name, self.variation = stage, rules, variation
-        stage_1 = stage_named(stage, rules, variation)
+        self.stage_name = stage
+        self._options = f"{stage} {rules} {variation} {loop}"
+        stage_1 = stage_named(stage, rules, variation, loop)
         self._stage = stage_1[0]
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
@@ -115,8 +118,7 @@ class BrawlGame(BatchedGame):
 
     def rules_text(self) -> str:
         """With the stage, and how records lie in memory."""
-        options = f"{self.stage_name} {self.rules_name} {self.variation}"
-        return f"{super().rules_text()} {options} {layout.PLAYER.descr} {layout.MATCH.descr}"
+        return f"{super().rules_text()} {self._options} {layout.PLAYER.descr} {layout.MATCH.descr}"
 
     def played_N2A(self) -> NDArray[np.uint8]:
         """The keys that both seats held in the last frame played, [N, 2, A], bots' too."""

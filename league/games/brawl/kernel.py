@@ -53,7 +53,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     match.seed = seed
     match.frame = 0
     begin_variation(match, stage)
-    aim_platform(match, stage)
+    match.platform_vx, match.platform_vy = 0.0, 0.0
     move_platform(match, stage)
     begin_weapons(match, seed)
     first_side = 1 if mixed(seed) & _ONE else -1

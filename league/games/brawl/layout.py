@@ -24,6 +24,7 @@ PLACES: Final = 4
 """Places for weapons (weapons.py)."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
+"""Frames of the platform's way there and back, at most (stage.py)."""
 COUNTERS: Final = 5
 """States that count jumps: in the air, turning there, attacking, dodging, stunned."""
 MIRROR_DELAY: Final = 15
@@ -152,6 +153,7 @@ MATCH = np.dtype(
         ("keys_0", np.int32),
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
+        ("last_cleared", np.int32),  # frame in which a dropped weapon was last taken away
         # How this match differs from the original's (variation.py).
         ("random", np.uint64),
         ("platform_ahead", np.int32),  # frames of its way that the platform starts ahead
@@ -171,6 +173,7 @@ MATCH = np.dtype(
 STAGE = np.dtype(
     [
         ("solids", np.float64, (SOLIDS, 4)),  # left, top, right, bottom
+        ("period", np.int32),  # frames of the platform's way there and back
         ("path", np.float64, (PLATFORM_PERIOD, 4)),  # x, y, vx, vy of the platform, by frame
         ("is_fair", np.int32),  # rules.FAIR
         ("variation", np.float64),  # from 0 to 1

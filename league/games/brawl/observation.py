@@ -66,7 +66,7 @@ def _write_match(half: Any, other: Any, match: Any) -> None:
         kind = match.weapons[p].type
         shown = 0 if kind == UNARMED else (_RANDOM if p < SPAWNERS else kind + 1)
         half.slots[p, 0] = other.slots[p, 0] = _clipped(match.weapons[p].shown_x / 14.0)
-        half.slots[p, 1] = other.slots[p, 1] = _clipped(match.weapons[p].shown_y / 8.0)
+        half.slots[p, 1] = other.slots[p, 1] = min(max(match.weapons[p].shown_y, -7.0), 7.0) / 8.0
         half.slots[p, 2] = other.slots[p, 2] = shown / 3.0
     half.platform_x = other.platform_x = match.platform_x / 14.0
     half.platform_y = other.platform_y = match.platform_y / 8.0

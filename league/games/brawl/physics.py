@@ -17,7 +17,7 @@ from typing import Any, Final
 from numba import njit
 
 from league.games.brawl import rules
-from league.games.brawl.layout import PLATFORM_PERIOD, SOLIDS
+from league.games.brawl.layout import SOLIDS
 from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
 
 NONE, BOTTOM, TOP, LEFT, RIGHT = range(5)
@@ -59,14 +59,14 @@ def _box(stage: Any, match: Any, k: int) -> tuple[float, float, float, float]:
 @njit
 def aim_platform(match: Any, stage: Any) -> None:
     """Gives the platform the velocity of frame `match.frame`."""
-    p = (match.frame + match.platform_ahead) % PLATFORM_PERIOD
+    p = (match.frame + match.platform_ahead) % stage.period
     match.platform_vx, match.platform_vy = stage.path[p, 2], stage.path[p, 3]
 
 
 @njit
 def move_platform(match: Any, stage: Any) -> None:
     """Puts the platform where it is after frame `match.frame`."""
-    p = (match.frame + match.platform_ahead) % PLATFORM_PERIOD
+    p = (match.frame + match.platform_ahead) % stage.period
     match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
 
 

@@ -51,7 +51,7 @@ _DENSE: Final = {
     "win": 50.0,
     "knockout": 8.0,
     "combo": 5.0,
-    "equip": 5.0,
+    "equip": 10.0,
     "drop": 15.0,
 }
 

@@ -24,8 +24,6 @@ def _count_keys(keys: int) -> int:
 @njit
 def _score_state(me: Any, paid: Any) -> None:
     """What a player's own state pays per second."""
-    if me.state == rules.KO:
-        return
     if me.y >= rewards.DANGER_Y:
         paid.danger_zone -= DT
     if me.state == rules.ATTACK:

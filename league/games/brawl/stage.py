@@ -22,22 +22,27 @@ TURNS_WITHIN: Final = 0.1
 """Units from a waypoint within which the platform turns."""
 
 
-def _platform_path(start: tuple[float, float], end: tuple[float, float]) -> NDArray[np.float64]:
+def _platform_path(
+    start: tuple[float, float], end: tuple[float, float], loop: str
+) -> NDArray[np.float64]:
     """[P, 4] positions and velocities of a platform that goes to and fro, one row a frame.
 
     It begins in the middle, toward `end`. Its speed is sin(π·progress) + SLOWEST u/s, progress
-    being its share of the way between the waypoints; at a turn it stops for a frame. The original
+    being its share of the way between the waypoints. At a turn `env.step` stops it for a frame;
+    `run_match` asks it for its speed twice a frame, and so turns it at once. The original
     integrates in this way too, and repeats itself within 4e-6 units after P frames.
     """
+    stops = loop == "env.step"
     length = math.dist(start, end)
     along, speed, sign = length / 2.0, 0.0, 1.0
     rows = []
-    for _ in range(layout.PLATFORM_PERIOD + 1):
+    for _ in range(layout.PLATFORM_PERIOD + (1 if stops else -1)):
         rows.append((along, speed))
         left = length - along if sign > 0.0 else along
-        if left < TURNS_WITHIN:
+        turns = left < TURNS_WITHIN
+        if turns:
             speed, sign = 0.0, -sign
-        else:
+        if not (turns and stops):
             share = min(max(along / length, 0.0), 1.0)
             speed = sign * (math.sin(math.pi * share) + SLOWEST)
         along += speed * DT
@@ -50,6 +55,7 @@ def _platform_path(start: tuple[float, float], end: tuple[float, float]) -> NDAr
 
 
 RULES: Final = ("ai2", "fair")
+LOOPS: Final = ("run_match", "env.step")
 _SHARED: Final = {
     "platform_half_width": 1.0,
     "platform_half_height": 0.1,
@@ -82,12 +88,19 @@ _WAYPOINTS: Final = {
 """Where each stage's platform turns."""
 
 
-def stage(stage: str = "warehouse", rules: str = "ai2", variation: float = 0.0) -> NDArray[np.void]:
+def stage(
+    stage: str = "warehouse",
+    rules: str = "ai2",
+    variation: float = 0.0,
+    loop: str = "run_match",
+) -> NDArray[np.void]:
     """The stage of a name, an array of one record of layout.STAGE; raises `ConfigError`."""
     if stage not in STAGES:
         raise ConfigError(f"there is no stage {stage!r}: choose one of {', '.join(sorted(STAGES))}")
     if rules not in RULES:
         raise ConfigError(f"there are no rules {rules!r}: choose one of {', '.join(RULES)}")
+    if loop not in LOOPS:
+        raise ConfigError(f"there is no loop {loop!r}: choose one of {', '.join(LOOPS)}")
     if not isinstance(variation, int | float) or not 0.0 <= variation <= 1.0:
         raise ConfigError(f"variation = {variation!r} can't be used: choose a number from 0 to 1")
     stage_1 = np.zeros(1, layout.STAGE)
@@ -95,5 +108,7 @@ def stage(stage: str = "warehouse", rules: str = "ai2", variation: float = 0.0) 
     stage_1["is_fair"] = rules == "fair"
     for field, value in (_SHARED | STAGES[stage]).items():
         stage_1[field] = value
-    stage_1["path"] = _platform_path(*_WAYPOINTS[stage])
+    path_P4 = _platform_path(*_WAYPOINTS[stage], loop)
+    stage_1["period"] = len(path_P4)
+    stage_1["path"][0, : len(path_P4)] = path_P4
     return stage_1

@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from league.games.brawl.layout import PLATFORM_PERIOD
 from league.games.brawl.random_stream import share, stream_of
 
 FRICTION: Final = 0.3
@@ -30,7 +29,7 @@ _STREAM: Final = np.uint64(0x9FB21C651E98DF25)
 def begin_variation(match: Any, stage: Any) -> None:
     """Draws what is different in a match that begins."""
     match.random = stream_of(match.seed, _STREAM)
-    match.platform_ahead = int(stage.variation * share(match) * PLATFORM_PERIOD)
+    match.platform_ahead = int(stage.variation * share(match) * stage.period)
     match.friction = 1.0 + stage.variation * FRICTION * (2.0 * share(match) - 1.0)
     match.keys_late = share(match) < stage.variation * LATE
     match.late_keys_0, match.late_keys_1 = 0, 0

@@ -42,7 +42,7 @@ def begin_weapons(match: Any, seed: Any) -> None:
             place.random = stream_of(seed, _RIGHT_STREAM if p == 0 else _LEFT_STREAM)
             place.cooldown = _integer(place, rules.SPAWN_COOLDOWN_LEAST, rules.SPAWN_COOLDOWN_MOST)
             place.comes = max(_integer(place, 0, rules.SPAWN_FIRST_LATEST), 1)
-    match.weapons_lying = 0
+    match.weapons_lying, match.last_cleared = 0, 0
 
 
 @njit
@@ -58,15 +58,17 @@ def _lay(place: Any, kind: int, x: float, y: float, match: Any) -> None:
 @njit
 def _clear(place: Any, p: int, match: Any, since: int) -> None:
     """Takes the weapon away; a spawner waits from frame `since` on."""
-    place.type, place.leaves = _NOTHING, NEVER
-    place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
     match.weapons_lying -= 1
     if p < SPAWNERS:
         least, most = int(place.cooldown * 0.5), int(place.cooldown * 1.5)
         place.comes = since + _integer(place, least, most)
-    elif p == SPAWNERS and match.weapons[p + 1].type != _NOTHING:  # the older one comes first
-        match.weapons[p] = match.weapons[p + 1]
-        match.weapons[p + 1].type, match.weapons[p + 1].leaves = _NOTHING, NEVER
+    else:
+        match.last_cleared = match.frame
+        if p == SPAWNERS and match.weapons[p + 1].type != _NOTHING:  # the older one comes first
+            match.weapons[p] = match.weapons[p + 1]
+            place = match.weapons[p + 1]
+    place.type, place.leaves = _NOTHING, NEVER
+    place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
 
 
 @njit
@@ -89,16 +91,20 @@ def fall(match: Any, stage: Any) -> None:
 
 @njit
 def come_and_go(match: Any, stage: Any) -> None:
-    """Lets weapons disappear, and new ones come while no dropped one lies about."""
+    """Lets weapons disappear, and new ones come while no dropped one lies about.
+
+    The frame in which the last dropped one is taken away still counts as one with it.
+    """
     for p in range(PLACES - 1, SPAWNERS - 1, -1):
         if match.weapons[p].leaves <= match.frame:
             _clear(match.weapons[p], p, match, match.frame)
+    waits = match.weapons[SPAWNERS].type != _NOTHING or match.last_cleared == match.frame
     for p in range(SPAWNERS):
         place = match.weapons[p]
         if place.type != _NOTHING:
             if place.leaves <= match.frame:
                 _clear(place, p, match, place.leaves - rules.SPAWN_FRAMES)
-        elif place.comes <= match.frame and match.weapons[SPAWNERS].type == _NOTHING:
+        elif place.comes <= match.frame and not waits:
             kind = moves.SPEAR if share(place) < 0.5 else moves.HAMMER
             x = stage.spawner_near + share(place) * (stage.spawner_far - stage.spawner_near)
             _lay(
