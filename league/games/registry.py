@@ -135,8 +135,8 @@ def make_batched(
 ) -> BatchedGame:
     """N matches of the game called `name`.
 
-    `options` are the game's (brawl: `stage`, `rules`, `loop`, `variation`); `max_frames` None is its own
-    limit. Raises `ConfigError` when there is no such game or it takes no such option.
+    `options` are the game's (brawl: `stage`, `rules`, `loop`, `variation`); `max_frames` None is
+    its own limit. Raises `ConfigError` when there is no such game or it takes no such option.
     """
     factory, carried = _factory(name)
     given = {**options, **carried}
@@ -169,7 +169,9 @@ def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> Ga
         from league.games.brawl.stage import stage as stage_named
 
         checked = ("stage", "rules", "loop", "variation")
-        stage_named(**{name: options[name] for name in checked if name in options})  # an unknown one is refused now
+        stage_named(
+            **{name: options[name] for name in checked if name in options}
+        )  # an unknown one is refused now
         return brawl_spec(max_frames)
     return _made_spec(name, max_frames, tuple(sorted(options.items())))
 

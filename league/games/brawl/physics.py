@@ -19,6 +19,7 @@ from numba import njit
 from league.games.brawl import rules
 from league.games.brawl.layout import SOLIDS
 from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
+from league.games.brawl.tree import platform_comes_first
 
 NONE, BOTTOM, TOP, LEFT, RIGHT = range(5)
 """The face of a body that touches something."""
@@ -155,7 +156,7 @@ def _settle(body: Any, k: int, friction: float, match: Any) -> None:
 
 @njit
 def _mend(body: Any, face: int, speed: float) -> None:
-    """Lets the next frame move the body out, as fast as the most pressing contact asks."""
+    """Lets the next frame move the body out, at least as fast as this contact asks."""
     if face == BOTTOM:
         body.mend_y = min(body.mend_y, -speed)
     elif face == TOP:
@@ -167,8 +168,22 @@ def _mend(body: Any, face: int, speed: float) -> None:
 
 
 @njit
-def move(
+def next_place(body: Any) -> tuple[float, float]:
+    """Where the next frame moves a body."""
+    return body.x + (body.vx + body.mend_x) * DT, body.y + (body.vy + body.mend_y) * DT
+
+
+@njit
+def advance(body: Any) -> None:
+    """Moves a body by a frame."""
+    body.x, body.y = next_place(body)
+    body.mend_x, body.mend_y = 0.0, 0.0
+
+
+@njit
+def collide(
     body: Any,
+    leaf: int,
     half_width: float,
     half_height: float,
     friction: float,
@@ -176,12 +191,20 @@ def move(
     stage: Any,
     match: Any,
 ) -> None:
-    """One frame of motion; `friction` is a factor, `gravity` what it adds to the speed."""
-    body.x += (body.vx + body.mend_x) * DT
-    body.y += (body.vy + body.mend_y) * DT
-    body.mend_x, body.mend_y = 0.0, 0.0
+    """A frame's change of speed.
+
+    Args:
+        body: who moves.
+        leaf: its number in the tree of contacts.
+        half_width: half of its width, units.
+        half_height: half of its height.
+        friction: factor of the friction of what it touches.
+        gravity: what it adds to the speed.
+        stage: where the grounds are.
+        match: where the platform is.
+    """
     body.vy += gravity
-    touches = 0
+    touches, ground, out = 0, NONE, 0.0
     for k in range(SOLIDS + 1):
         face, depth = _touch(body, half_width, half_height, _box(stage, match, k))
         if face == NONE:
@@ -195,11 +218,18 @@ def move(
         elif body.missed[k] == 0:  # what held it in the last frame holds it again
             _push(body, face, body.hold[k], body.drag[k])
         body.missed[k] = 0
-        _mend(body, face, MENDED * max(depth - SLOP, 0.0) / DT)
+        speed = MENDED * max(depth - SLOP, 0.0) / DT
+        _mend(body, face, speed)
+        if k < SOLIDS:
+            ground, out = face, speed
     if touches == 0:
         return
+    first, end, by = 0, SOLIDS + 1, 1
+    if touches > 1 and platform_comes_first(match, leaf):
+        first, end, by = SOLIDS, -1, -1
+        _mend(body, ground, out)  # the last one has its way
     for _ in range(1 if touches == 1 else ITERATIONS):
-        for k in range(SOLIDS, -1, -1):
+        for k in range(first, end, by):
             if body.missed[k] == 0 and body.face[k] != NONE:
                 of_both = rules.PLATFORM_FRICTION if k == SOLIDS else rules.FRICTION
                 _settle(body, k, friction * of_both, match)
