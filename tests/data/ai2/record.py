@@ -204,7 +204,9 @@ def play(env: WarehouseBrawl, one: dict) -> tuple[np.ndarray, np.ndarray]:
         if "places" in one:
             player.body.position = one["places"][seat]
         start[seat] = [*player.body.position, one["weapons"][seat], player.start_position[0]]
-    for spawner, comes in zip(env.weapon_controller.spawners, one.get("comes", (0, 0))):
+    for spawner, comes in zip(
+        env.weapon_controller.spawners, one.get("comes", (0, 0)), strict=True
+    ):
         spawner.last_spawn_frame, spawner.cooldown_frames = 0, comes or 10**9
     shown, platform = [], env.objects["platform1"]
     draw = random.Random(one.get("wander", 0))
@@ -243,7 +245,7 @@ def main() -> None:
     longest = max(len(one["keys"]) for one in found)
     steps = np.zeros((len(found), longest, 2, len(FIELDS)), np.int32)
     keys = np.zeros((len(found), longest, 2), np.uint16)
-    for number, (one, (_, shown)) in enumerate(zip(found, played)):
+    for number, (one, (_, shown)) in enumerate(zip(found, played, strict=True)):
         numbers = np.rint(shown * SCALE).astype(np.int32)
         steps[number, : len(shown)] = np.diff(numbers, axis=0, prepend=0)
         keys[number, : len(shown)] = one["keys"][: len(shown)]
