@@ -48,7 +48,7 @@ _SPELLED = {
     "python": "python:MODULE:FACTORY",
 }
 _OF_FILES: Mapping[str, Mapping[str, type]] = {
-    "brawl": {"stage": str, "rules": str, "variation": float, "threads": int},
+    "brawl": {"stage": str, "rules": str, "loop": str, "variation": float, "threads": int},
     "kuhn": {},
     "leduc": {},
     "matrix:brps": {"rounds": int},
