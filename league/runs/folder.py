@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from league.errors import ConfigError, Refused, is_full
+from league.errors import ConfigError, Refused, storage_fault
 from league.runs.files import read_json, write_whole
 from league.runs.finding import DATABASE, FORMAT, RUNS, checked_run
 from league.runs.settings import SupervisorSettings
@@ -122,7 +122,7 @@ def open_run(request: Request) -> RunFolder:
     try:
         return _opened(request)
     except OSError as error:
-        if is_full(error):
+        if storage_fault(error) is not None:
             raise
         reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
         raise ConfigError(
