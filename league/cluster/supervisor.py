@@ -17,7 +17,7 @@ from types import FrameType
 from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError, StorageFull, Unavailable
-from league.players import SILENT_SECONDS, STALLED
+from league.players import ENDED, SILENT_SECONDS, STALLED
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import CURVES, RunFolder
 from league.security.credentials import Credentials
@@ -178,7 +178,9 @@ class Supervisor:
             if process is None or process.state is not State.RUNNING:
                 continue
             heard, silence = self._heard.get(name, (at, 0.0))
-            speaks = at != heard or at < process.started_at  # the earlier process was silent
+            idle = name == DASHBOARD and worker.activity in ENDED  # nobody plays: it need not beat
+            # a heartbeat from before the start is the earlier process's
+            speaks = idle or at != heard or at < process.started_at
             # while the disk is full the matchmaker can't take heartbeats
             now = 0.0 if speaks or facts.trouble or trouble else silence + passed
             self._heard[name] = at, now

@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from test_league import League, assert_whole
+from test_league import League, answered, assert_whole, dashboard
+
+from league.rpc.client import MatchmakerClient
 
 LIMITS = {"silent_seconds": 2.0, "hang_seconds": 5.0}
 CALL_SECONDS = 5.0
@@ -26,7 +28,10 @@ PATIENT = SHORT.replace(str(LIMITS), str({"silent_seconds": 5.0, "hang_seconds":
 
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_a_learner_that_hangs_is_reported_and_replaced(tmp_path: Path) -> None:
+def test_a_learner_that_hangs_is_reported_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUMITE_NO_DASHBOARD")
     flags = ("--preset", "smoke", "--steps", "1_000_000", "--set", "supervisor.evaluators=0")
     league = League(tmp_path / "run", *flags, program=("-c", SHORT))
     try:
@@ -38,12 +43,18 @@ def test_a_learner_that_hangs_is_reported_and_replaced(tmp_path: Path) -> None:
         reached = league.steps()
         league.until(lambda: league.steps() > reached)
         assert league.pid("learner") == hung
+        league.until(lambda: answered(dashboard(league)) == 200)
+        shown = league.pid("league.views.dashboard.main")
+        with MatchmakerClient(str(league.announced("matchmaker")["address"])) as client:
+            person = client.open_incarnation("dashboard")
+            client.heartbeat(person, 0, activity="stopped")  # as it does after a person's match
         reached = league.steps()
         os.kill(hung, signal.SIGSTOP)
         league.until(lambda: "learner-main has sent no heartbeat for 2 s" in league.words)
         assert league.pid("learner") == hung, "it may come back"
         league.until(lambda: league.pid("learner") not in (0, hung))
         assert "learner-main ended (signal 9)" in league.words
+        assert league.pid("league.views.dashboard.main") == shown, "nobody plays: it need not beat"
         league.until(lambda: league.steps() > reached)
         league.process.send_signal(signal.SIGINT)
         assert league.process.wait() == 0, league.words
