@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -9,6 +11,8 @@ from pydantic import Field, field_validator
 
 from league.errors import ConfigError
 from league.settings.base import Settings
+
+_NAME = re.compile(r"[a-z0-9.-]{1,253}(:[0-9]{1,5})?")
 
 
 class SecuritySettings(Settings):
@@ -66,6 +70,17 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def checked_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Names under which a proxy serves pages; raises `ConfigError` for what can't be one."""
+    for name in (names := tuple(names)):
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"{name!r} is no name of a dashboard: write HOST or HOST:PORT in lower case, "
+                "without https://"
+            )
+    return names
 
 
 def joined(host: str, port: int) -> str:

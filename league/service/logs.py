@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, TextIO
 
 from league.errors import plain
@@ -25,6 +25,27 @@ _STRANGERS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _log = logging.getLogger("calls")
 
 
+class Seldom(logging.Filter):
+    """Passes a cause once in `LINE_SECONDS`; of log records a cause is the line that wrote it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed: dict[Hashable, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self.is_due((record.pathname, record.lineno))
+
+    def is_due(self, cause: Hashable) -> bool:
+        """Whether this cause was not passed lately; notes it then."""
+        now = time.monotonic()
+        if now - self._passed.get(cause, -LINE_SECONDS) < LINE_SECONDS:
+            return False
+        if len(self._passed) >= MOST_LINES:
+            self._passed.clear()
+        self._passed[cause] = now
+        return True
+
+
 class _Lines(logging.StreamHandler[TextIO]):
     """The handler that `configure` made, so that it finds it again."""
 
@@ -39,10 +60,16 @@ class _Human(logging.Formatter):
         return "\n".join(f"  {plain(line)}" for line in super().formatException(ei).splitlines())
 
 
-def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> None:
+def configure(
+    form: Literal["human", "json"], stream: TextIO | None = None, *, seldom: bool = False
+) -> None:
     """Sends all log records to `stream`, as lines for people or as one JSON object a line.
 
-    Without `stream` it is stderr, unless another program (a test) has configured logging.
+    Args:
+        form: of a line.
+        stream: None is stderr, unless another program (a test) has configured logging.
+        seldom: whether each line of code gets one record in `LINE_SECONDS`, because strangers
+            cause the records.
     """
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if isinstance(handler, _Lines)]
@@ -50,6 +77,8 @@ def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> N
         return
     handler = _Lines(stream or sys.stderr)
     handler.setFormatter(_json() if form == "json" else _Human(HUMAN))
+    if seldom:
+        handler.addFilter(Seldom())
     for old in ours:
         root.removeHandler(old)
     root.addHandler(handler)
@@ -91,12 +120,12 @@ class CallLog:
         details: Callable[[Call], Mapping[str, Any]] = lambda call: {},
     ) -> None:
         self._every, self._details = every, details
-        self._logged: dict[str, float] = {}
+        self._seldom = Seldom()
 
     def __call__(self, call: Call) -> None:
         is_slow = call.seconds >= SLOW_SECONDS and call.reply is not None  # streams have none
-        is_slow = is_slow and self._is_due(call.method)
-        is_stranger = call.code in _STRANGERS and self._is_due(peer_host(call.peer))
+        is_slow = is_slow and self._seldom.is_due(call.method)
+        is_stranger = call.code in _STRANGERS and self._seldom.is_due(peer_host(call.peer))
         is_warning = is_slow or is_stranger or call.code in _FAILED
         if not (self._every or is_warning):
             return
@@ -113,16 +142,6 @@ class CallLog:
             facts["error"] = str(call.error)[:500]
         level = logging.WARNING if is_warning else logging.INFO
         _log.log(level, "%s", _sentence(facts), extra=facts)
-
-    def _is_due(self, cause: str) -> bool:
-        """Whether no line was written for this method or machine lately."""
-        now = time.monotonic()
-        if now - self._logged.get(cause, -LINE_SECONDS) < LINE_SECONDS:
-            return False
-        if len(self._logged) >= MOST_LINES:
-            self._logged.clear()
-        self._logged[cause] = now
-        return True
 
 
 def _sentence(facts: Mapping[str, Any]) -> str:

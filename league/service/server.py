@@ -165,7 +165,7 @@ class GrpcServer:
             options=[
                 *OPTIONS,
                 ("grpc.max_receive_message_length", self._most_bytes),
-                ("grpc.max_allowed_incoming_connections", _most_connections()),
+                ("grpc.max_allowed_incoming_connections", most_connections()),
             ]
         )
         self._server.add_generic_rpc_handlers((self._handlers,))
@@ -219,7 +219,7 @@ def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
     return TokenBook(file)
 
 
-def _most_connections() -> int:
+def most_connections() -> int:
     """Connections at a time. The limit of open files is raised as far as this user may; the calls,
     the log and the tokens need files, too.
     """

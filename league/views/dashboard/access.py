@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from http.cookies import SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs
 
 from markupsafe import Markup
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from league.security.roles import AccessRole
 from league.security.settings import is_loopback
@@ -16,16 +16,25 @@ from league.security.tokens import TokenBook
 
 COOKIE = "kumite_token"
 LOGIN = "/login"
-Scope = MutableMapping[str, Any]
-App = Callable[
-    [Scope, Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]
+HEADERS = [
+    (
+        "content-security-policy",
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+        "script-src-attr 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "same-origin"),
 ]
+"""Of every answer: no other site may show a page in a frame, and a page loads nothing of theirs.
+Vue and NiceGUI need inline scripts and `eval`.
+"""
 FORM = Markup(
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Kumite</title>'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
     "<style>body{{font:16px system-ui;max-width:28rem;margin:4rem auto;padding:0 1rem}}"
     "input,button{{font:inherit;padding:.4rem;width:100%;margin:.4rem 0}}</style></head><body>"
-    "<h1>Kumite</h1><p>{}</p><form method=post action=/login><label>A token of the run "
+    "<h1>Kumite</h1><p>{}</p><form method=post action={}><label>A token of the run "
     "(the text of a file in its folder <code>tokens</code>)"
     "<input name=token type=password autocomplete=off></label>"
     "<button>Look</button></form></body></html>"
@@ -34,10 +43,24 @@ FORM = Markup(
 
 @dataclass(frozen=True)
 class Access:
-    """Who reaches the pages on `host`. `book` holds the run's tokens, None where none is needed."""
+    """Who reaches the pages on `host`. `book` holds the run's tokens, None where none is needed.
+
+    Proxies serve the pages under `names`, each a host, or HOST:PORT.
+    """
 
     host: str
     book: TokenBook | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> list[str]:
+        """The Host headers that are answered. Another site may point its own name at this machine:
+        a dashboard for this machine alone has no token to stop it.
+        """
+        if not is_loopback(self.host):
+            return ["*"]
+        own = [self.host, "localhost", "127.0.0.1", "[::1]"]
+        return own + [name.partition(":")[0] for name in self.names]
 
     def role(self, token: str) -> AccessRole:
         """What the bearer of a token may do."""
@@ -46,45 +69,35 @@ class Access:
         found = self.book.find(token) if token else None
         return AccessRole.NONE if found is None else found.access
 
+    def is_own(self, origin: str | None, host: str) -> bool:
+        """Whether a request comes from a page of the dashboard, or from no page at all."""
+        return not origin or origin.partition("://")[2] in (host, *self.names)
+
 
 class Gate:
-    """Refuses visitors without a token where one is needed, and requests of other sites.
+    """Refuses visitors without a token where one is needed, and requests of other sites' pages."""
 
-    A name that another site has pointed at this machine is refused on a loopback address, and so
-    are other origins' forms and websockets everywhere.
-    """
-
-    def __init__(self, app: App, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
 
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
-        if not self._is_own(scope, headers):
-            await _answer(scope, send, 403, Markup("<p>This is no address of the dashboard.</p>"))
-            return
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        role = self._access.role(cookie.value if cookie else "")
-        if scope["path"] == LOGIN and scope["type"] == "http":
-            await self._login(scope, receive, send)
+        asked = HTTPConnection(scope)
+        role = self._access.role(asked.cookies.get(COOKIE, ""))
+        answer: ASGIApp = self._app
+        if not self._access.is_own(asked.headers.get("origin"), asked.headers.get("host", "")):
+            answer = HTMLResponse("<p>This page may not ask the dashboard.</p>", 403)
+        elif scope["path"] == LOGIN and scope["type"] == "http":
+            answer = await self._login(scope, receive)
         elif role < AccessRole.READ:
-            await _answer(scope, send, 401, FORM.format("This league wants to know who looks."))
+            answer = _form(scope, "This league wants to know who looks.")
         else:
             scope["state"] = {**scope.get("state", {}), "role": role}
-            await self._app(scope, receive, send)
+        await answer(scope, receive, send)
 
-    def _is_own(self, scope: Scope, headers: Mapping[str, str]) -> bool:
-        host, origin = headers.get("host", ""), headers.get("origin", "")
-        if is_loopback(self._access.host) and not is_loopback(host.rpartition(":")[0] or host):
-            return False
-        is_safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        return is_safe or not origin or origin.partition("://")[2] == host
-
-    async def _login(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def _login(self, scope: Scope, receive: Receive) -> Response:
         body = b""
         while scope["method"] == "POST" and len(body) < 4096:
             message = await receive()
@@ -93,25 +106,17 @@ class Gate:
                 break
         token = parse_qs(body.decode("latin-1")).get("token", [""])[0].strip()
         if self._access.role(token) < AccessRole.READ:
-            await _answer(scope, send, 401, FORM.format("There is no such token." if token else ""))
-            return
-        cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
-        headers = [(b"location", b"/"), (b"set-cookie", cookie.encode("latin-1"))]
-        await _answer(scope, send, 303, Markup(""), headers)
+            return _form(scope, "There is no such token." if token else "")
+        answer = RedirectResponse("./", 303)
+        # a cookie without a path is of the folder, also under a proxy's prefix
+        is_secure = scope["scheme"] == "https"
+        answer.set_cookie(
+            COOKIE, token, path=None, secure=is_secure, httponly=True, samesite="strict"
+        )
+        return answer
 
 
-async def _answer(
-    scope: Scope,
-    send: Any,
-    status: int,
-    body: Markup,
-    headers: list[tuple[bytes, bytes]] | None = None,
-) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    kind = (b"content-type", b"text/html; charset=utf-8")
-    await send(
-        {"type": "http.response.start", "status": status, "headers": [kind, *(headers or [])]}
-    )
-    await send({"type": "http.response.body", "body": body.encode()})
+def _form(scope: Scope, words: str) -> Response:
+    """Asks for a token, at an address that is right under any prefix."""
+    target = "../" * (scope["path"].count("/") - 1) + LOGIN[1:]
+    return HTMLResponse(FORM.format(words, target), 401)

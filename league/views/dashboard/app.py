@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -15,15 +16,17 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Form, Request, Response, WebSocket
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
-from nicegui import app, ui
+from nicegui import app, core, ui
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from league.errors import LeagueError, NotFound
 from league.games.drawing.painter import DRAW_JS
 from league.security.roles import AccessRole
 from league.views.dashboard import live
-from league.views.dashboard.access import Access, Gate
+from league.views.dashboard.access import HEADERS, Access, Gate
 from league.views.dashboard.arena import WORKER, Arena
 from league.views.dashboard.blocks import Block, Chart, address, joined, section, text
+from league.views.dashboard.connections import BACKLOG, BrowserConnection
 from league.views.dashboard.pages import (
     curves,
     lineage,
@@ -75,6 +78,11 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
         _add_page(source, path)
     _add_files(source)
     app.add_middleware(Gate, access=access)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=access.hosts, www_redirect=False)
+    app.add_exception_handler(404, _missing)
+    core.sio.eio.cors_allowed_origins = []  # the gate refuses other origins
+    for library in ("engineio.server", "socketio.server"):
+        logging.getLogger(library).handlers.clear()  # theirs write a stranger's words as they are
     host, port = listening.getsockname()[:2]
     ui.run(
         host=host,
@@ -86,8 +94,16 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
         reload=False,
         show_welcome_message=False,
         uvicorn_logging_level="error",
+        log_config=None,
+        http=BrowserConnection,
+        headers=HEADERS,
+        backlog=BACKLOG,
         dark=None,
     )
+
+
+def _missing(request: Request, error: Exception) -> Response:
+    return Response("There is no such page.", 404)
 
 
 def _add_page(source: Source, path: str) -> None:
@@ -193,7 +209,7 @@ def _add_script(path: Traversable) -> None:
 def _header(source: Source, path: str) -> Markup:
     items = joined(
         Markup('<li><a href="{}"{}>{}</a></li>').format(
-            one, Markup(' aria-current="page"') if one == path else "", shown.title
+            address(one), Markup(' aria-current="page"') if one == path else "", shown.title
         )
         for one, shown in PAGES.items()
         if shown.is_listed
@@ -288,5 +304,5 @@ def _update(element: Any, block: Block) -> None:
 HERE = files("league.views.dashboard") / "static"
 SCRIPTS = (DRAW_JS, files("league.views.film") / "player.js", HERE / "viewer.js", HERE / "play.js")
 _STYLE = (HERE / "dashboard.css").read_text(encoding="utf-8")
-_SCRIPTS = "".join(f'<script defer src="/scripts/{one.name}"></script>' for one in SCRIPTS)
+_SCRIPTS = "".join(f'<script defer src="scripts/{one.name}"></script>' for one in SCRIPTS)
 _HEAD = f"<style>{_STYLE}</style>{_SCRIPTS}<script>document.documentElement.lang = 'en'</script>"

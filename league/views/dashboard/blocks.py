@@ -65,11 +65,14 @@ def link(words: Text, path: str, **query: object) -> Markup:
 
 
 def address(path: str, **query: object) -> str:
-    """The address of a page; leaves out parameters without a value."""
+    """The address of a page, relative as a proxy may serve all of them under a prefix; leaves out
+    parameters without a value.
+    """
     given = {
         name.rstrip("_"): str(value) for name, value in query.items() if value not in ("", None)
     }
-    return f"{path}?{urlencode(given)}" if given else path
+    own = path.removeprefix("/") or "./"
+    return f"{own}?{urlencode(given)}" if given else own
 
 
 def player_link(name: str) -> Markup:
@@ -178,7 +181,7 @@ def suggestions(number: str, names: Iterable[str]) -> Markup:
 
 
 def form(*parts: Text, action: str = "", method: str = "get", button: str = "Show") -> Markup:
-    target = Markup(' action="{}"').format(action) if action else ""
+    target = Markup(' action="{}"').format(address(action)) if action else ""
     return Markup('<form method="{}"{}>{}<button>{}</button></form>').format(
         method, target, joined(parts, " "), button
     )

@@ -12,16 +12,29 @@ from pathlib import Path
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import of_run
-from league.security.settings import SecuritySettings, is_loopback, joined, reached_at
+from league.security.settings import (
+    SecuritySettings,
+    checked_names,
+    is_loopback,
+    joined,
+    reached_at,
+)
 from league.security.tokens import TokenBook, TokenFile
+from league.service.logs import configure
 from league.settings.base import resolve
+from league.views.dashboard.access import Access
+from league.views.dashboard.connections import BACKLOG
 
 LOOPBACK = "127.0.0.1"
-BACKLOG = 128
-"""Connections that wait until the pages can answer."""
 
 
-def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) -> None:
+def run(
+    client: MatchmakerClient,
+    run_dir: Path | None,
+    host: str,
+    port: int,
+    names: Sequence[str] = (),
+) -> None:
     """Serves the pages of a league until SIGTERM or Ctrl-C; prints their address.
 
     Args:
@@ -30,16 +43,18 @@ def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) ->
         host: where to listen. On an address that other machines reach, and where the run's
             services want tokens, visitors need one.
         port: 0 for a free one.
+        names: under which a proxy serves the pages to others.
 
     Raises:
-        ConfigError: other machines reach the address, and the league has no folder with tokens.
+        ConfigError: a name can't be one, or other machines reach the address and the league has
+            no folder with tokens.
         Unavailable: nothing can listen there.
     """
-    from league.views.dashboard.access import Access
     from league.views.dashboard.app import serve
     from league.views.dashboard.source import Source
 
-    access = Access(host, _tokens(host, run_dir))
+    configure("human", seldom=True)
+    access = _access(host, run_dir, checked_names(names))
     title = client.address if run_dir is None else run_dir.absolute().name
     with (
         _listening(host, port) as found,
@@ -52,22 +67,26 @@ def run(client: MatchmakerClient, run_dir: Path | None, host: str, port: int) ->
         serve(source, access, found)
 
 
-def _tokens(host: str, run_dir: Path | None) -> TokenBook | None:
-    """The tokens that visitors need: none on a loopback address, unless the services want some."""
-    if run_dir is None and not is_loopback(host):
+def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
+    """Visitors need a token, except on a loopback address that no proxy serves to others, in a run
+    whose services want none.
+    """
+    is_open = bool(names) or not is_loopback(host)
+    if run_dir is None and is_open:
         raise ConfigError(
-            f"{host} can be reached from other machines, and a league by its --address has no "
-            "tokens here: name its folder with --run-dir, or listen on 127.0.0.1"
+            f"{', '.join(names) or host} can be reached from other machines, and a league by its "
+            "--address has no tokens here: name its folder with --run-dir, or listen on 127.0.0.1 "
+            "without a --name"
         )
     if run_dir is None:
-        return None
+        return Access(host)
     file = TokenFile(run_dir)
     config = run_dir / "config.toml"
     settings = resolve(file=config if config.is_file() else None, environment={})
-    if is_loopback(host) and not settings.of(SecuritySettings).tokens:
-        return None
+    if not (is_open or settings.of(SecuritySettings).tokens):
+        return Access(host)
     file.ensure()
-    return TokenBook(file)
+    return Access(host, TokenBook(file), names)
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -88,11 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--name", action="append", default=[])
     given = parser.parse_args(arguments)
     credentials = of_run(given.run_dir, "operator")
     try:
         with MatchmakerClient(given.matchmaker, credentials=credentials) as client:
-            run(client, given.run_dir, given.host, given.port)
+            run(client, given.run_dir, given.host, given.port, given.name)
     except LeagueError as error:
         print(f"dashboard: {error}", file=sys.stderr)
         return error.exit_code

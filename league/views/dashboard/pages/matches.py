@@ -188,7 +188,7 @@ def _viewer(match_id: str, names: Sequence[str]) -> Markup:
         f"{names[0]} is red, {names[1]} blue; the keys that both hold are drawn. Space plays, the "
         "arrows step one frame."
     )
-    viewer = Markup('<div class="viewer" data-film="/film/{}">{}</div>').format(
+    viewer = Markup('<div class="viewer" data-film="film/{}">{}</div>').format(
         match_id, Markup(parts)
     )
     return section("Replay", viewer, words=words)

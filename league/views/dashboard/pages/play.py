@@ -1,4 +1,4 @@
-"""A match against any member, or between two members, that is played now."""
+"""A match against any member, or between two members, that a press of a button begins."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from markupsafe import Markup
 
 from league.games.base import CHOICE
 from league.views.dashboard.arena import HUMAN, Arena
-from league.views.dashboard.blocks import (
-    Block,
-    address,
-    choice,
-    form,
-    section,
-    text,
-)
+from league.views.dashboard.blocks import Block, choice, form, section
 from league.views.dashboard.source import Source
 
 PLAYERS = 300
 """Names in a list: the bots and the newest, besides the chosen ones."""
+STAGE = Markup(
+    '<div class="viewer" data-play hidden><canvas data-part="screen" role="img" tabindex="0" '
+    'aria-label="the match"></canvas><div class="film"><span data-part="state" role="status">'
+    '</span><span data-part="choices"></span>'
+    '<button data-part="full">full screen</button></div></div>'
+)
+"""What static/play.js fills when somebody presses Begin."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
@@ -40,13 +40,10 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         button="Begin",
     )  # fmt: skip
     how = _how(settings.spec().action_kind == CHOICE, settings.spec().action_names)
-    blocks: list[Block] = [section("Play", picker, words=how)]
-    if second:
-        where = address(
-            "/play/socket", first=first, second=second, rated=parameters.get("rated", "yes")
-        )
-        blocks.append(section(f"{first} against {second}", _stage(where)))
-    return blocks
+    return [
+        section("Play", Markup("<div data-picker>{}</div>").format(picker), words=how),
+        STAGE,
+    ]
 
 
 def _how(is_choice: bool, names: tuple[str, ...]) -> str:
@@ -58,13 +55,3 @@ def _how(is_choice: bool, names: tuple[str, ...]) -> str:
         "members is shown live. Your matches are rated as the player human, "
         "unless your token only reads, and kept as replays."
     )
-
-
-def _stage(where: str) -> Markup:
-    """What static/play.js fills."""
-    return Markup(
-        '<div class="viewer" data-play="{}"><canvas data-part="screen" role="img" tabindex="0" '
-        'aria-label="the match"></canvas><div class="film"><span data-part="state" role="status">'
-        'loading the players …</span><span data-part="choices"></span>'
-        '<button data-part="full">full screen</button></div></div>'
-    ).format(text(where))

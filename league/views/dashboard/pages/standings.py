@@ -64,7 +64,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     )
     files = joined(
         (
-            Markup('<a href="/download/leaderboard.{}" download>{}</a>').format(one, one.upper())
+            Markup('<a href="download/leaderboard.{}" download>{}</a>').format(one, one.upper())
             for one in ("csv", "json", "md")
         ),
         " ",

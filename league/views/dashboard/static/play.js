@@ -1,18 +1,34 @@
 "use strict";
-/* Plays a match over a websocket: keys and choices go out, frames come in and are drawn. */
+/* Plays a match over a websocket: keys and choices go out, frames come in and are drawn. A press of
+   the button begins it, never an address: another site may have opened the page. */
 
 const ARROWS = { ArrowUp: "w", ArrowLeft: "a", ArrowDown: "s", ArrowRight: "d" };
 const PAD = { 0: " ", 1: "j", 2: "k", 3: "l", 4: "h", 5: "g", 12: "w", 13: "s", 14: "a", 15: "d" };
+const STALLED_MS = 3000;
+let leave = () => {};  // the match before
 
-function startMatch(root) {
-  root.dataset.started = "yes";
+function startMatch(root, asked) {
+  leave();
+  const left = new AbortController(), { signal } = left;
   const find = (name) => root.querySelector(`[data-part="${name}"]`);
   const canvas = find("screen"), context = canvas.getContext("2d");
   const state = find("state"), choices = find("choices");
-  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-  const socket = new WebSocket(`${scheme}//${location.host}${root.dataset.play}`);
+  const address = new URL("play/socket?" + asked, location.href);
+  address.protocol = address.protocol.replace("http", "ws");
+  const socket = new WebSocket(address);
   const down = new Set();
   let scene = null, keys = [], sent = "", fresh = false, last = null;
+  let note = "", heard = null, stalls = false;
+  leave = () => {
+    left.abort();
+    socket.close();
+  };
+  root.hidden = false;
+  delete root.dataset.over;
+  delete root.dataset.frame;
+  state.textContent = "loading the players …";
+  choices.replaceChildren();
+  choices.dataset.shown = "";
 
   function send() {
     const held = keys.map((key) => (down.has(key) ? 1 : 0));
@@ -22,8 +38,9 @@ function startMatch(root) {
       socket.send(words);
     }
   }
-  function keyOf(event) {
-    return ARROWS[event.key] || (event.key.length === 1 ? event.key.toLowerCase() : "");
+  function keyOf({ code }) {  // by its place on the keyboard, whatever layout is set
+    const found = /^(?:Key|Digit|Numpad)(.)$/.exec(code);
+    return ARROWS[code] || (code === "Space" ? " " : found ? found[1].toLowerCase() : "");
   }
   function press(event, isDown) {
     if (event.target.closest("input, select, button") || event.ctrlKey || event.metaKey) return;
@@ -67,6 +84,15 @@ function startMatch(root) {
       }),
     );
   }
+  function finish(words) {
+    state.textContent = words;
+    root.dataset.over = "yes";
+    offer({});
+    const again = document.createElement("button");
+    again.textContent = "play again";
+    again.addEventListener("click", () => startMatch(root, asked));
+    choices.append(again);
+  }
   function linked(words, where) {
     const link = document.createElement("a");
     link.className = "button";
@@ -75,11 +101,15 @@ function startMatch(root) {
     return link;
   }
   function draw() {
-    if (!root.isConnected) {
-      socket.close();
-      return;
-    }
+    if (!root.isConnected) leave();
+    if (signal.aborted) return;
     pad();
+    const isAwaited = heard !== null && !root.dataset.over && !choices.childElementCount;
+    const isLate = isAwaited && performance.now() - heard > STALLED_MS;
+    if (isLate !== stalls && !root.dataset.over) {
+      stalls = isLate;
+      state.textContent = stalls ? "The dashboard does not answer: waiting …" : note;
+    }
     if (fresh && scene) {
       const box = canvas.getBoundingClientRect(), sharp = window.devicePixelRatio || 1;
       const width = Math.max(2, Math.round(box.width * sharp));
@@ -94,15 +124,14 @@ function startMatch(root) {
     requestAnimationFrame(draw);
   }
   socket.addEventListener("message", (event) => {
+    if (signal.aborted) return;
     const message = JSON.parse(event.data);
-    if (message.problem) {
-      state.textContent = message.problem;
-      root.dataset.over = "yes";
-    }
+    heard = performance.now();
+    if (message.problem) finish(message.problem);
     if (message.begin) {
       scene = sceneFor(message.begin.still, message.begin.names, 1280);
       keys = message.begin.keys;
-      state.textContent = message.note;
+      state.textContent = note = message.note;
       canvas.focus();
       root.scrollIntoView({ block: "center" });
     }
@@ -113,30 +142,32 @@ function startMatch(root) {
     }
     if (message.choices) offer(message.choices);
     if (message.end) {
-      state.textContent = message.end;
-      root.dataset.over = "yes";
-      offer({});
-      choices.append(linked("play again", location.href));
-      if (message.replay) choices.append(linked("replay", "/match?match=" + message.replay));
+      finish(message.end);
+      if (message.replay) choices.append(linked("replay", "match?match=" + message.replay));
     }
   });
   socket.addEventListener("close", () => {
-    if (!root.dataset.over && !state.textContent) state.textContent = "The connection is lost.";
+    if (signal.aborted || root.dataset.over) return;
+    finish("The connection is lost: this match does not count.");
   });
-  document.addEventListener("keydown", (event) => press(event, true));
-  document.addEventListener("keyup", (event) => press(event, false));
+  document.addEventListener("keydown", (event) => press(event, true), { signal });
+  document.addEventListener("keyup", (event) => press(event, false), { signal });
   window.addEventListener("blur", () => {
     down.clear();
     send();
-  });
+  }, { signal });
   find("full").addEventListener("click", () => {
     if (document.fullscreenElement) document.exitFullscreen();
     else root.requestFullscreen();
     canvas.focus();  // the space bar is the game's
-  });
+  }, { signal });
   requestAnimationFrame(draw);
 }
 
-new MutationObserver(() => {
-  document.querySelectorAll("[data-play]:not([data-started])").forEach(startMatch);
-}).observe(document.documentElement, { childList: true, subtree: true });
+document.addEventListener("submit", (event) => {
+  if (!event.target.closest("[data-picker]")) return;
+  event.preventDefault();
+  const asked = new URLSearchParams(new FormData(event.target));
+  history.replaceState(null, "", "?" + asked);
+  startMatch(document.querySelector("[data-play]"), asked);
+});
