@@ -20,9 +20,16 @@ def dashboard(
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: a free one.")] = 0,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="A name under which a proxy serves it; visitors then need a token of the run.",
+        ),
+    ] = None,
 ) -> None:
     """Shows a league in the browser, running or finished. Ctrl-C ends it."""
     from league.views.dashboard.main import run  # NiceGUI takes a second to load
 
     with league.connect() as client:
-        run(client, None if league.address else league.folder(), host, port)
+        run(client, None if league.address else league.folder(), host, port, name or ())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +31,7 @@ from league.errors import (
 from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
 from league.security.credentials import of_run
-from league.security.settings import SecuritySettings
+from league.security.settings import SecuritySettings, checked_names
 from league.security.tokens import TokenFile
 from league.service.die_with_parent import end_with_parent
 from league.settings.base import resolve
@@ -99,6 +99,13 @@ def _command(
             "for a token of the run.",
         ),
     ] = "127.0.0.1",
+    dashboard_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="A name under which a proxy serves these pages; visitors then need a token.",
+        ),
+    ] = None,
     no_dashboard: Annotated[
         bool,
         typer.Option(
@@ -148,7 +155,9 @@ def _command(
         learner=options,
         headless=headless,
         new_epoch=new_epoch,
-        dashboard=None if no_dashboard else Address.parse(dashboard),
+        dashboard=None
+        if no_dashboard
+        else replace(Address.parse(dashboard), names=checked_names(dashboard_name or ())),
     )
 
 

@@ -48,10 +48,13 @@ class LearnerOptions:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service listens; port 0 is one that survives restarts."""
+    """Where a service listens, port 0 being one that survives restarts, and the names under which
+    a proxy serves it.
+    """
 
     host: str = "127.0.0.1"
     port: int = 0
+    names: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -114,6 +117,7 @@ def plan(
     if dashboard is not None:
         port = dashboard.port or folder.port("dashboard")
         arguments[DASHBOARD] = (*shared, "--host", dashboard.host, "--port", str(port))
+        arguments[DASHBOARD] += tuple(f"--name={name}" for name in dashboard.names)
         shown = f"http://{joined(reached_at(dashboard.host), port)}"
     specs = tuple(
         ProcessSpec(
