@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 import multiprocessing
 import shlex
+import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -40,6 +44,7 @@ from league.views.terminal.display import LineDisplay, LiveDisplay, print_summar
 from league.views.text import plain
 
 _HEADLINE_SECONDS = 60.0
+_LISTENING_SECONDS = 0.5  # between two looks whether the dashboard listens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,14 +272,14 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     )
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
-    lines = [f"Run folder: {folder.path} ({state}, preset {folder.preset})", device]
-    if topology.dashboard:
-        lines.append(f"In a browser: {topology.dashboard}")
-    for line in lines:
+    for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
         console.print(line, soft_wrap=True, markup=False)
     is_live = console.is_terminal and console.encoding.startswith("utf") and not command.headless
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)
     supervisor = Supervisor(folder, topology, display, device, of_run(folder.path, "operator"))
+    if topology.dashboard:
+        told = topology.dashboard, supervisor.say
+        threading.Thread(target=_say_when_served, args=told, daemon=True).start()
     can_continue = True
     try:
         return supervisor.run()
@@ -300,6 +305,15 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
                 words += ["--steps", str(steps)] if (steps := command.learner.steps) else []
                 line = shlex.join([*words, *command.learner.device.arguments()])
                 console.print(f"Continue with: {line}", soft_wrap=True, markup=False)
+
+
+def _say_when_served(address: str, say: Callable[[str], None]) -> None:
+    """Shows the dashboard's address once something listens there."""
+    where = urlsplit(address)
+    while True:
+        with suppress(OSError), socket.create_connection((where.hostname, where.port), 1.0):
+            return say(f"In a browser: {address}")
+        time.sleep(_LISTENING_SECONDS)
 
 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:

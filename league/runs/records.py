@@ -6,7 +6,7 @@ import csv
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,22 @@ class Series(NamedTuple):
 
     steps: NDArray[np.int64]
     values: NDArray[np.float64]
+
+
+GAP = 10.0
+"""Times the usual distance of two points from which on nothing is known between them."""
+
+
+def broken(
+    x: NDArray[Any], values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A line with NaN in each gap, so that nothing is drawn across it."""
+    x = np.asarray(x, float)
+    if len(x) < 3:
+        return x, values
+    apart = np.diff(x)
+    gaps = np.flatnonzero(apart > GAP * np.median(apart)) + 1
+    return np.insert(x, gaps, x[gaps - 1]), np.insert(values, gaps, np.nan)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from league.errors import NotFound
 from league.metrics import wilson_interval
 from league.players import Book
-from league.runs.records import Row, Series, read_rows, read_scalars
+from league.runs.records import Row, Series, broken, read_rows, read_scalars
 from league.views import style as figures
 from league.views.style import FAINT, GRID, INK, png_of
 
@@ -235,8 +235,8 @@ def _lines(
     labels = []
     for color, (series, label) in zip(COLORS, shown, strict=False):
         middle = _smooth(series.values)
-        axes.plot(series.steps, series.values, color=color, linewidth=0.6, alpha=0.3)
-        axes.plot(series.steps, middle, color=color)
+        axes.plot(*broken(*series), color=color, linewidth=0.6, alpha=0.3)
+        axes.plot(*broken(series.steps, middle), color=color)
         labels.append((float(middle[-1]), label, color))
     if shown:
         axes.set_yscale(scale)

@@ -30,6 +30,8 @@ from learner.train.monitor import MatchMonitor
 
 RECENT = 100
 """Matches over which win rates are taken."""
+FORGOTTEN = 50
+"""Updates without a match after which what earlier ones gave is no longer reported."""
 FEWEST = 10
 """Matches that a snapshot must have played to count as hardest or easiest."""
 log = logging.getLogger(__name__)
@@ -44,6 +46,8 @@ class Progress:
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
         self._target, self._fps = target_steps, frames_per_second
         self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self._added_at: dict[str, int] = {}  # updates before the last value, by name
+        self._updates = 0
         self._snapshots: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._marks: deque[tuple[float, int, int, dict[str, float]]] = deque(maxlen=20)
 
@@ -51,25 +55,34 @@ class Progress:
         """Adds matches that ended."""
         for match in matches:
             won, opponent = float(match.score == 1.0), match.assignment.opponent
-            self._recent[f"winrate/{match.assignment.category}"].append(won)
+            self._add(f"winrate/{match.assignment.category}", won)
             if opponent.kind is PlayerKind.BOT:
-                self._recent[f"winrate_against/{opponent.name}"].append(won)
+                self._add(f"winrate_against/{opponent.name}", won)
             elif opponent.kind is PlayerKind.SNAPSHOT:
                 self._snapshots[opponent.name].append(won)
             if "spawn_side" in match.stats:
                 side = "left" if match.stats["spawn_side"] < 0 else "right"
-                self._recent[f"winrate_from/{side}"].append(won)
-            self._recent["reward/episode_mean"].append(match.reward)
-            self._recent["match/seconds_mean"].append(match.frames / self._fps)
+                self._add(f"winrate_from/{side}", won)
+            self._add("reward/episode_mean", match.reward)
+            self._add("match/seconds_mean", match.frames / self._fps)
+
+    def _add(self, name: str, value: float) -> None:
+        self._recent[name].append(value)
+        self._added_at[name] = self._updates
 
     def mark(self, step: int, frames: int, busy: dict[str, float]) -> None:
         """Reads the clock after an update; `busy` are seconds so far per kind of work."""
+        self._updates += 1
         self._marks.append((time.monotonic(), step, frames, busy))
 
     def metrics(self) -> dict[str, float]:
         """Everything that is known now."""
         values = {"progress/target_steps": float(self._target), **self._rates()}
-        values |= {name: fmean(numbers) for name, numbers in self._recent.items()}
+        values |= {
+            name: fmean(numbers)
+            for name, numbers in self._recent.items()
+            if self._updates - self._added_at[name] <= FORGOTTEN
+        }
         rates = [fmean(won) for won in self._snapshots.values() if len(won) >= FEWEST]
         if rates:  # snapshots come and go, so only the hardest and the easiest have a name
             values["winrate_against/hardest_snapshot"] = min(rates)

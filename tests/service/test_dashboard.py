@@ -31,6 +31,7 @@ from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
 from league.security.tokens import TokenFile
 from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -134,6 +135,38 @@ def test_every_page_shows_the_league_and_reads_well(page: Page, address: str, pa
     found = Axe().run(page).response["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert not serious, [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious]
+
+
+@pytest.mark.parametrize("path", ["/payoffs", "/lineage", "/curves"])
+def test_what_scrolls_on_a_phone_can_be_focused(page: Page, address: str, path: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address + path)
+    page.wait_for_selector(".chart svg path", state="attached")
+    options = {"runOnly": ["scrollable-region-focusable"]}
+    assert not Axe().run(page, options=options).response["violations"]
+
+
+def test_a_live_player_has_the_step_of_its_learner(
+    page: Page, address: str, client: MatchmakerClient
+) -> None:
+    reached = max(one.step for one in client.status().workers if one.player == "main")
+    assert reached > 0
+    page.goto(f"{address}/player?name=main")
+    page.wait_for_selector(f'dl div:has(dt:text-is("step")) dd:text-is("{reached:,}")')
+
+
+def test_pages_say_that_the_matchmaker_is_gone(browser: Browser, tmp_path: Path) -> None:
+    apart(make_run, tmp_path / "run")
+    server = apart(lambda: MatchmakerServer(db=tmp_path / "run" / "league.db", port=0).__enter__())
+    with announced(tmp_path / "run", server.address), serving(tmp_path / "run") as found:
+        apart(server.__exit__, None, None, None)
+        page = browser.new_page()
+        for path in ("/leaderboard", "/"):
+            page.goto(found + path)
+            page.wait_for_selector(".alarm:has-text('matchmaker')")
+        page.close()
 
 
 def test_a_phones_row_of_tabs_shows_the_tab_of_the_page(page: Page, address: str) -> None:
@@ -294,7 +327,7 @@ def test_keys_are_places_of_the_keyboard(page: Page, address: str, run: Path) ->
         """() => document.querySelector("[data-part=screen]").dispatchEvent(new KeyboardEvent(
             "keydown", {key: "в", code: "KeyD", bubbles: true}))"""
     )
-    page.wait_for_selector("[data-play][data-over]", timeout=30_000)
+    page.wait_for_selector("[data-play][data-over]")
     href = page.get_attribute('[data-part="choices"] a:has-text("replay")', "href")
     assert href is not None
     replay = load_replay(run / "replays" / f"{href.partition('=')[2]}.replay")
@@ -322,7 +355,7 @@ def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Pa
     apart(make_game_run, tmp_path / "run", ["game.name=kuhn"])
     with serving(tmp_path / "run") as address:
         page = patient(browser.new_page())
-        choices = page.locator('[data-part="choices"] button')
+        choices = page.locator('[data-part="choices"] button:not([data-part])')
         seen: list[str] = []
         page.on("websocket", lambda one: one.on("framereceived", lambda text: seen.append(text)))
         begin(page, f"{address}/play?first=human&second=main@1000")
@@ -342,6 +375,30 @@ def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Pa
     assert all("card ?" in line[1] for line in cards)
     (kept,) = (tmp_path / "run" / "replays").glob("*.replay")
     verify(load_replay(kept))
+
+
+def test_a_person_may_think_for_long(browser: Browser, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    apart(make_game_run, run_dir, ["game.name=kuhn"])
+    settings = MatchmakerSettings(game="kuhn")
+    server = apart(lambda: MatchmakerServer(run_dir / "league.db", 0, settings).__enter__())
+    with (
+        announced(run_dir, server.address),
+        serving(run_dir) as address,
+        MatchmakerClient(server.address) as client,
+    ):
+        page, beats = patient(browser.new_page()), set[float]()
+        begin(page, f"{address}/play?first=human&second=main@1000&rated=yes")
+        deadline = time.monotonic() + 60
+        while len(beats) < 3 and time.monotonic() < deadline:
+            page.wait_for_timeout(100)
+            for one in client.status().workers:
+                if one.activity == "a person plays":
+                    beats.add(one.last_beat_at)
+        assert len(beats) == 3
+        assert not page.query_selector("[data-play][data-over]")
+        page.close()
+    apart(server.__exit__, None, None, None)
 
 
 def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from test_league import League, answered, assert_whole, dashboard
@@ -43,6 +45,8 @@ def test_a_learner_that_hangs_is_reported_and_replaced(
         reached = league.steps()
         league.until(lambda: league.steps() > reached)
         assert league.pid("learner") == hung
+        where = urlsplit(dashboard(league))
+        socket.create_connection((where.hostname, where.port), timeout=60).close()  # it listens
         league.until(lambda: answered(dashboard(league)) == 200)
         shown = league.pid("league.views.dashboard.main")
         with MatchmakerClient(str(league.announced("matchmaker")["address"])) as client:

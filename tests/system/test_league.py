@@ -126,7 +126,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., League]]:
 
 
 def dashboard(league: League) -> str:
-    """The address that the league has printed."""
+    """The address that the league prints once it is served."""
+    league.until(lambda: "In a browser: " in league.words)
     found = re.search(r"In a browser: (\S+)", league.words)
     assert found, league.words
     return found[1]

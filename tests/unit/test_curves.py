@@ -14,6 +14,7 @@ from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
 from league.runs.records import read_scalars, read_updates
 from league.views.curves import Stage, gather
+from league.views.dashboard.blocks import line
 
 
 def write_csv(path, rows):
@@ -167,3 +168,13 @@ def test_a_finished_run_is_watched_again_from_its_files(run_dir):
     assert ("term_silent", "win") in told
     assert ("never_won", "based") in told
     assert ("value_unexplained", "") in told
+
+
+def test_a_line_has_a_gap_where_nothing_was_measured():
+    steps = np.concatenate([np.arange(0, 1000, 10), np.arange(9000, 9100, 10)])
+    drawn = line("constant", steps, np.full(len(steps), 0.5))["data"]
+    gaps = [step for step, value in drawn if value is None]
+    assert gaps == [990.0]
+    assert len(drawn) == len(steps) + 1
+    even = line("constant", steps[:100], np.full(100, 0.5))["data"]
+    assert [value for _, value in even] == [0.5] * 100

@@ -49,3 +49,9 @@ def test_a_run_that_has_ended_is_said_once_and_hides_no_other_trouble(evaluator)
     assert found.count('class="alarm"') == 1
     assert "disagrees with evaluator-1 &lt;b&gt;" in found
     assert "None." not in found
+
+
+def test_a_run_that_ended_a_moment_ago_does_not_stand_still(evaluator):
+    done = replace(screens.LEARNER, activity="done")
+    found = alarms(2.0, done, replace(evaluator, activity="stopped", last_beat_at=screens.NOW))
+    assert "None." in found

@@ -54,3 +54,14 @@ def test_bots_are_told_by_name_and_of_the_snapshots_the_hardest_and_the_easiest(
     young = Progress(1000, 30)
     young.add([ended(3, 1.0, 1)] * 9)
     assert not any(name.startswith("winrate_against/") for name in young.metrics())
+
+
+def test_a_kind_of_opponent_that_is_met_no_more_has_no_win_rate():
+    progress = Progress(1000, 30)
+    progress.add([ended(0, 1.0, -1), ended(1, 0.0, 1)])
+    for step in range(module.FORGOTTEN + 1):
+        assert progress.metrics()["winrate/constant"] == 1.0
+        progress.mark(step, step, {})
+        progress.add([ended(1, 0.0, 1)])
+    assert "winrate/constant" not in progress.metrics()
+    assert progress.metrics()["winrate/based"] == 0.0

@@ -285,9 +285,11 @@ def _element(block: Block) -> Any:
     if not isinstance(block, Chart):
         return ui.html(block, sanitize=False)
     kinds = ["chart", *["wide-chart"] * block.wide, *["themed"] * (not block.painted)]
-    with ui.element("section").classes(" ".join(kinds)):
+    with ui.element("section").classes(" ".join(kinds)) as holder:
         ui.html(Markup("<h2>{}</h2><p>{}</p>").format(block.title, block.words), sanitize=False)
         chart = ui.echart(dict(block.options), renderer="svg").style(f"height:{block.height}px")
+        if block.wide:  # it scrolls on a phone
+            holder.props.update({"tabindex": "0", "role": "region", "aria-label": block.title})
         chart.props["role"], chart.props["aria-label"] = "img", block.title
     return chart
 

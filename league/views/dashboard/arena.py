@@ -38,8 +38,8 @@ if TYPE_CHECKING:  # torch takes two seconds to load
 HUMAN = "human"
 """The league's player for the person at the keyboard."""
 WORKER = "dashboard"
-BEAT_FRAMES = 150
-"""Frames between two heartbeats, which keep a rated match's lease alive."""
+BEAT_SECONDS = 5.0
+"""Between two heartbeats of a rated match, also while the person thinks: who sends none hangs."""
 MOST = 4
 """Matches at once: each takes a part of a core."""
 PRIVATE = {"card"}
@@ -64,6 +64,7 @@ class Arena:
         self._lock = threading.Lock()
         self._running = 0
         self._incarnation: Incarnation | None = None
+        self._frames = 0  # of all rated matches: leases live while it rises
 
     def names(self) -> list[str]:
         """Who can play: the bots, then the snapshots, the newest first."""
@@ -164,9 +165,12 @@ class Arena:
         return self._incarnation
 
     def beat(self, frames: int) -> None:
-        """Keeps the leases alive."""
-        if self._incarnation is not None:
-            self._source.client.heartbeat(self._incarnation, frames, activity="a person plays")
+        """Says that a rated match is played, with its frames since the last time."""
+        with self._lock:  # the last one says that nobody plays
+            self._frames += frames
+            if self._running and self._incarnation is not None:
+                activity = "a person plays"
+                self._source.client.heartbeat(self._incarnation, self._frames, activity=activity)
 
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
         """Reports a rated match; returns what became of it, as a sentence."""
@@ -215,6 +219,7 @@ class LiveMatch:
         self.game.bots_N2[0] = [one.bot for one in pair]
         self.game.reset(np.array([self._seed], np.uint64))
         self.is_over = False
+        self._unsaid = 0  # frames since the last heartbeat
         self.verdict, self.replay = verdict, ""
 
     @property
@@ -283,10 +288,15 @@ class LiveMatch:
         legal_12A = None if legal_12A is None else legal_12A.copy()
         game.step(held_12A)
         self._recorder.note(held_12A, legal_12A)
-        if self._assignment is not None and number % BEAT_FRAMES == 0:
-            self._arena.beat(number)
+        self._unsaid += 1
         if game.ended_N[0]:
             self._finish()
+
+    def beat(self) -> None:
+        """Sends a heartbeat, if the match is rated."""
+        if self._assignment is not None:
+            frames, self._unsaid = self._unsaid, 0
+            self._arena.beat(frames)
 
     def _finish(self) -> None:
         """Keeps the replay, and reports a rated match."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from league.errors import plain
 from league.metrics import wilson_interval
+from league.runs.records import broken
 from league.views.text import percent
 
 PALETTE: Final = (
@@ -206,11 +207,10 @@ def line(
     name: str, steps: NDArray[Any], values: NDArray[Any], colour: str = "", **more: Any
 ) -> dict[str, Any]:
     """A series of a line chart."""
-    x, y = thinned(steps, values)
+    x, y = broken(*thinned(steps, values))
     points = [
-        [float(one), round(float(other), 5)]
+        [float(one), round(float(other), 5) if np.isfinite(other) else None]
         for one, other in zip(x, y, strict=True)
-        if np.isfinite(other)
     ]
     style = {"lineStyle": {"width": 2, "color": colour}, "itemStyle": {"color": colour}}
     return (

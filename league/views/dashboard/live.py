@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fastapi import WebSocket, WebSocketDisconnect
 from league.errors import LeagueError
 from league.games.drawing import drawable, still_part, verdict
 from league.security.roles import AccessRole
-from league.views.dashboard.arena import Arena, LiveMatch
+from league.views.dashboard.arena import BEAT_SECONDS, Arena, LiveMatch
 
 CHOICE_SECONDS = 0.6
 """Between two choices that others make: people want to see each."""
@@ -78,13 +79,21 @@ async def play(socket: WebSocket, arena: Arena) -> None:
     person = Player(match.spec.action_size)
     listener = asyncio.create_task(_listen(socket, person))
     run = asyncio.create_task(_run(socket, match, person))
+    beats = asyncio.create_task(_beat(match))
     try:
         await asyncio.wait({listener, run}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (listener, run):
+        for task in (listener, run, beats):
             task.cancel()
-        await asyncio.gather(listener, run, return_exceptions=True)
+        await asyncio.gather(listener, run, beats, return_exceptions=True)
         await asyncio.to_thread(match.close)
+
+
+async def _beat(match: LiveMatch) -> None:
+    while True:
+        with suppress(LeagueError):  # the end of the match says what became of it
+            await asyncio.to_thread(match.beat)
+        await asyncio.sleep(BEAT_SECONDS)
 
 
 async def _listen(socket: WebSocket, person: Player) -> None:

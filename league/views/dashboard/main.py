@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import socket
 import sys
 from collections.abc import Sequence
@@ -54,6 +55,7 @@ def run(
     from league.views.dashboard.source import Source
 
     configure("human", seldom=True)
+    logging.getLogger().setLevel(logging.WARNING)
     access = _access(host, run_dir, checked_names(names))
     title = client.address if run_dir is None else run_dir.absolute().name
     with (

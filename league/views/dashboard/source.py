@@ -38,6 +38,8 @@ MIX_SECONDS = 60.0
 BEHIND = 0.5
 """Seconds until a thread begins with what no page waits for."""
 FIRST_LOOK_SECONDS = 5.0
+READ_SECONDS = 3.0
+"""For how long a page waits for a matchmaker that is gone, until it says so."""
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
 MATCH_SECONDS = 3600.0
@@ -74,6 +76,9 @@ class Source:
         title: str = "",
     ) -> None:
         self.client, self.run_dir, self.title = client, run_dir, title
+        self._reading = MatchmakerClient(
+            client.address, wait_seconds=READ_SECONDS, credentials=client.credentials
+        )
         self._reader = LeagueReader(
             client.address,
             None,
@@ -93,6 +98,7 @@ class Source:
         """Ends what it runs."""
         self._reader.stop()
         self.exploiting.close()
+        self._reading.close()
 
     @property
     def facts(self) -> LeagueFacts:
@@ -135,7 +141,7 @@ class Source:
             return found.value
 
     def status(self) -> LeagueStatus:
-        return self.kept("status", 1.0, self.client.status)
+        return self.kept("status", 1.0, self._reading.status)
 
     def events(self) -> list[Event]:
         """The newest events that are no results, the newest first."""
@@ -146,7 +152,7 @@ class Source:
         last = self.status().vitals.event_position
         after = max(self._event_position, last - 10 * EVENTS, 0)
         if last > after:
-            for event in self.client.watch(after):
+            for event in self._reading.watch(after):
                 if event.kind != "result":
                     self._events.append(event)
                 if event.position >= last:
@@ -156,7 +162,7 @@ class Source:
 
     def players(self) -> dict[str, Player]:
         """All players by name, in the order of their registration."""
-        return self.kept("players", 3.0, lambda: {one.name: one for one in self.client.players()})
+        return self.kept("players", 3.0, lambda: {one.name: one for one in self._reading.players()})
 
     def player(self, name: str) -> Player:
         """The player of this name; raises `NotFound`."""
@@ -167,28 +173,28 @@ class Source:
 
     def ratings(self, book: Book) -> list[Rating]:
         """The ratings of a book, best first."""
-        return self.kept(("ratings", book), 3.0, lambda: self.client.ratings(book))
+        return self.kept(("ratings", book), 3.0, lambda: self._reading.ratings(book))
 
     def payoff(
         self, book: Book, rows: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[PayoffCell]:
         """Counts of the pairs that met, as `MatchmakerClient.payoff`."""
         key = ("payoff", book, rows, columns)
-        return self.kept(key, 3.0, lambda: self.client.payoff(book, rows, columns))
+        return self.kept(key, 3.0, lambda: self._reading.payoff(book, rows, columns))
 
     def gates(self) -> list[CandidateGate]:
         """The gates with their certificates, in the order of opening."""
-        return self.kept("gates", 3.0, lambda: self.client.gates(certificates=True))
+        return self.kept("gates", 3.0, lambda: self._reading.gates(certificates=True))
 
     def matches(self, **asked: Any) -> tuple[list[MatchLine], int]:
         """A page of matches and where older ones begin, as `MatchmakerClient.matches`."""
         key = ("matches", *asked.items())
-        return self.kept(key, 2.0, lambda: self.client.matches(**asked))
+        return self.kept(key, 2.0, lambda: self._reading.matches(**asked))
 
     def match(self, match_id: str) -> MatchRecord:
         """One match; raises `NotFound`."""
         key = ("match", match_id)
-        record = self.kept(key, 2.0, lambda: self.client.match(match_id))
+        record = self.kept(key, 2.0, lambda: self._reading.match(match_id))
         if record.result is not None:
             with self._lock:
                 self._kept[key].until = time.monotonic() + MATCH_SECONDS
@@ -229,10 +235,10 @@ class Source:
 
     def reports(self) -> list[Report]:
         """The requested evaluations in the order of the requests."""
-        return self.kept("reports", 2.0, self.client.reports)
+        return self.kept("reports", 2.0, self._reading.reports)
 
     def scores(self, report: Report) -> tuple[OpponentScore, ...]:
         """What an evaluation has of each opponent; read again when it has more matches."""
         number = report.evaluation.number
         key = ("report", number, report.matches_done)
-        return self.kept(key, SCORES_SECONDS, lambda: self.client.report(number)).scores
+        return self.kept(key, SCORES_SECONDS, lambda: self._reading.report(number)).scores

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from markupsafe import Markup
 
 from league.metrics import wilson_interval
-from league.players import WorkerStatus
+from league.players import SILENT_SECONDS, WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
 from league.views.dashboard.blocks import (
     Block,
@@ -68,8 +68,9 @@ def _alarms(league: LeagueFacts) -> Block:
     found, words = [alarm.sentence for alarm in alarms_of(league.metrics)], ""
     if league.status is not None:
         now, workers = league.status.vitals.now, league.workers
-        if workers and not any(league.status.is_running(worker) for worker in workers):
-            last = long_duration(now - max(worker.last_beat_at for worker in workers))
+        quiet = min((now - worker.last_beat_at for worker in workers), default=0.0)
+        if quiet > SILENT_SECONDS:
+            last = long_duration(quiet)
             words = f"The run has ended, or stands still: no process was heard of for {last}."
         found += [
             f"{worker.worker} hangs or has ended: it was last heard of "

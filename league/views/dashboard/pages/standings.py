@@ -146,6 +146,12 @@ def _chance(first: Rating, second: Rating) -> float:
     return NormalDist().cdf((first.mu - second.mu) / spread(*pair))
 
 
+def _reached(source: Source, player: Player) -> int:
+    """The step of a player, of a live one that its learner has reached."""
+    workers = source.status().workers
+    return max((one.step for one in workers if one.player == player.name), default=player.step)
+
+
 def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     """One player: its rating, and its results by opponent."""
     player = source.player(parameters.get("name", ""))
@@ -154,7 +160,7 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     numbers: dict[str, Text] = {
         "kind": joined((tag(group) for group in _groups(player)), " "),
         "state": player.state.value,
-        "step": f"{player.step:,}",
+        "step": f"{_reached(source, player):,}",
         "entered": when(player.created_at) or "–",
     }
     if player.parent:

@@ -89,6 +89,7 @@ function startMatch(root, asked) {
     root.dataset.over = "yes";
     offer({});
     const again = document.createElement("button");
+    again.dataset.part = "again";
     again.textContent = "play again";
     again.addEventListener("click", () => startMatch(root, asked));
     choices.append(again);
