@@ -48,8 +48,8 @@ class LearnerOptions:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service listens, port 0 being one that survives restarts, and the names under which
-    a proxy serves it.
+    """Where a service listens, and the names under which a proxy serves it. Port 0 stands for
+    a port that survives restarts.
     """
 
     host: str = "127.0.0.1"

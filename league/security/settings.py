@@ -73,7 +73,7 @@ def is_loopback(host: str) -> bool:
 
 
 def checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Names under which a proxy serves pages; raises `ConfigError` for what can't be one."""
+    """Checks names under which a proxy serves pages. A malformed name raises `ConfigError`."""
     for name in (names := tuple(names)):
         if not _NAME.fullmatch(name):
             raise ConfigError(

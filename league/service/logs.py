@@ -26,7 +26,9 @@ _log = logging.getLogger("calls")
 
 
 class Seldom(logging.Filter):
-    """Passes a cause once in `LINE_SECONDS`; of log records a cause is the line that wrote it."""
+    """Passes a cause once in `LINE_SECONDS`. The cause of a log record is the line of code that
+    wrote it.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ def run(
         names: under which a proxy serves the pages to others.
 
     Raises:
-        ConfigError: a name can't be one, or other machines reach the address and the league has
+        ConfigError: a name is malformed, or other machines reach the address and the league has
             no folder with tokens.
         Unavailable: nothing can listen there.
     """

@@ -147,7 +147,7 @@ def _chance(first: Rating, second: Rating) -> float:
 
 
 def _reached(source: Source, player: Player) -> int:
-    """The step of a player, of a live one that its learner has reached."""
+    """The player's step. A live player has the step of its learner."""
     workers = source.status().workers
     return max((one.step for one in workers if one.player == player.name), default=player.step)
 
