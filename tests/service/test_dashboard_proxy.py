@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cli_league import make_run
 from playwright.sync_api import Browser, sync_playwright
-from test_dashboard import CHROMIUM, apart, begin, serving
+from test_dashboard import CHROMIUM, apart, begin, patient, serving
 from waiting import wait_for
 
 from league.security.tokens import TokenFile
@@ -115,7 +115,7 @@ def test_everything_works_behind_the_documented_proxy(
     base = f"http://{NAME}:{port}{prefix}"
     token = (TokenFile(run).folder / "operator.token").read_text().strip()
     context = browser.new_context()
-    page, wrong = context.new_page(), list[str]()
+    page, wrong = patient(context.new_page()), list[str]()
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("requestfailed", lambda one: wrong.append(one.url))
     with proxied(tmp_path, change(documented()), port, target):
@@ -133,7 +133,7 @@ def test_everything_works_behind_the_documented_proxy(
         form.locator("button").click()
         page.wait_for_selector('[role="status"]:has-text("only reads")')  # the run is finished
         begin(page, f"{base}/play?first=human&second=constant")  # a websocket
-        page.wait_for_selector("[data-play][data-over]", timeout=30_000)
+        page.wait_for_selector("[data-play][data-over]")
         page.click('[data-part="choices"] a:has-text("replay")')
         page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
         context.close()
