@@ -205,7 +205,7 @@ class Plan:
     def _batch(self, subject: str, wanted: Iterable[Entry], **more: bool) -> Batch | None:
         """The entries that lack matches and can be played; None where there are none."""
         due = (
-            entry._replace(pairs=(entry.until - self.games(entry)) // 2)
+            entry._replace(pairs=(entry.until - self.games(entry) + 1) // 2)
             for entry in wanted
             if self.facts.can_meet(entry.player, entry.opponent)
         )

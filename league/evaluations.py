@@ -64,10 +64,6 @@ class Target(NamedTuple):
     book: Book
     until: int
 
-    def is_met(self, matches: int) -> bool:
-        """Whether `matches` are enough: what one match lacks is no pair."""
-        return matches + 1 >= self.until
-
 
 @dataclass(frozen=True, kw_only=True)
 class OpponentScore:

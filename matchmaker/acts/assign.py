@@ -118,8 +118,9 @@ def acquire_pairings(
 ) -> list[Assignment]:
     """Leases matches between named players: each pair is one seed with the seats swapped.
 
-    A pairing with `until` is cut to what is missing, so it may be left out. Its pairs are numbered
-    by all that were ever leased: a seed whose match was lost with its lease is not played again.
+    A pairing with `until` is cut to the pairs that are missing, so it may be left out. A missing
+    match takes a pair. Pairs are numbered by all that were ever leased: a seed whose match was lost
+    with its lease is not played again.
     """
     incarnation = league.trusted_incarnation(tx, number)
     for pairing in pairings:
@@ -137,7 +138,7 @@ def acquire_pairings(
         if pairing.until:
             counted = view.tables[pairing.book].payoff.counts(*players).games
             room = pairing.until - counted - is_open[pair_of] - new[pair_of]
-            pairs, first = min(pairs, room // 2), (view.paired[pair_of] + new[pair_of]) // 2
+            pairs, first = min(pairs, (room + 1) // 2), (view.paired[pair_of] + new[pair_of]) // 2
             if pairs <= 0:
                 continue
         new[pair_of] += 2 * pairs

@@ -137,7 +137,7 @@ def standing(league: League, asked: Asked) -> Evaluation:
     evaluation, wanted = asked
     if evaluation.state is EvaluationState.OPEN:
         payoff = league.view.tables[evaluation.book].payoff
-        if all(one.is_met(payoff.counts(one.player, one.opponent).games) for one in wanted):
+        if all(payoff.counts(one.player, one.opponent).games >= one.until for one in wanted):
             return replace(evaluation, state=EvaluationState.DONE)
     return evaluation
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
 import pytest
-from small_league import SmallLeague, played, small_league, snapshot
+from small_league import SmallLeague, played, report, small_league, snapshot
 from staged import events
 
 from evaluator.service import EvaluatorServer
@@ -111,6 +112,20 @@ def test_an_evaluation_is_done_when_the_log_has_its_matches(league: SmallLeague)
     assert (score.opponent, score.matches, score.wins) == ("based", 8, 8)
     assert (score.win_rate.value, score.means) == (1.0, {"falls": 1.0})
     assert play(league, asked) == 0, "all of it is there"
+
+
+def test_an_evaluation_stays_open_until_its_last_match(league: SmallLeague) -> None:
+    asked = ask(league, "based", matches=4)
+    number = league.client.open_incarnation("evaluator-0").number
+    *first, last = league.client.acquire_pairings(number, pairings(asked))
+    report(league, number, *map(played, first))
+    assert state(league, asked) is OPEN
+    broken = replace(played(last), failed=True, frames=0)
+    report(league, number, broken)
+    assert state(league, asked) is OPEN, "a match that failed does not count"
+    assert play(league, asked) == 2, "a pair more in the place of the match that failed"
+    assert state(league, asked) is DONE
+    assert league.client.report(asked.number).scores[0].matches == 5
 
 
 def test_matches_that_the_log_has_already_are_not_played_again(league: SmallLeague) -> None:

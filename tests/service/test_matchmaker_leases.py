@@ -255,10 +255,10 @@ def test_evaluators_share_a_pair_of_players_and_play_no_seed_twice(league):
     report(league, two, *all_played(second))
     assert lease(league, two, wanting(12)) == [], "all counts"
     more = lease(league, two, wanting(13), wanting(16, pairs=1))
-    assert len(more) == 2, "thirteen would be one of a pair"
+    assert len(more) == 4, "the thirteenth takes a pair, and sixteen lack a pair then"
     seats = [(match.seed, match.seats[0].name) for match in (*first, *second, *more)]
-    assert len({*seats}) == 14
-    assert len({seed for seed, _ in seats}) == 7
+    assert len({*seats}) == 16
+    assert len({seed for seed, _ in seats}) == 8
     assert len(lease(league, one, wanting(0, pairs=3))) == 6, "without an end all are leased"
 
 
@@ -268,7 +268,7 @@ def test_a_kill_loses_no_match_of_a_shared_pair_and_doubles_none(league):
     report(league, number, *all_played([begun[0], begun[1], begun[4]]))
     number = league.client.open_incarnation("evaluator-0").number
     again = lease(league, number, wanting(10))
-    assert len(again) == 6, "three count, and seven are no pairs"
+    assert len(again) == 8, "three count, and the seven that are missing take four pairs"
     assert not {match.seed for match in again} & {match.seed for match in begun}
     failed = [replace(result, failed=True) for result in all_played(again[:2])]
     report(league, number, *failed, *all_played(again[2:]))

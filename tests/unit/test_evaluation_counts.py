@@ -38,15 +38,6 @@ def test_matches_that_two_opponents_have_in_common_are_played_once() -> None:
     assert wanted("a", "b=1,c=1", "b", matches=40) == {("a", "b"): 40, ("a", "c"): 20}
 
 
-def test_a_pair_is_enough_when_what_lacks_is_no_pair() -> None:
-    """As AcquirePairings, which then leases none."""
-    (target,) = targets(
-        Evaluation(number=1, player="a", opponents=("b",), matches=6, book=Book.EVAL, by="bob")
-    )
-    assert not any(map(target.is_met, (0, 4)))
-    assert all(map(target.is_met, (5, 6, 7)))
-
-
 def test_a_mixture_is_written_as_it_is_read() -> None:
     for text in ("based", "main@1000=0.75,random=0.25", "a=0.333333,b=0.333333,c=0.333333"):
         assert text_of(mixture_of(text)) == text
