@@ -81,20 +81,45 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
 
 
 def mean_interval(values: Sequence[float], largest: float, confidence: float = 0.95) -> Measured:
-    """The mean of independent values in [-largest, largest], with an interval.
+    """The mean of independent values in [-largest, largest], with the interval of `interval_at`.
 
-    Half of z² observations are added at either end, z the normal quantile of
-    (1 + confidence) / 2; the interval is that mean's normal one. Of wins and losses (1 and -1)
-    it is the interval of A. Agresti and B. Coull, "Approximate is better than exact", The
-    American Statistician 52 (1998): it stays wide where all values are alike.
+    Raises:
+        InvalidInput: a value is beyond `largest`, so that no interval could be trusted.
     """
     if not values:
         return Measured(math.nan, -largest, largest)
+    most = max(map(abs, values))
+    if most > largest * (1.0 + 1e-4):
+        raise InvalidInput(
+            f"a match paid {most:g}, and the game says that {largest:g} is the most: correct its "
+            "largest_payoff"
+        )
+    count = len(values)
+    square = math.fsum(value * value for value in values) / count
+    return interval_at(math.fsum(values) / count, square, count, largest, confidence)
+
+
+def interval_at(
+    mean: float, square: float, count: int, largest: float, confidence: float = 0.95
+) -> Measured:
+    """An interval of the mean of `count` independent values in [-largest, largest].
+
+    Either end is that of the normal interval after z² more observations of the worst value there,
+    z being the normal quantile of (1 + confidence) / 2: the low end allows for losses that are too
+    rare to be seen. A. Agresti and B. Coull, "Approximate is better than exact", The American
+    Statistician 52 (1998), add half as many of both, which errs too often at one end where large
+    values are rare.
+
+    Args:
+        mean: of the values.
+        square: the mean of their squares.
+    """
     z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
-    worth = len(values) + z * z
-    mean = sum(values) / worth
-    variance = (sum(x * x for x in values) + (z * largest) ** 2) / worth - mean * mean
-    half = z * math.sqrt(variance / worth)
-    return Measured(
-        sum(values) / len(values), max(mean - half, -largest), min(mean + half, largest)
-    )
+    worth = count + z * z
+
+    def end(sign: float) -> float:
+        centre = (mean * count + sign * z * z * largest) / worth
+        variance = (square * count + (z * largest) ** 2) / worth - centre * centre
+        return centre + sign * z * math.sqrt(max(0.0, variance) / worth)
+
+    return Measured(mean, max(end(-1.0), -largest), min(end(1.0), largest))

@@ -67,6 +67,11 @@ def interval(one: Measured) -> str:
     return f"{100 * one.low:.1f}–{100 * one.high:.1f}%"
 
 
+def at_least(value: float) -> str:
+    """A lower bound, rounded down: «+0.41»; "" of -inf."""
+    return "" if math.isinf(value) else f"{math.floor(100 * value) / 100:+.2f}"
+
+
 def _digits(value: float) -> int:
     return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
 

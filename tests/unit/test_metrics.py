@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from league.errors import InvalidInput
-from league.metrics import Mean, mean_interval, wilson_interval
+from league.metrics import Mean, interval_at, mean_interval, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -55,18 +56,29 @@ def test_means_merge_exactly() -> None:
     assert math.isnan(Mean().value)
 
 
-def test_the_interval_of_a_mean_is_agresti_and_coull_s_where_values_are_wins_and_losses() -> None:
-    # 9 wins of 10: (9 + 1.92) / 13.84 = .789 ± 1.96 √(.789 · .211 / 13.84), as 2p − 1
+def test_the_interval_of_a_mean_counts_the_worst_that_can_happen_at_either_end() -> None:
+    # 3.84 losses more than 9 wins of 10: (8 - 3.84) / 13.84 = .30, less 1.96 √((1 - .30²) / 13.84)
     found = mean_interval([1.0] * 9 + [-1.0], 1.0)
-    assert found.value == pytest.approx(0.8)
-    assert (found.low, found.high) == pytest.approx((2 * 0.574 - 1, 1.0), abs=1e-3)
+    assert (found.value, found.low, found.high) == pytest.approx((0.8, -0.202, 1.0), abs=1e-3)
     alike = mean_interval([2.0] * 400, 2.0)
     assert alike.value == alike.high == 2.0
-    assert 1.9 < alike.low < 1.97
+    assert 1.8 < alike.low < 1.97
 
 
-def test_the_interval_of_a_mean_holds_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(0)
-    values = rng.choice([-2.0, -1.0, 1.0, 2.0], (2000, 100), p=[0.1, 0.2, 0.3, 0.4])
-    held = [(found := mean_interval(row.tolist(), 2.0)).low <= 0.7 <= found.high for row in values]
-    assert 0.94 <= np.mean(held) <= 0.97
+@pytest.mark.parametrize("confidence", [0.95, 0.99, 0.998])
+@pytest.mark.parametrize("count", [20, 400, 10_000])
+def test_a_bound_is_above_the_truth_as_seldom_as_it_says(count: int, confidence: float) -> None:
+    """Exactly, for one who rarely loses 13, whether such a loss was seen or not."""
+    lost = np.arange(count + 1)
+    lows = []
+    for n in lost.tolist():
+        mean, square = (count - n - 13.0 * n) / count, (count - n + 169.0 * n) / count
+        lows.append(interval_at(mean, square, count, 13.0, confidence).low)
+    for chance in np.geomspace(1e-4, 0.3, 40):
+        is_above = np.array(lows) > 1.0 - 14.0 * chance + 1e-9
+        assert binom.pmf(lost, count, chance)[is_above].sum() <= (1.0 - confidence) / 2, chance
+
+
+def test_a_payoff_beyond_the_game_s_largest_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="14"):
+        mean_interval([1.0, -14.0], 13.0)
