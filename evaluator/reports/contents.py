@@ -15,7 +15,6 @@ from evaluator.reports import players as of_player
 from evaluator.reports.players import (
     Bound,
     Met,
-    bound_of,
     bounds_of,
     group_scores,
     measured,
@@ -163,10 +162,8 @@ def _seen(
         frames_per_second = 0
     cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)
     met = met_in_log(cells, known, frames_per_second)
-    bounds = bounds_of(name, client.gates(certificates=True), met, known)
-    if exploits is not None:
-        bounds += map(bound_of, exploits_of(exploits, name, known[name].digest))
-    return met, sorted(bounds, key=lambda one: -one.exploitability)
+    found = exploits_of(exploits, name, known[name].digest) if exploits is not None else []
+    return met, bounds_of(name, client.gates(certificates=True), met, known, found)
 
 
 def _player_facts(met: Sequence[Met]) -> dict[str, str]:
@@ -190,6 +187,7 @@ def _player_numbers(
         "opponents": [asdict(one) | {"score": asdict(one.score)} for one in met],
         "groups": {name: asdict(one) for name, one in scores.items()},
         "gaps": gaps,
+        "beaten": sorted(of_player.beaten(met)),
         "ancestors": [asdict(one) | {"score": asdict(one.score)} for one in ancestors],
         "headline": of_player.headline(player, met, bounds, exact=is_exact(game)),
         "drops": [one.opponent for one in of_player.drops(ancestors)],

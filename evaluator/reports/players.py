@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from scipy.special import betainc, betaincinv
 
 from evaluator.benchmark import Score
 from league.errors import InvalidName
-from league.exploiters import EXPLOITING, CandidateGate, GateState
+from league.exploiters import EXPLOITING, CandidateGate, GateState, VictimGate
 from league.games.base import GameSpec
 from league.ids import SnapshotName
 from league.metrics import Measured, wilson_interval
 from league.players import PayoffCell, Player, PlayerKind
 from league.runs.exploits import POINTS, Exploit
 from league.stats.gates import Certificate
+from league.stats.gates.estimate import estimate
 from league.views import text as texts
 from league.views.report import Forest, Panel, Section
 
@@ -26,7 +29,13 @@ PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
 ENOUGH = 20
-"""Matches that say something of a player without an interval, or of an ancestor."""
+"""Matches that say something of a player without an interval, or of an ancestor; the fewest after
+which a player may be said to beat an opponent.
+"""
+ERROR = 0.05 / 3
+"""How often a report may name an opponent that the player does not beat, a weakness that it does
+not have, and a drop that is none: 5 % together.
+"""
 MOST = 40
 """Opponents in charts and tables: those met most often."""
 RATIO_UP_TO = 20.0
@@ -52,15 +61,37 @@ class Met:
         return self.wins + self.draws + self.losses
 
     @property
+    def points(self) -> float:
+        """A draw is half of one."""
+        return self.wins + self.draws / 2
+
+    @property
     def score(self) -> Measured:
-        """Share of the points, a draw being half of one."""
-        return measured(self.wins + self.draws / 2, self.matches)
+        """Share of the points."""
+        return measured(self.points, self.matches)
+
+    @property
+    def chance(self) -> float:
+        """How likely the player has as many points or more if the two are equal (exact binomial
+        tail; draws only make it less likely).
+        """
+        return float(betainc(self.points, self.matches - self.points + 1, 0.5))
 
 
-def measured(points: float, worth: float, confidence: float = 0.95) -> Measured:
-    """A share with Wilson's interval."""
-    interval = wilson_interval(points, worth, confidence)
+def measured(points: float, worth: float) -> Measured:
+    """A share with Wilson's 95 % interval."""
+    interval = wilson_interval(points, worth)
     return Measured(points / worth if worth else math.nan, interval.low, interval.high)
+
+
+def exact(points: float, matches: int, confidence: float) -> Measured:
+    """A share with the interval of C. J. Clopper and E. S. Pearson (Biometrika 26, 1934), which
+    holds for every number of matches.
+    """
+    tail = (1.0 - confidence) / 2.0
+    low = betaincinv(points, matches - points + 1.0, tail) if points else 0.0
+    high = betaincinv(points + 1.0, matches - points, 1.0 - tail) if points < matches else 1.0
+    return Measured(points / matches, float(low), float(high))
 
 
 def met_in_benchmark(scores: Iterable[Score], spec: GameSpec) -> list[Met]:
@@ -268,8 +299,8 @@ def _forgetting(player: str, met: Sequence[Met]) -> Section | None:
         title=f"Forgetting of {player}",
         words="Share of the points against its own earlier snapshots, the newest first, which "
         f"should grow with their age. Neighbours with fewer than {ENOUGH} matches count together. "
-        "A drop: it loses to one, or does worse than against a newer one, by more than both 95 % "
-        f"intervals. {said}",
+        "A drop: it loses to one, or does worse than against a newer one, by more than both "
+        f"intervals, with 95 % confidence for all drops together. {said}",
         chart=_points([one.opponent for one in own], marks, [one.score for one in own]),
         headings=("ancestor", "matches#", "points#", "95 %#", "shown"),
         rows=[
@@ -316,12 +347,15 @@ def _together(pool: Sequence[Met]) -> Met:
 
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
-    """The ancestors against which a player has forgotten something, given the newest first."""
+    """The ancestors against which a player has forgotten something, given the newest first; any of
+    them is wrong in at most `ERROR`, as both ends of all intervals hold together (Bonferroni).
+    """
     found, best = list[Met](), 0.5
     for one in newest_first:
-        if one.score.high < best:
+        score = exact(one.points, one.matches, 1.0 - ERROR / len(newest_first))
+        if score.high < best:
             found.append(one)
-        best = max(best, one.score.low)
+        best = max(best, score.low)
     return found
 
 
@@ -333,7 +367,7 @@ def headline(
 ) -> dict[str, str]:
     """How exploitable a player is, which bots it beats, and which of its earlier selves.
 
-    It surely beats an opponent when the interval of its share of the points is above one half.
+    All that it claims holds together with 95 % confidence: see `beaten` and `bounds_of`.
 
     Args:
         exact: whether the game is small enough for exact values.
@@ -347,15 +381,17 @@ def headline(
         best = bounds[0]
         shown = "no weakness shown"
         if best.exploitability > 0.0:
-            shown = f"an exploiter wins {best.exploitability:+.2f} a match or more"
+            shown = f"an exploiter wins {texts.at_least(best.exploitability)} a match or more"
+        elif not math.isfinite(best.exploitability):
+            shown = "no bound, as the largest payoff of the game is not known"
         unit = "a win is 1, a loss -1" if best.unit == POINTS else best.unit
         lines["exploitability"] = f"{shown} ({unit}; {best.source}, {best.steps:,} steps)"
-    groups = {TRAINING: "", HELD_OUT: "held out: "}
-    bots = {name: [one for one in met if one.group == name] for name in groups}
-    if found := [f"{groups[name]}{_beaten(own)}" for name, own in bots.items() if own]:
-        lines["bots"] = "; ".join(found)
+    beats = beaten(met)
+    for name, group in (("bots", TRAINING), ("held-out bots", HELD_OUT)):
+        if own := [one for one in met if one.group == group]:
+            lines[name] = _beaten(own, beats, name)
     if own := ancestors(met):
-        lines["earlier selves"] = _beaten(own)
+        lines["earlier selves"] = _beaten(own, beats, "earlier selves")
     return lines
 
 
@@ -363,18 +399,39 @@ def summary(headline: Mapping[str, str], player: str) -> Section:
     """The headline as the first section of a report."""
     return Section(
         title=f"{player} in a few lines",
-        words="It surely beats an opponent when the 95 % interval of its share of the points is "
-        "above one half.",
+        words="A player beats an opponent if chance does not explain its share of the points in "
+        f"{ENOUGH} matches or more. All claims together hold with 95 % confidence.",
         headings=("about", "found"),
         rows=[*headline.items()],
     )
 
 
-def _beaten(met: Sequence[Met]) -> str:
+def beaten(met: Sequence[Met]) -> set[str]:
+    """Which bots and ancestors the player beats, by Holm's test (S. Holm, "A simple sequentially
+    rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979): any of them is
+    wrong in at most `ERROR`. Fewer than `ENOUGH` matches show nothing.
+    """
+    bots = [one for one in met if one.group in (TRAINING, HELD_OUT)]
+    tested = sorted([*bots, *ancestors(met)], key=lambda one: one.chance)
+    tested = [one for one in tested if one.matches >= ENOUGH]
+    found = set[str]()
+    for place, one in enumerate(tested):
+        if one.chance > ERROR / (len(tested) - place):
+            break
+        found.add(one.opponent)
+    return found
+
+
+def _beaten(met: Sequence[Met], beats: Collection[str], what: str) -> str:
     worst = min(met, key=lambda one: one.score.value)
-    beaten = sum(one.score.low > 0.5 for one in met)
-    points = f"{worst.score.value:.0%} of the points [{texts.interval(worst.score)}]"
-    return f"surely beats {beaten} of {len(met)}, the hardest {worst.opponent} with {points}"
+    number = sum(one.opponent in beats for one in met)
+    of = f"all {len(met)}" if number == len(met) > 1 else f"{number} of {len(met)}"
+    few = sum(one.matches < ENOUGH for one in met)
+    return (
+        f"Beats {of} {what} (95 % confidence)"
+        + (f"; {few} met in fewer than {ENOUGH} matches" if few else "")
+        + f". Hardest: {worst.opponent}, {100 * worst.score.value:.0f} % of points."
+    )
 
 
 # --- exploitability
@@ -398,49 +455,47 @@ class Bound:
 
     @property
     def exploitability(self) -> float:
-        """The lower end of what it wins a match."""
-        return 2 * self.score.low - 1 if self.paid is None else self.paid.low
-
-
-def bound_of(exploit: Exploit) -> Bound:
-    """The bound of a certificate of `bin/league exploit`."""
-    best = exploit.best
-    control = f", placebo {exploit.placebo.value.value:+.2f}" if exploit.placebo else ""
-    tries = f"best of {len(exploit.tries)} tries of bin/league exploit"
-    return Bound(
-        exploiter=best.digest[:12],
-        score=measured(best.points, best.matches, exploit.confidence),
-        matches=best.matches,
-        source=f"{tries} {best.value.value:+.2f}{control}",
-        steps=best.steps,
-        paid=best.value,
-        unit=exploit.unit,
-    )
+        """The lower end of what it wins a match, -inf if unknown."""
+        low = 2 * self.score.low - 1 if self.paid is None else self.paid.low
+        return -math.inf if math.isnan(low) else low
 
 
 def bounds_of(
-    player: str, gates: Iterable[CandidateGate], met: Iterable[Met], players: Mapping[str, Player]
+    player: str,
+    gates: Iterable[CandidateGate],
+    met: Iterable[Met],
+    players: Mapping[str, Player],
+    exploits: Sequence[Exploit] = (),
 ) -> list[Bound]:
     """Bounds by all accepted exploiters that met the player, from clean matches, else from the
-    certificate of the gate. With k of them each interval holds in 1 − 5 % / k, so the best one's
-    holds in 95 % (Bonferroni).
+    gate, and by the certificates of `bin/league exploit`; the largest first.
+
+    With k of them and of gates that it withstood, either end of each interval errs in at most
+    `ERROR` / k. So the largest low end is too high in at most `ERROR` (Bonferroni).
     """
-    accepted = [one for one in gates if one.is_exploiters and one.state is GateState.ACCEPTED]
+    tested = [
+        gate
+        for gate in gates
+        if gate.is_exploiters
+        and (gate.state is GateState.ACCEPTED or _test_of(gate, player) is not None)
+    ]
     clean = {one.opponent: one for one in met if one.matches}
-    found = []
-    for gate in accepted:
+    confidence = 1.0 - 2.0 * ERROR / max(1, len(tested) + len(exploits))
+    found = [_bound_of(exploit, confidence) for exploit in exploits]
+    for gate in tested:
         generation, candidate = gate.generation, players.get(gate.candidate)
         assert generation is not None
-        steps = max(0, candidate.step - generation.since_step) if candidate else 0
+        test = _test_of(gate, player)
+        if gate.state is not GateState.ACCEPTED:
+            continue
         if one := clean.get(gate.candidate):
-            points = one.losses + one.draws / 2
-            score = measured(points, one.matches, 1.0 - 0.05 / len(accepted))
+            score = exact(one.matches - one.points, one.matches, confidence)
             source, matches = "clean matches", one.matches
-        elif test := next(
-            (t for t in gate.victims if t.victim == player and t.certificate_json), None
-        ):
-            held = Certificate.from_json(test.certificate_json).estimate
-            score, source = Measured(held.score, held.low, held.high), "its gate, 95 %"
+        elif test is not None and test.certificate_json:
+            own = Certificate.from_json(test.certificate_json).gate
+            held = estimate(own.test, own.counts, own.risks, confidence)
+            assert held is not None
+            score, source = Measured(held.score, held.low, held.high), "its gate"
             matches = test.matches
         else:
             continue
@@ -450,21 +505,41 @@ def bounds_of(
                 score=score,
                 matches=matches,
                 source=source,
-                steps=steps,
+                steps=max(0, candidate.step - generation.since_step) if candidate else 0,
             )
         )
     return sorted(found, key=lambda one: -one.exploitability)
+
+
+def _test_of(gate: CandidateGate, player: str) -> VictimGate | None:
+    """The gate's test against a player, None before its first match."""
+    return next((test for test in gate.victims if test.victim == player and test.matches), None)
+
+
+def _bound_of(exploit: Exploit, confidence: float) -> Bound:
+    """The bound of a certificate of `bin/league exploit`."""
+    best = exploit.best
+    control = f", placebo {exploit.placebo.value.value:+.2f}" if exploit.placebo else ""
+    tries = f"best of {len(exploit.tries)} tries of bin/league exploit"
+    return Bound(
+        exploiter=best.digest[:12],
+        score=exact(best.points, best.matches, confidence),
+        matches=best.matches,
+        source=f"{tries} {best.value.value:+.2f}{control}",
+        steps=best.steps,
+        paid=exploit.interval(confidence),
+        unit=exploit.unit,
+    )
 
 
 def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:
     if not bounds:
         return None
     best = bounds[0]
-    said = (
-        f"An opponent wins {best.exploitability:.2f} a match or more ({best.exploiter})."
-        if best.exploitability > 0
-        else "No exploiter beats it for certain: that shows no bound, and no safety either."
-    )
+    said = "No exploiter beats it for certain: that shows no bound, and no safety either."
+    if best.exploitability > 0:
+        least = texts.at_least(best.exploitability)
+        said = f"An opponent wins {least} a match or more ({best.exploiter})."
     return Section(
         title=f"Exploitability of {player}",
         words="A lower bound: what the best exploiter wins a match, 2p − 1 or the game's payoffs, "
@@ -473,7 +548,7 @@ def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:
         rows=[
             (
                 *(one.exploiter, f"{one.steps:,}", f"{one.matches:,}", f"{one.score.value:.1%}"),
-                *(texts.interval(one.score), f"{one.exploitability:+.2f}", one.source),
+                *(texts.interval(one.score), texts.at_least(one.exploitability), one.source),
             )
             for one in bounds
         ],

@@ -59,7 +59,7 @@ def _upper_first(tilt: float, lower: float, upper: float) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score with its 95 % interval; unlike the mean of a stopped test, it is median-unbiased.
+    """A score with its interval; unlike the mean of a stopped test, it is median-unbiased.
 
     `low` and `high` are 0 and 1 where the results set no bound.
     """
@@ -70,7 +70,10 @@ class Estimate:
 
 
 def estimate(
-    test: BernoulliTest | MultinomialTest, counts: Counts, risks: Risks
+    test: BernoulliTest | MultinomialTest,
+    counts: Counts,
+    risks: Risks,
+    confidence: float = 0.95,
 ) -> Estimate | None:
     """The score under which an outcome this good or better has the probability ½, and an interval.
 
@@ -107,7 +110,8 @@ def estimate(
             near, step = far, 1.25 * step
         return float(upwards)
 
-    return Estimate(score_at(0.5), score_at(0.025), score_at(0.975))
+    tail = (1.0 - confidence) / 2.0
+    return Estimate(score_at(0.5), score_at(tail), score_at(1.0 - tail))
 
 
 def worse_outcome(
