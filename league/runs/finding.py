@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import fcntl
 import socket
 import sys
 from pathlib import Path
@@ -13,6 +13,7 @@ from league.runs.files import read_json
 FORMAT = 1
 RUNS = Path("runs")
 DATABASE = "league.db"
+LONGEST_ADDRESS = 300
 
 
 def _newest_first() -> list[Path]:
@@ -70,24 +71,30 @@ def database_of(run_dir: Path) -> Path:
     return database
 
 
+def lock_of(database: Path) -> Path:
+    """The file that the writer of a log locks, and in which a matchmaker says its address."""
+    file = database.resolve()  # a link meets the same lock
+    return file.with_name(f"{file.name}.lock")
+
+
 def live_address(run_dir: Path) -> str | None:
-    """Address of the run's own matchmaker when its process lives and its port answers."""
-    announced = read_json(run_dir / "matchmaker.json")
-    address, pid = announced.get("address"), announced.get("pid")
-    if not isinstance(address, str) or not isinstance(pid, int):
-        return None
-    host, _, port = address.rpartition(":")
+    """Address of the matchmaker that serves the folder's own log, if its port answers.
+
+    The kernel frees the lock when the process dies, and nobody has it in a copy of the folder. So
+    an address that was copied, or that a killed process left, never counts.
+    """
     try:
-        os.kill(pid, 0)
-    except PermissionError:  # it lives, and is another user's
-        pass
-    except ProcessLookupError:
-        return None
-    try:
-        socket.create_connection((host, int(port)), timeout=2).close()
+        with lock_of(run_dir / DATABASE).open("rb") as file:
+            address = file.read(LONGEST_ADDRESS).decode(errors="replace")
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return address
     except (OSError, ValueError):
-        return None
-    return address
+        pass
+    return None
 
 
 def named_run(argument: Path | None, option: Path | None = None) -> Path:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from league.clock import Clock, SystemClock
 from league.errors import DataCorrupt, InvalidInput, LeagueError
-from league.security.settings import SecuritySettings, joined
+from league.security.settings import SecuritySettings, joined, reached_at
 from league.service.server import GrpcServer, check_port
 from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2
@@ -149,6 +149,7 @@ class MatchmakerServer:
             frame.add(add_ExploiterServiceServicer_to_server, self.service)
             frame.add(add_EvaluatorServiceServicer_to_server, self.service)
             self.port = frame.listen(self.port)
+            self.store.announce(joined(reached_at(self._host), self.port))
             self.monitor.open(frame.health)
         except BaseException:
             self.stop()

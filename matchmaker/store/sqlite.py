@@ -34,6 +34,7 @@ from urllib.parse import quote
 from sqlite_utils import Database
 
 from league.errors import DataCorrupt, InvalidInput, NotFound, Refused, Unavailable, VersionMismatch
+from league.runs.finding import lock_of
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.schema import APPLICATION_ID, migrations
 from matchmaker.store.transaction import Reader, Transaction
@@ -93,14 +94,13 @@ class Memory:
 
 
 def locked(database: Path) -> int:
-    """Locks a log for its only writer; the kernel releases the lock when the process dies.
+    """Locks a log for its only writer; the kernel releases the lock when the process dies. The
+    lock's file is empty until `SqliteStore.announce`.
 
     Raises:
         Refused: another process has it.
     """
-    file = database.resolve()  # a link meets the same lock
-    path = file.with_name(f"{file.name}.lock")
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    descriptor = os.open(lock_of(database), os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -108,6 +108,7 @@ def locked(database: Path) -> int:
         raise Refused(
             f"another matchmaker has {database} open: stop it first, or use its address"
         ) from None
+    os.ftruncate(descriptor, 0)
     return descriptor
 
 
@@ -152,7 +153,7 @@ class SqliteStore:
     def _open_for_writing(self) -> None:
         file = self.path.resolve()
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock_path = file.with_name(f"{file.name}.lock")
+        lock_path = lock_of(self.path)
         is_foreign = file.exists() and not lock_path.exists()
         self._lock_file = locked(self.path)
         try:
@@ -210,6 +211,11 @@ class SqliteStore:
         db = Database(connection, execute_plugins=False)
         db.execute("PRAGMA foreign_keys = ON")
         return db
+
+    def announce(self, address: str) -> None:
+        """Says in the lock's file where this log is served, if this process has the lock."""
+        if self._lock_file is not None:
+            os.pwrite(self._lock_file, address.encode(), 0)
 
     def vacuum_into(self, target: Path) -> None:
         """Writes a consistent copy of the log to a new file, while others may write the log."""

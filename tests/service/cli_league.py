@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from league.settings.base import resolve
 from league.settings.file import write_config
 from league.stages import Place, Stage
 from matchmaker.main import MatchmakerServer
+from matchmaker.store.sqlite import locked
 
 STAGES = (
     Stage(
@@ -80,11 +81,13 @@ def rows(text: str) -> list[dict[str, str]]:
 
 @contextmanager
 def announced(run_dir: Path, address: str) -> Iterator[None]:
-    """Says in the run's folder that this process serves the run at `address`."""
-    file = run_dir / "matchmaker.json"
-    file.write_text(json.dumps({"address": address, "pid": os.getpid()}))
-    yield
-    file.unlink()
+    """Says for a read-only matchmaker that it serves the run at `address`, which only the log's
+    writer says by itself.
+    """
+    with os.fdopen(locked(run_dir / "league.db"), "w") as lock:
+        lock.write(address)
+        lock.flush()
+        yield
 
 
 @contextmanager
@@ -92,7 +95,7 @@ def served(run_dir: Path, *, read_only: bool = True) -> Iterator[Path]:
     """The run folder while a matchmaker serves it, so that commands need not start one."""
     with (
         MatchmakerServer(db=run_dir / "league.db", port=0, read_only=read_only) as server,
-        announced(run_dir, server.address),
+        announced(run_dir, server.address) if read_only else nullcontext(),
     ):
         yield run_dir
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,8 +110,6 @@ def test_another_games_snapshots_are_refused(first: Path, tmp_path: Path, capsys
     other.mkdir()
     db = other / "league.db"
     with MatchmakerServer(db=db, settings=MatchmakerSettings(game="kuhn")) as server:
-        announced = {"address": server.address, "pid": os.getpid()}
-        (other / "matchmaker.json").write_text(json.dumps(announced))
         _, told = said(capsys, "import", str(first), "--run-dir", str(other), status=4)
         assert "plays 'brawl' and" in told
         assert "plays 'kuhn'" in told

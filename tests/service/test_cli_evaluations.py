@@ -18,6 +18,7 @@ from league.evaluations import Evaluation, EvaluationState, targets
 from league.games.registry import game_spec
 from league.players import Book, Pairing, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
+from league.runs.finding import live_address
 from matchmaker.api.server import MatchmakerServer
 
 Said = tuple[int, str, str]
@@ -35,8 +36,7 @@ def run(tmp_path: Path, finished: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def client(run: Path) -> Iterator[MatchmakerClient]:
-    address = json.loads((run / "matchmaker.json").read_text())["address"]
-    with MatchmakerClient(address, wait_seconds=5) as client:
+    with MatchmakerClient(live_address(run) or "", wait_seconds=5) as client:
         yield client
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -77,9 +76,7 @@ def test_a_payoff_that_is_not_the_logs_is_told(run: Path, capsys: Capture, book:
             )
             won, other = sorted(met.values(), key=lambda counts: -counts.wins)[:2]
             won.wins, other.wins = won.wins - 1, other.wins + 1
-            (run / "matchmaker.json").write_text(
-                json.dumps({"address": server.address, "pid": os.getpid()})
-            )
+            (run / "league.db.lock").write_text(server.address)
             told = f"the {book.value} payoffs shown at {server.address} are not those of the log"
             assert main(["recompute", str(run)]) == 1
             assert told in capsys.readouterr().out

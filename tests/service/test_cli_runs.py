@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli_league import rows
+from cli_league import announced, rows
 
 from league.cli.main import main
+from league.errors import Unavailable
+from league.players import PlayerState
+from league.rpc.client import MatchmakerClient
+from league.runs.finding import live_address
+from matchmaker.api.server import MatchmakerServer
 
 Capture = pytest.CaptureFixture[str]
 
@@ -57,14 +66,56 @@ def test_a_live_run_is_asked_at_its_own_matchmaker(
     assert rows(capsys.readouterr().out)[0]["player"] == "main@2000"
 
 
-def test_a_stale_announcement_does_not_mislead(run_dir: Path, capsys: Capture) -> None:
-    announced = run_dir / "matchmaker.json"
-    announced.write_text(json.dumps({"address": "127.0.0.1:1", "pid": os.getpid()}))
-    try:
+@pytest.mark.parametrize("said", ["127.0.0.1:1", "", "x" * 999, "\xff\n:7", ":", "[::1]:99999999"])
+def test_an_address_that_nobody_serves_does_not_mislead(
+    run_dir: Path, capsys: Capture, said: str
+) -> None:
+    with announced(run_dir, said):
         assert main(["players", "--run-dir", str(run_dir), "--kind", "snapshot"]) == 0
-    finally:
-        announced.unlink()
     assert len(rows(capsys.readouterr().out)) == 2
+
+
+def test_a_copy_of_a_running_run_is_not_that_run(
+    finished: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """Neither while the first one runs, nor when another matchmaker serves the copy."""
+    first, copy = tmp_path / "first", tmp_path / "copy"
+    shutil.copytree(finished, first)
+    with MatchmakerServer(first / "league.db") as server:
+        shutil.copytree(first, copy)
+        assert live_address(first) == server.address
+        assert live_address(copy) is None
+        words = ["quarantine", "main@1000", "--reason", "odd"]
+        assert main([*words, "--run-dir", str(copy)]) == 1, "it is not running"
+        assert state_of("main@1000", server.address) is PlayerState.ACTIVE
+        with MatchmakerServer(copy / "league.db") as other:
+            assert live_address(copy) == other.address
+            assert main([*words, "--run-dir", str(copy)]) == 0
+            assert state_of("main@1000", other.address) is PlayerState.QUARANTINED
+            assert state_of("main@1000", server.address) is PlayerState.ACTIVE
+    capsys.readouterr()
+
+
+def test_a_killed_matchmaker_is_not_running_whoever_has_its_port(
+    finished: Path, tmp_path: Path
+) -> None:
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    words = ["--db", str(run_dir / "league.db"), "--port", "0"]
+    command = [sys.executable, "-m", "matchmaker", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().split()[1])
+        assert live_address(run_dir) == f"127.0.0.1:{port}"
+        process.kill()
+        process.wait()
+    with socket.create_server(("127.0.0.1", port)):
+        assert live_address(run_dir) is None
+
+
+def state_of(name: str, address: str) -> PlayerState:
+    with MatchmakerClient(address) as client:
+        return next(one.state for one in client.players() if one.name == name)
 
 
 def test_the_newest_run_is_meant_when_none_is_named(
@@ -80,6 +131,33 @@ def test_the_newest_run_is_meant_when_none_is_named(
     seconds = re.search(r"^0:(\d\d\.\d)\tmain@1000 against based", said.out, re.MULTILINE)
     assert seconds, said.out
     assert float(seconds[1]) <= 4.0, "the run's own match length"
+
+
+def test_a_command_says_what_it_waits_for(
+    run_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("league.cli.connection.SAID_SECONDS", 0.01)
+    assert main(["ratings", "--run-dir", str(run_dir)]) == 0
+    said = capsys.readouterr()
+    assert rows(said.out)[0]["player"] == "main@2000"
+    assert f"{run_dir}/league.db" in said.err
+
+
+def test_a_command_gives_up_where_nothing_moves(
+    run_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("league.cli.connection.SAID_SECONDS", 0.05)
+    monkeypatch.setattr("league.cli.connection.IDLE_SECONDS", 0.5)
+    start = subprocess.Popen
+
+    def stopped(*arguments: Any, **more: Any) -> Any:
+        process = start(*arguments, **more)
+        process.send_signal(signal.SIGSTOP)
+        return process
+
+    monkeypatch.setattr("league.cli.connection.subprocess.Popen", stopped)
+    assert main(["ratings", "--run-dir", str(run_dir)]) == Unavailable.exit_code
+    assert f"{run_dir}/league.db" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_queries_load_neither_torch_nor_a_compiler(run_dir: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import structure_league
 from admission_league import admission_league
-from cli_league import announced, served
+from cli_league import served
 from evaluator_league import register_bots_and_live, register_snapshot, write_config
 from exploiter_league import exploiter_league, loses_always, wins_always
 from game_run import make_game_run
@@ -69,7 +69,7 @@ def running(tmp_path: Path, finished: Path) -> Iterator[Path]:
     second.mkdir()
     resting.mkdir()
     (resting / "league.db").touch()
-    with MatchmakerServer(second / "league.db") as server, announced(second, server.address):
+    with MatchmakerServer(second / "league.db") as server:
         with MatchmakerClient(server.address) as client:
             register_bots_and_live(client)
             register_snapshot(client, second, 3000)
@@ -83,7 +83,6 @@ def structured(tmp_path: Path) -> Iterator[Path]:
     with (
         MatchmakerServer(tmp_path / "league.db") as server,
         MatchmakerClient(server.address) as client,
-        announced(tmp_path, server.address),
     ):
         structure_league.fill(client, unmet=[("weak", "paper")])
         yield tmp_path
@@ -92,7 +91,7 @@ def structured(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def exploited(tmp_path: Path) -> Iterator[Path]:
     """A run with an accepted and a rejected exploiter, and one that learns."""
-    with exploiter_league(tmp_path) as league, announced(tmp_path, league.small.server.address):
+    with exploiter_league(tmp_path) as league:
         league.to_the_end(league.freeze(league.begin(), 500), wins_always)
         league.to_the_end(league.freeze(league.begin(2, step=500), 900), loses_always)
         league.begin(3, step=900)
@@ -102,7 +101,7 @@ def exploited(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def gated(tmp_path: Path) -> Iterator[Path]:
     """A run whose main had a snapshot admitted and one rejected, and has one in its gate."""
-    with admission_league(tmp_path) as league, announced(tmp_path, league.small.server.address):
+    with admission_league(tmp_path) as league:
         league.register(2000)
         league.decide("main@2000", wins_always)
         league.register(3000)
@@ -134,13 +133,12 @@ def filmed(tmp_path: Path) -> Path:
         with MatchmakerClient(server.address) as client:
             register_bots_and_live(client)
             register_snapshot(client, run, 1000)
-        with announced(run, server.address):
-            for first, second, name in (
-                ("based", "main@1000", "fe01"),
-                ("based", "random", "ab12"),
-            ):
-                kept = ["--run-dir", str(run), "--save", str(run / "replays" / f"{name}.replay")]
-                assert main(["demo", first, second, "--seed", "4", *kept]) == 0
+        for first, second, name in (
+            ("based", "main@1000", "fe01"),
+            ("based", "random", "ab12"),
+        ):
+            kept = ["--run-dir", str(run), "--save", str(run / "replays" / f"{name}.replay")]
+            assert main(["demo", first, second, "--seed", "4", *kept]) == 0
     whole = (run / "replays" / "ab12.replay").read_bytes()
     (run / "replays" / "ab34.replay").write_bytes(whole[:-20])
     for time, name in enumerate(("fe01", "ab12", "ab34")):

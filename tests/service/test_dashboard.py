@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_league import announced, make_run
+from cli_league import make_run
 from game_run import make_game_run
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
@@ -67,7 +67,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(run: Path) -> Iterator[MatchmakerClient]:
     """The running league."""
     server = apart(lambda: MatchmakerServer(db=run / "league.db", port=0).__enter__())
-    with announced(run, server.address), MatchmakerClient(server.address) as found:
+    with MatchmakerClient(server.address) as found:
         yield found
     apart(server.__exit__, None, None, None)
 

@@ -5,7 +5,6 @@ written there.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,10 +13,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from cli_league import make_run
+from cli_league import make_run, served
 
 from league.cli.main import COMMANDS, GROUP, main
-from matchmaker.main import MatchmakerServer
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"<!-- tested -->\n```console\n(.*?)```", re.DOTALL)
@@ -58,9 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("user")
     run_dir = path / "runs" / "laptop-1"
     (path / "ids.json").write_text(json.dumps(make_run(run_dir)))
-    with MatchmakerServer(db=run_dir / "league.db", port=0, read_only=True) as server:
-        announced = {"address": server.address, "pid": os.getpid()}
-        (run_dir / "matchmaker.json").write_text(json.dumps(announced))
+    with served(run_dir):
         yield path
 
 

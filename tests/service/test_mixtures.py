@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_league import announced, rows
+from cli_league import rows
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 
 from league.cli.main import main
 from league.players import Assignment, MatchResult, Pairing, Player, PlayerKind, SeatResult
 from league.rpc.client import MatchmakerClient
-from league.runs.finding import FORMAT
+from league.runs.finding import FORMAT, live_address
 from league.settings.base import resolve
 from league.settings.file import write_config
 from matchmaker.api.server import MatchmakerServer
@@ -70,10 +70,7 @@ def resting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run_dir(resting: Path) -> Iterator[Path]:
     settings = MatchmakerSettings(game=GAME)
-    with (
-        MatchmakerServer(resting / "league.db", 0, settings) as server,
-        announced(resting, server.address),
-    ):
+    with MatchmakerServer(resting / "league.db", 0, settings):
         yield resting
 
 
@@ -141,7 +138,7 @@ def test_its_exploitability_is_that_of_its_mixture(run_dir: Path, capsys: Captur
 def test_it_is_exploited(run_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     """The best answer to paper and scissors in turn is scissors: it wins half a match."""
     quick = ["learner.matches=64", "learner.n_steps=4", "learner.batch_size=128"]
-    words = ["--steps", "8k", "--tries", "1", "--matches", "200", "--json", "--start", "initial"]
+    words = ["--steps", "8k", "--tries", "1", "--matches", "400", "--json", "--start", "initial"]
     words += ["--out", str(tmp_path), *(word for one in quick for word in ("--set", one))]
     names = ["main@average", "main@4000", "always-rock=1,always-scissors=1"]
     shown = json.loads(printed(capsys, run_dir, "exploit", *names, *words))
@@ -178,7 +175,7 @@ def test_an_evaluator_plays_its_members(run_dir: Path, capsys: Capture) -> None:
     number = printed(capsys, run_dir, *words, status=2)
     assert "main@3000 can't meet itself" in number
     printed(capsys, run_dir, *words[:2], "--against", "main@1000", *words[4:])
-    with MatchmakerClient(json.loads((run_dir / "matchmaker.json").read_text())["address"]) as one:
+    with MatchmakerClient(live_address(run_dir) or "") as one:
         (asked,) = one.evaluations()
     assert (asked.player, asked.opponents) == ("main@3000=0.5,main@4000=0.5", ("main@1000",))
 

@@ -16,7 +16,7 @@ from small_league import small_league
 
 from league.cli.main import main
 from league.rpc.client import MatchmakerClient
-from league.runs.finding import FORMAT
+from league.runs.finding import FORMAT, live_address
 from league.runs.folder import locked
 from learner import main as learner
 from learner.train import session
@@ -45,8 +45,7 @@ def test_a_restored_log_takes_the_place_of_the_newer_one_which_is_kept(
     copy, before = run.parent / "copy.db", results(run / "league.db")
     assert main(["backup", str(run), str(copy)]) == 0
     with served(run, read_only=False) as folder:
-        address = json.loads((folder / "matchmaker.json").read_text())["address"]
-        with MatchmakerClient(address) as client:
+        with MatchmakerClient(live_address(folder) or "") as client:
             client.pin_rating("based", 27.0, "anna")
         assert main(["restore", str(run), str(copy)]) == 1, "a matchmaker has the log open"
     with closing(locked(run)):
@@ -63,8 +62,7 @@ def test_a_restored_log_takes_the_place_of_the_newer_one_which_is_kept(
     assert fsck(run / "league.db")[0] == fsck(kept)[0] == []
     with served(kept.parent), served(run) as folder:
         for where, anchors in ((kept.parent, {"based": 27.0}), (run, {})):
-            address = json.loads((where / "matchmaker.json").read_text())["address"]
-            with MatchmakerClient(address) as client:
+            with MatchmakerClient(live_address(where) or "") as client:
                 assert client.anchors() == anchors
 
 
