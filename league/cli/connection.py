@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,8 +31,10 @@ from league.service import die_with_parent
 
 ROLE = "operator"  # every reader of the run's tokens may do everything anyway
 WAIT_SECONDS = 10.0
-START_SECONDS = 30.0
-PAST_SECONDS = 600.0  # for --at the matchmaker folds every earlier result first
+SAID_SECONDS, IDLE_SECONDS = 10.0, 60.0
+"""While a run's database is opened: between two words about it, and how long its matchmaker may use
+no processor time before the command gives up.
+"""
 STOP_SECONDS = 5.0
 
 Address = Annotated[
@@ -169,16 +172,14 @@ def _client(address: str, credentials: Credentials) -> MatchmakerClient:
 @contextmanager
 def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
     """The address of a read-only matchmaker over the run's database, while the block runs."""
-    database = str(finding.database_of(run_dir))
-    command = [sys.executable, "-m", "matchmaker", "--db", database, "--read-only", "--port", "0"]
-    if at is not None:
-        command += ["--at", at]
+    database = finding.database_of(run_dir)
+    command = [sys.executable, "-m", "matchmaker", "--db", str(database), "--read-only"]
+    command += ["--port", "0", *(["--at", at] if at is not None else [])]
     tied = [sys.executable, die_with_parent.__file__, str(os.getpid()), *command]
-    seconds = START_SECONDS if at is None else PAST_SECONDS
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(tied, stdout=subprocess.PIPE, stderr=errors, text=True)
         try:
-            yield f"127.0.0.1:{_port_of(process, errors, seconds)}"
+            yield f"127.0.0.1:{_port_of(process, errors, database)}"
         finally:
             process.terminate()
             try:
@@ -188,22 +189,51 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
                 process.wait()
 
 
-def _port_of(process: subprocess.Popen[str], errors: IO[str], seconds: float) -> int:
-    """Waits for the line ``ready PORT``; when the process ends first, raises its last line."""
+def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) -> int:
+    """Waits for the line ``ready PORT``, as long as the process works, and says so; when the
+    process ends first, raises its last line.
+    """
     assert process.stdout is not None
-    alarm = threading.Timer(seconds, process.kill)
-    alarm.start()
+    done = threading.Event()
+    threading.Thread(target=_watch, args=[process, database, done], daemon=True).start()
     try:
         for line in process.stdout:
             if line.startswith("ready "):
                 return int(line.split()[1])
     finally:
-        alarm.cancel()
+        done.set()
     code = process.wait()
     errors.seek(0)
     last = (errors.read().strip().splitlines() or ["no message"])[-1].removeprefix("matchmaker: ")
     if code < 0:
-        raise Unavailable(f"the run's database could not be served within {seconds:.0f} s: retry")
+        raise Unavailable(
+            f"the matchmaker that reads {database} was killed (signal {-code}), as it is by this "
+            f"command after {IDLE_SECONDS:.0f} s without progress: check memory and disk, then "
+            "repeat the command"
+        )
     if code == InvalidInput.exit_code:
         raise InvalidInput(last)
     raise LeagueError(f"the run's database can't be served: {last}")
+
+
+def _watch(process: subprocess.Popen[str], database: Path, done: threading.Event) -> None:
+    """Says what is waited for until it is `done`, and kills a process that no longer works."""
+    began = worked_at = time.monotonic()
+    used = 0.0
+    while not done.wait(SAID_SECONDS):
+        now, before, used = time.monotonic(), used, _processor_time(process.pid)
+        if used != before:
+            worked_at = now
+        elif now > worked_at + IDLE_SECONDS:
+            process.kill()
+            return
+        say(f"(waiting for a matchmaker that reads {database}: {now - began:.0f} s so far)")
+
+
+def _processor_time(pid: int) -> float:
+    """What a process has used; where the system does not tell, a number that always grows."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return int(fields[11]) + int(fields[12])
