@@ -1,29 +1,47 @@
 """Compares a leaderboard with the fit of all its games, and names the players they disagree on.
 
-TrueSkill depends on the order of games; the fit does not, and it has intervals. Both are put on one
-zero point: that of the anchors, or the median difference without any. They disagree on a player
-when both of these hold:
+TrueSkill depends on the order of games and knows clean matches alone. The fit does not, and it
+knows training matches, neighbours, and intervals. In healthy leagues they differ in three ways,
+which say nothing of a player: μ after a few games may be anywhere, which σ tells; snapshots inherit
+their errors, so that a climb is pulled together or moved as a whole; and a bot has one μ, while in
+the fit of a learner its rating changes and is that at the end. So bots are left out there, and the
+others are compared with the line μ ≈ a + b·fit through all of them, b near 1. The two disagree on a
+player when both of these hold:
 
-    μ lies outside the fit's 95 % interval of the player's rating
-    the gap is worth WORTH of win rate against an equal player: Φ(|gap|/√2·β) ≥ ½ + WORTH
+    its distance from the line is more than chance explains in any player of the league: with N of
+    them the quantile of 1 − 5 % / 2N (Bonferroni) times √((UNDERSTATED·σ)² + s²), s the fit's
+    standard error
+    it is worth WORTH of win rate against an equal player: Φ(|distance|/√2·β) ≥ ½ + WORTH
 
-The first alone would name players that thousands of games made certain, with a gap too small to
-matter; the second alone those that the fit knows little about too.
+They disagree on the league where b is below LEAST_SLOPE, and neither describes it where pairs
+deviate from their ratings by more than MOST_TAU: results of a worker may be wrong.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from league.players import PayoffCell, Player, Rating
+import numpy as np
+from numpy.typing import NDArray
+
+from league.players import PayoffCell, Player, PlayerKind, Rating
 from league.stats.ratings.belief import BETA
 from league.stats.ratings.fit import Interval
 from league.stats.ratings.lineage import fit_league
 from league.stats.ratings.mixture import rating_of
 
 WORTH = 0.05
+ERROR = 0.05
+"""How often a league in which all is well is said to disagree on a player."""
+UNDERSTATED = 1.5
+"""Errors of μ in units of σ, which knows nothing of errors that players share (docs/ratings.md)."""
+LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
+"""Of the line, and how far it lies from 1 as long as few players say otherwise."""
+MOST_TAU = 2.0
+"""Points; runs of brawl have 0.3 to 0.7."""
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
 """0.74 points."""
 _NAMED = 5
@@ -35,10 +53,11 @@ class CrossCheck:
 
     Attributes:
         intervals: 95 % intervals of μ by player, in points.
-        gaps: by how many points μ is above the fit, for players on which the two disagree, the
-            widest gap first.
+        gaps: by how many points μ is above the fit, for players on which the two
+            disagree, the widest gap first.
         widening: the factor on the intervals because of the fit's misfit.
-        warning: a sentence where draws are of another kind than the fit assumes, else "".
+        warning: sentences where the two disagree on the league, where no ratings describe it, and
+            where draws are of another kind than the fit assumes, else "".
     """
 
     intervals: Mapping[str, Interval]
@@ -94,16 +113,67 @@ def cross_check(
     rated = [(n, name) for n, name in enumerate(fit.names) if name in mus]
     offsets = [mus[name] - float(fit.rating_N[n]) for n, name in rated]
     zero = statistics.median(offsets) if offsets and not fit.is_anchored else 0.0
-    intervals, gaps = {}, {}
-    for n, name in rated:
-        found, mu = fit.interval(n), mus[name] - zero
-        if abs(mu - found.estimate) >= LEAST_GAP and not found.low <= mu <= found.high:
-            gaps[name] = mu - found.estimate
-        intervals[name] = Interval(zero + found.estimate, zero + found.low, zero + found.high)
+    found = {name: fit.interval(n) for n, name in rated}
+    intervals = {
+        name: Interval(zero + one.estimate, zero + one.low, zero + one.high)
+        for name, one in found.items()
+    }
+    by_name = {one.player.name: one for one in ratings}
+    change = len(fit.kappas) > 1  # of bots
+    compared = [n for n in found if not (change and by_name[n].player.kind is PlayerKind.BOT)]
+    normal = statistics.NormalDist()
+    widths = [
+        math.hypot(
+            UNDERSTATED * by_name[name].sigma,
+            (found[name].high - found[name].low) / 2.0 / normal.inv_cdf(0.975),
+        )
+        for name in compared
+    ]
+    fits = np.array([intervals[name].estimate for name in compared])
+    slope, line = _line(fits, np.array([mus[n] for n in compared]), widths, list(anchors.values()))
+    quantile = normal.inv_cdf(1.0 - ERROR / 2.0 / max(1, len(compared)))
+    gaps = {
+        name: mus[name] - intervals[name].estimate
+        for name, width, on_line in zip(compared, widths, line.tolist(), strict=True)
+        if abs(mus[name] - on_line) >= max(LEAST_GAP, quantile * width)
+    }
     widest_first = sorted(gaps.items(), key=lambda item: (-abs(item[1]), item[0]))
-    warning = ""
+    warnings = []
+    if slope < LEAST_SLOPE:
+        warnings.append(
+            f"TrueSkill puts the players {slope:.2f} times as far apart as the fit of all games: "
+            "clean and training matches contradict each other."
+        )
+    if fit.tau > MOST_TAU:
+        warnings.append(
+            f"Pairs deviate from their ratings by {fit.tau:.1f} points: no rating describes these "
+            "players, or results are wrong."
+        )
     if not fit.explains_draws:
         often = "more" if fit.draws_z > 0.0 else "less"
-        warning = f"Unequal players draw {often} often than the fit's model says: its intervals "
-        warning += "may not hold."
-    return CrossCheck(intervals, dict(widest_first), fit.widening, warning)
+        warnings.append(
+            f"Unequal players draw {often} often than the fit's model says: its intervals may not "
+            "hold."
+        )
+    return CrossCheck(intervals, dict(widest_first), fit.widening, " ".join(warnings))
+
+
+def _line(
+    fits: NDArray[np.float64],
+    mus: NDArray[np.float64],
+    widths: Sequence[float],
+    anchors: Sequence[float],
+) -> tuple[float, NDArray[np.float64]]:
+    """The slope of the line through (fit, μ) by weighted least squares, and its values; it goes
+    through the anchors, if there are any.
+    """
+    if not len(fits):
+        return 1.0, fits
+    centre = statistics.fmean(anchors) if anchors else float(np.mean(fits))
+    x, weights = fits - centre, 1.0 / np.maximum(widths, 0.1)
+    columns = np.stack([x, np.zeros_like(x) if anchors else np.ones_like(x)], axis=1)
+    prior = np.array([[1.0 / SLOPE_SIGMA, 0.0]])
+    left = np.concatenate([columns * weights[:, None], prior])
+    right = np.append((mus - fits) * weights, 0.0)
+    bend, shift = np.linalg.lstsq(left, right, rcond=None)[0]
+    return 1.0 + float(bend), fits + bend * x + shift
