@@ -347,7 +347,7 @@ def _together(pool: Sequence[Met]) -> Met:
 
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
-    """The ancestors against which a player has forgotten something, given the newest first; any of
+    """The ancestors against which a player has forgotten something, given the newest first. Any of
     them is wrong in at most `ERROR`, as both ends of all intervals hold together (Bonferroni).
     """
     found, best = list[Met](), 0.5
@@ -468,7 +468,7 @@ def bounds_of(
     exploits: Sequence[Exploit] = (),
 ) -> list[Bound]:
     """Bounds by all accepted exploiters that met the player, from clean matches, else from the
-    gate, and by the certificates of `bin/league exploit`; the largest first.
+    gate, and by the certificates of `bin/league exploit`. The largest comes first.
 
     With k of them and of gates that it withstood, either end of each interval errs in at most
     `ERROR` / k. So the largest low end is too high in at most `ERROR` (Bonferroni).

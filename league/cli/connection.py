@@ -190,8 +190,8 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
 
 
 def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) -> int:
-    """Waits for the line ``ready PORT``, as long as the process works, and says so; when the
-    process ends first, raises its last line.
+    """Waits for the line ``ready PORT``, as long as the process works, and says so. When the
+    process ends first, it raises its last line.
     """
     assert process.stdout is not None
     done = threading.Event()

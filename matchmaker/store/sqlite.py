@@ -94,7 +94,7 @@ class Memory:
 
 
 def locked(database: Path) -> int:
-    """Locks a log for its only writer; the kernel releases the lock when the process dies. The
+    """Locks a log for its only writer. The kernel releases the lock when the process dies. The
     lock's file is empty until `SqliteStore.announce`.
 
     Raises:

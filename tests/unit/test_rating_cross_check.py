@@ -10,8 +10,8 @@ import pytest
 
 from league.players import Player, PlayerKind, Rating
 from league.stats.payoff import PayoffTable
-from league.stats.ratings.cross_check import LEAST_GAP, cross_check
 from league.stats.ratings.belief import Drift
+from league.stats.ratings.cross_check import LEAST_GAP, cross_check
 from league.stats.ratings.fit import fit_cells
 from league.stats.ratings.table import RatingTable
 

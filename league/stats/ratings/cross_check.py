@@ -79,9 +79,11 @@ class CrossCheck:
 
     def words(self) -> str:
         """Returns a sentence that names the players on which the two disagree, and the warning."""
-        return f"{self._agreement()} {self.warning}".rstrip()
+        return f"{self._agreement()} {self.warning}".strip()
 
     def _agreement(self) -> str:
+        if not self.gaps and self.warning:
+            return ""
         if not self.gaps:
             return "TrueSkill and the fit of all games agree on all players."
         named = ", ".join(list(self.gaps)[:_NAMED])
@@ -164,8 +166,8 @@ def _line(
     widths: Sequence[float],
     anchors: Sequence[float],
 ) -> tuple[float, NDArray[np.float64]]:
-    """The slope of the line through (fit, μ) by weighted least squares, and its values; it goes
-    through the anchors, if there are any.
+    """The slope of the line through (fit, μ) by weighted least squares, and its values. The line
+    goes through the anchors, if there are any.
     """
     if not len(fits):
         return 1.0, fits

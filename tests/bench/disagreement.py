@@ -1,0 +1,111 @@
+"""How often TrueSkill and the fit are said to disagree, in healthy leagues and in broken ones.
+
+    OMP_NUM_THREADS=1 python tests/bench/disagreement.py [--leagues 10]
+
+The leagues are those of evaluation_budget.py, "as measured", with 20 snapshots. Each is rated in
+two orders: as snapshots come, and the newest snapshot's matches first, as an evaluator plays that
+began when the training was over. In the broken ones half of the batches of clean matches are
+reported the wrong way round, as by one evaluator of two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
+sys.path.append(str(Path(__file__).parent))
+from evaluation_budget import KINDS, STEPS, League, cells_of
+
+from evaluator.plan import Batch
+from league.ids import SnapshotName
+from league.stats.ratings import Drift
+from league.stats.ratings.cross_check import cross_check
+from league.stats.ratings.lineage import fit_league
+from league.stats.ratings.table import RatingTable
+
+EVERY = 250_000
+FLIPPED = 0.5
+Match = tuple[int, str, str, float]
+"""How many snapshots there were, both players, and the first one's outcome."""
+
+
+class Noting(League):
+    """A league that keeps its clean matches in their order."""
+
+    def _play(self, batch: Batch) -> None:
+        for entry in batch.entries:
+            before = self.clean.copy()
+            super()._play(Batch(batch.subject, (entry,)))
+            for (one, other, outcome), count in (self.clean - before).items():
+                if one == entry.player and other == entry.opponent:
+                    self.matches += [(len(self.snapshots), one, other, outcome)] * count
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.matches: list[Match] = []
+        _, deviation, wandering = KINDS[1]
+        frozen = range(50_000, STEPS + 1, EVERY)
+        super().__init__(rng, fit_league, deviation, wandering, frozen)
+
+
+def verdict(league: Noting, matches: Sequence[Match], *, late: bool) -> str:
+    """What is said of these matches, "" where nothing is."""
+    table, known = RatingTable(Drift()), 0
+    clean = Counter[tuple[str, str, float]]()
+    if late:
+        newest = {name: n for n, name in enumerate(league.snapshots)}
+        matches = sorted(matches, key=lambda one: -max(newest.get(name, -1) for name in one[1:3]))
+    for place, (count, *pair, outcome) in enumerate(matches):
+        for name in league.snapshots[known : len(league.snapshots) if late else count]:
+            parent = league.snapshots[known - 1] if known else ""
+            table.inherit(name, parent, SnapshotName.parse(name).step)
+            known += 1
+        table.fold(pair[0], pair[1], outcome)
+        clean[pair[0], pair[1], outcome] += 1
+        clean[pair[1], pair[0], 1.0 - outcome] += 1
+        if epoch := table.next_epoch(place):
+            table.begin_epoch(place, epoch.draw_probability, epoch.link)
+    players = league.players()
+    rated = [
+        one for one in table.leaderboard({player.name: player for player in players}) if one.games
+    ]
+    found = cross_check(rated, cells_of(clean), players, cells_of(league.climb))
+    return found.words() if found.gaps or found.warning else ""
+
+
+def flipped(matches: Sequence[Match], rng: np.random.Generator) -> list[Match]:
+    """The matches, batches of which are reported the wrong way round."""
+    found, last, is_wrong = list[Match](), ("", ""), False
+    for count, one, other, outcome in matches:
+        if (one, other) != last:
+            last, is_wrong = (one, other), rng.random() < FLIPPED
+        found.append((count, one, other, 1.0 - outcome if is_wrong else outcome))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--leagues", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    warned = Counter[str]()
+    for number in range(args.leagues):
+        rng = np.random.default_rng([args.seed, number])
+        league = Noting(rng)
+        wrong = flipped(league.matches, rng)
+        for order, late in (("as they come", False), ("newest first", True)):
+            for kind, matches in (("healthy", league.matches), ("broken", wrong)):
+                said = verdict(league, matches, late=late)
+                warned[f"{kind}, {order}"] += bool(said)
+                print(f"league {number}, {kind}, {order}: {said or 'agree'}", flush=True)
+    for name, count in sorted(warned.items()):
+        print(f"{name}: {count} of {args.leagues} disagree")
+
+
+if __name__ == "__main__":
+    main()
