@@ -34,7 +34,7 @@ def test_clipped_values_are_told_during_the_run_and_by_the_doctor(tmp_path: Path
         MatchmakerClient(server.address) as client,
         learners(tmp_path) as start,
     ):
-        assert start(server.address, "--preset", "board", "--config", str(config)).wait(120) == 0
+        assert start(server.address, "--preset", "board", "--config", str(config)).wait() == 0
         (worker,) = client.status().workers
     names = {"left___1m_/1/0/1", "right/1/0/1"}
     told = {alarm.subject: alarm for alarm in of_metrics(worker.metrics)}
