@@ -160,7 +160,7 @@ def test_a_live_player_has_the_step_of_its_learner(
 def test_pages_say_that_the_matchmaker_is_gone(browser: Browser, tmp_path: Path) -> None:
     apart(make_run, tmp_path / "run")
     server = apart(lambda: MatchmakerServer(db=tmp_path / "run" / "league.db", port=0).__enter__())
-    with announced(tmp_path / "run", server.address), serving(tmp_path / "run") as found:
+    with serving(tmp_path / "run") as found:
         apart(server.__exit__, None, None, None)
         page = patient(browser.new_page())
         for path in ("/leaderboard", "/"):
@@ -383,7 +383,6 @@ def test_a_person_may_think_for_long(browser: Browser, tmp_path: Path) -> None:
     settings = MatchmakerSettings(game="kuhn")
     server = apart(lambda: MatchmakerServer(run_dir / "league.db", 0, settings).__enter__())
     with (
-        announced(run_dir, server.address),
         serving(run_dir) as address,
         MatchmakerClient(server.address) as client,
     ):
