@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cli_league import announced, make_run, result_of
+from cli_league import make_run, result_of
 from playwright.sync_api import sync_playwright
 from test_dashboard import CHROMIUM, apart, patient, pytestmark, serving
 
@@ -27,7 +27,6 @@ def test_memory_stays_flat_while_events_come(tmp_path: Path) -> None:
     seconds = float(os.environ.get("SOAK_SECONDS", "120"))
     server = apart(lambda: MatchmakerServer(db=run_dir / "league.db", port=0).__enter__())
     with (
-        announced(run_dir, server.address),
         serving(run_dir) as address,
         sync_playwright() as playwright,
     ):
