@@ -141,12 +141,15 @@ class MatchmakerSettings(MatchmakerSection):
     """Players of other games are refused."""
     game_version: str = ""
     """Version of its rules; "" where it is not known, and then not compared."""
+    largest_payoff: float | None = None
+    """The most that a match of it can pay to a player, None where that is not known."""
 
     @classmethod
     def of(cls, sections: Sections) -> MatchmakerSettings:
         """Returns those of resolved sections."""
         spec = sections.of(GameSettings).spec()
-        return cls(**sections["matchmaker"] | {"game": spec.name, "game_version": spec.version})
+        game = {"game": spec.name, "game_version": spec.version}
+        return cls(**sections["matchmaker"] | game | {"largest_payoff": spec.largest_payoff})
 
     def policy(self) -> dict[str, object]:
         """The settings that a draw depends on."""

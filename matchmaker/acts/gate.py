@@ -27,7 +27,6 @@ from league.exploiters import CandidateGate, GateState, Generation, VictimGate
 from league.ids import SnapshotName
 from league.players import Assignment, Book, Player, PlayerKind, PlayerState, Role
 from league.stats.gates import (
-    MOST_STAKES,
     Assigned,
     BernoulliTest,
     Gate,
@@ -52,8 +51,9 @@ from matchmaker.store.transaction import Reader, Transaction
 LIMIT = 2000
 """Matches against a victim, or pairs with a member, after which a gate ends undecided: most take
 130 matches or 270 pairs, and hardly any candidate as strong as the alternative takes 2,000. In a
-game with payoffs these are the ones that count, of `MOST_STAKES * LIMIT` that may be played.
+game with payoffs these are the ones that count, of `PLAYED * LIMIT` that may be played.
 """
+PLAYED = 5
 FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""
 
@@ -112,6 +112,7 @@ def open_gate(
                 after=league.view.ordinal,
                 seed=seed,
                 stake=league.view.tables[Book.TRAIN].recent.stake,
+                most=2.0 * (league.settings.largest_payoff or 0.0),
             )
         ),
     }
@@ -224,7 +225,7 @@ def _judged_test(
     results = len(settled(matches, paired=rules.gate.paired))
     if failures >= FEWEST_FAILURES and failures > results * (2 if rules.gate.paired else 1):
         return replace(test, state=GateState.UNDECIDED), f"{failures} matches with {victim} failed"
-    if results >= MOST_STAKES * rules.gate.limit > 0:
+    if results >= PLAYED * rules.gate.limit > 0:
         counted = amount(results, gate.test.cells)
         reason = f"{counted} with {victim}, where little was at stake, did not decide"
         return replace(test, state=GateState.UNDECIDED), reason
@@ -240,7 +241,8 @@ def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
     """A gate with what it takes of its matches, their seeds, and the test as the log keeps it."""
-    results = settled(matches, paired=rules.gate.paired, stake=rules.stake)
+    most = rules.most_of(match.margin for match in matches if match.margin is not None)
+    results = settled(matches, paired=rules.gate.paired, stake=rules.stake, most=most)
     gate = rules.gate.take(results)
     seed_of = {match.ordinal: match.pair for match in matches}
     seeds = tuple(seed_of[result.ordinal] for result in results[: gate.results])

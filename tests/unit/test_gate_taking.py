@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from league.errors import DataCorrupt, InvalidInput
 from league.stats.gates import (
-    MOST_STAKES,
     Assigned,
     BernoulliTest,
     Certificate,
@@ -140,7 +139,7 @@ def test_nothing_after_an_open_lease_is_counted():
 
 
 STAKE = 2.0
-LARGEST = MOST_STAKES * STAKE
+LARGEST = 10.0
 
 
 def paid(ordinal, margin, coin=0.0, pair=0):
@@ -163,7 +162,7 @@ def test_with_payoffs_results_count_as_often_as_much_was_at_stake():
         assigned(9, 1.0),  # a game without payoffs
     ]
     counted = [(1, 1.0), (3, 0.0), (5, 0.5), (7, 0.0), (8, 1.0), (9, 1.0)]
-    assert settled(matches, stake=STAKE) == [Result(*one) for one in counted]
+    assert settled(matches, stake=STAKE, most=LARGEST) == [Result(*one) for one in counted]
     by_wins = [(one.ordinal, one.score) for one in matches]
     assert settled(matches) == [Result(*one) for one in by_wins], "without a stake all count"
 
@@ -172,7 +171,7 @@ def test_with_payoffs_a_pair_counts_by_the_sum_of_its_matches():
     won = [paid(1, LARGEST, 0.3, pair=7), paid(2, -0.25 * LARGEST, 0.3, pair=7)]
     skipped = [paid(3, LARGEST, 0.4, pair=8), paid(4, -0.25 * LARGEST, 0.4, pair=8)]
     even = [paid(5, 1.0, 0.1, pair=9), paid(6, -1.0, 0.1, pair=9)]
-    found = settled([*won, *skipped, *even], paired=True, stake=STAKE)
+    found = settled([*won, *skipped, *even], paired=True, stake=STAKE, most=LARGEST)
     assert found == [Result(1, 1.0), Result(5, 0.5)]
 
 
@@ -184,6 +183,7 @@ def test_with_payoffs_a_pair_counts_by_the_sum_of_its_matches():
         (0.40, 1.0, 1.0, 0.0, 0.40, 0.0, 0.01),
         (0.50, 4.0, 1.0, 0.5, 0.80, 0.92, 1.0),  # with the draws .65
         (0.50, 1.5, 1.0, 0.5, 0.60, 0.0, 0.08),  # .55
+        (0.99, 1.0, 100.0, 0.0, 0.4975, 0.0, 0.08),  # it wins nearly all matches, and loses
     ],
 )
 def test_error_rates_hold_for_the_share_of_what_is_at_stake(
@@ -204,7 +204,7 @@ def test_error_rates_hold_for_the_share_of_what_is_at_stake(
                 for place, (margin, coin) in enumerate(zip(margin_G, coin_G, strict=True))
             ]
             ordinal += 256
-            gate = gate.take(settled(matches, stake=won + lost))
+            gate = gate.take(settled(matches, stake=won + lost, most=max(stake_won, stake_lost)))
         accepted += gate.verdict is Verdict.ACCEPT
     assert least <= accepted / 400 <= most
 

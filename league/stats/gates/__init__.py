@@ -21,7 +21,6 @@ from league.stats.gates.bernoulli import (
 )
 from league.stats.gates.estimate import Estimate, Forecast, estimate, forecast
 from league.stats.gates.gate import (
-    MOST_STAKES,
     WARNING,
     Assigned,
     Certificate,

@@ -21,8 +21,6 @@ WARNING: Final = (
     "A test that stops once it has decided stops on good or bad luck: the mean of its matches is "
     "no rating. Rate from a number of matches that was fixed before."
 )
-MOST_STAKES = 5.0
-"""The largest margin in mean ones: larger ones count as this much."""
 TOLERANCE = 1e-6
 """By how much a certificate's figures may differ from what its counts give, relative above 1."""
 
@@ -151,7 +149,7 @@ class Assigned:
 
 
 def settled(
-    assigned: Iterable[Assigned], *, paired: bool = False, stake: float = 0.0
+    assigned: Iterable[Assigned], *, paired: bool = False, stake: float = 0.0, most: float = 0.0
 ) -> list[Result]:
     """Results before the oldest open lease, in assignment order; matches without one are skipped.
 
@@ -159,10 +157,11 @@ def settled(
     quickly. With `paired` these are mean scores of whole pairs, placed by their first match; half
     a pair would favour a seat.
 
-    With a `stake`, the mean size of a margin, a result with a margin m counts as a win or a loss by
-    its sign, with probability |m| / (`MOST_STAKES` stakes), else not at all; a draw counts as often
-    as a margin of one stake. So the share of the points is that of what was at stake, and results
-    are counted independently of each other: tests of shares hold as they stand.
+    With `most`, the largest margin that there can be, a result with a margin m counts as a win or a
+    loss by its sign, with probability |m| / `most`, else not at all; a draw counts as often as a
+    margin of one `stake`. So the share of the points is that of what was at stake, and results are
+    counted independently of each other: tests of shares hold as they stand. Margins beyond `most`
+    count as `most`, and the tests do not hold.
 
     Raises:
         InvalidInput: a pair has over two results.
@@ -183,10 +182,10 @@ def settled(
             continue
         score = sum(scores) / wanted
         margins = [match.margin for match in matches if match.margin is not None]
-        if stake and len(margins) == wanted:
+        if most and len(margins) == wanted:
             margin = sum(margins) / wanted
             size = abs(margin) or stake
-            if size <= matches[0].coin * MOST_STAKES * stake:
+            if size <= matches[0].coin * most:
                 continue
             score = 0.5 + 0.5 * ((margin > 0.0) - (margin < 0.0))
         found.append(Result(matches[0].ordinal, score))
