@@ -223,6 +223,9 @@ class PayoffCell:
     """Counts of `row` against `column`, from the row's point of view. Where they were asked for:
     the row's matches and wins in seat 0, the matches' frames, and the row's mean statistics a
     match (one without the number counts as 0).
+
+    In games with payoffs a match pays half of what the row was paid more than the column: `paid`
+    is the sum, `staked` that of the sizes, and `squares` that of the squares.
     """
 
     row: str
@@ -230,6 +233,9 @@ class PayoffCell:
     wins: int
     draws: int
     losses: int
+    paid: float = 0.0
+    staked: float = 0.0
+    squares: float = 0.0
     seat0_games: int = 0
     seat0_wins: int = 0
     frames: int = 0
@@ -336,6 +342,8 @@ class LeagueStatus:
     version: str
     vitals: Vitals = field(default_factory=Vitals)
     epochs: tuple[RatingEpoch, ...] = ()
+    payoff_unit: str = ""
+    """What payoffs are counted in, as "chips"; "" in games without."""
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Whether a worker's heartbeats have stopped, and it did not say that it ends."""

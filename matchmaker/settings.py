@@ -141,6 +141,8 @@ class MatchmakerSettings(MatchmakerSection):
     """Players of other games are refused."""
     game_version: str = ""
     """Version of its rules; "" where it is not known, and then not compared."""
+    payoff_unit: str = ""
+    """What its payoffs are counted in, "" in games without."""
     largest_payoff: float | None = None
     """The most that a match of it can pay to a player, None where that is not known."""
 
@@ -148,7 +150,7 @@ class MatchmakerSettings(MatchmakerSection):
     def of(cls, sections: Sections) -> MatchmakerSettings:
         """Returns those of resolved sections."""
         spec = sections.of(GameSettings).spec()
-        game = {"game": spec.name, "game_version": spec.version}
+        game = {"game": spec.name, "game_version": spec.version, "payoff_unit": spec.payoff_unit}
         return cls(**sections["matchmaker"] | game | {"largest_payoff": spec.largest_payoff})
 
     def policy(self) -> dict[str, object]:

@@ -57,6 +57,7 @@ def structure(
     check_png(plot)
     with league.connect() as client:
         cells, ratings = client.payoff(book), client.ratings(book)
+        unit = client.status().payoff_unit or "payoff"
     from league.stats.structure.study import study
     from league.stats.structure.table import table_of
 
@@ -64,7 +65,7 @@ def structure(
     ratings = [rating for rating in ratings if rating.player.name in table.names]
     groups = [_members(pattern, table.names) for pattern in versus or ()]
     found = study(table, [(groups[0], groups[1])] if groups else [], cycles=top)
-    print_structure(found, ratings, top, versus)
+    print_structure(found, ratings, top, versus, unit)
     if json_file is not None:
         _write_json(json_file, found, ratings, book, versus)
     if plot is not None:
@@ -101,9 +102,15 @@ def _write_json(
     say(f"{file} holds all of it")
 
 
-def print_structure(found: Structure, ratings: Sequence[Rating], top: int, versus: Groups) -> None:
-    """Prints a summary, then players, three-cycles and clusters, up to `top` lines of each."""
-    print_pairs(_summary(found, versus))
+def print_structure(
+    found: Structure, ratings: Sequence[Rating], top: int, versus: Groups, unit: str = "payoff"
+) -> None:
+    """Prints a summary, then players, three-cycles and clusters, up to `top` lines of each; `unit`
+    is that of payoffs.
+    """
+    from league.stats.structure.clusters import WITHIN
+
+    print_pairs(_summary(found, versus, unit))
     print()
     shown = [int(index) for index in found.order[:top]]
     hidden = len(ratings) - len(shown)
@@ -124,14 +131,15 @@ def print_structure(found: Structure, ratings: Sequence[Rating], top: int, versu
         if len(members) > 1 or mass.high[number] >= SHOWN_MASS
     )
     rows = [_cluster_row(found, number, members) for _, _, number, members in listed[:top]]
-    caption = "members differ by at most 10 percentage points"
+    apart = f"{2 * WITHIN * found.table.stake:.2g} {unit} per match"
+    caption = f"members differ by at most {apart if found.table.stake else '10 percentage points'}"
     print_table("Clusters", CLUSTERS, rows, caption=caption)
 
 
-def _summary(found: Structure, versus: Groups) -> list[tuple[str, str]]:
+def _summary(found: Structure, versus: Groups, unit: str) -> list[tuple[str, str]]:
     table, cyclicity = found.table, found.cyclicity
     count = len(table.names)
-    matches = int(table.games_NN.sum()) // 2
+    matches = int(table.matches_NN.sum()) // 2
     pairs = count * (count - 1) // 2
     met = f"{count}; {found.pairs_met:,} of {pairs:,} pairs met, {matches:,} matches"
     lines = [
@@ -142,10 +150,15 @@ def _summary(found: Structure, versus: Groups) -> list[tuple[str, str]]:
         ("three-cycles", f"{found.sure_cycles:,} sure, corrected for looking at all of them"),
         ("clusters", f"{found.clusters.count} of {count} players"),
     ]
+    if table.stake:
+        lines.insert(1, ("values", f"{unit} per match, which ratings follow too"))
     if versus:
         one = found.performances[0]
-        interval = f"{_share(one.value)} ({_share(one.low)} to {_share(one.high)})"
-        text = f"{interval} of a match, each at its best mixture"
+        value, low, high = (
+            f"{float(x):+.2f}" if table.stake else _share(x) for x in (one.value, one.low, one.high)
+        )
+        of = f"{unit} per match" if table.stake else "of a match"
+        text = f"{value} ({low} to {high}) {of}, each at its best mixture"
         lines.append((f"{versus[0]} against {versus[1]}", text))
     return lines
 
@@ -188,7 +201,11 @@ def _player_row(found: Structure, rating: Rating, index: int) -> tuple[str, ...]
 def _cycle_row(found: Structure, place: int) -> tuple[str, ...]:
     cycle, names = found.cycles[place], found.table.names
     first, second, third = (names[index] for index in cycle.players)
-    one, two, three = (f"{100 * chance:.0f}%" for chance in cycle.chances)
+    stake = found.table.stake
+    one, two, three = (
+        f"{stake * (2 * chance - 1):+.2f}" if stake else f"{100 * chance:.0f}%"
+        for chance in cycle.chances
+    )
     games = "/".join(map(str, cycle.games))
     return first, f"{second} {one}", f"{third} {two}", three, f"{cycle.p_value:.2g}", games
 

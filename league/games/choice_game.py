@@ -62,6 +62,7 @@ def choice_spec(rules: ChoiceRules) -> GameSpec:
         bots=tuple(BotSpec(name=bot.name, summary=bot.summary) for bot in rules.bots),
         max_frames=rules.longest,
         action_kind=CHOICE,
+        payoff_unit=rules.payoff_unit,
         largest_payoff=rules.largest_payoff,
         reward_presets={
             "dense": {PAYOFF: 1.0 / (rules.largest_payoff or 1.0)},

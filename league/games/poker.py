@@ -126,6 +126,7 @@ class PokerRules(ChoiceRules):
     version = "1"
     draws_sides = True
     action_names = ACTIONS
+    payoff_unit = "chips"
 
     def __init__(self, variant: PokerVariant) -> None:
         self.variant = variant

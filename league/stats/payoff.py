@@ -1,17 +1,31 @@
-"""Counts of one book's results by pair of players, a pure function of the results."""
+"""Counts of one book's results by pair of players, a pure function of the results.
+
+In games with payoffs players are compared by what matches pay on average, in wins of one stake: a
+match that pays x is worth ½ + x / (2 · stake) points. Such points vary more than wins and losses
+do, so n matches count for n · stake² / x̄², x̄² the mean square of the payments.
+"""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
+from league.metrics import Measured
 from league.players import PayoffCell
 
 MOST_STATS = 64
 """Statistics that a table sums, the first ones: the most that a result may hold of a seat."""
+FEW = 4
+"""Even matches that are added to a pair's before its mean may widen the stake."""
+LEAST_SQUARES = 1e-200
+"""Payments whose squares sum to less are nothing: floats would lose them."""
+USUAL = 10
+"""Matches of the usual mean square that are added to those of a pair."""
 
 
 @dataclass(slots=True)
@@ -32,6 +46,9 @@ class Counts:
     draws: int = 0
     losses: int = 0
     sums: Sums | None = None
+    paid: float = 0.0
+    staked: float = 0.0
+    squares: float = 0.0
 
     @property
     def games(self) -> int:
@@ -41,20 +58,109 @@ class Counts:
 NO_GAMES = Counts()
 
 
+@dataclass(slots=True)
+class Stakes:
+    """How much the matches of a book pay: sums over them, and the most that those of one pair pay
+    on average.
+    """
+
+    games: int = 0
+    decided: int = 0
+    staked: float = 0.0
+    squares: float = 0.0
+    most: float = 0.0
+
+    @classmethod
+    def of(cls, cells: Iterable[PayoffCell | Counts]) -> Stakes:
+        """The stakes of pairs of players."""
+        found = cls()
+        for cell in cells:
+            found.add(cell, cell.games, cell.wins + cell.losses, cell.staked, cell.squares)
+        return found
+
+    def add(
+        self, pair: PayoffCell | Counts, games: int, decided: int, staked: float, squares: float
+    ) -> None:
+        """Adds the sums over some matches of a pair that counts them already."""
+        self.games += games
+        self.decided += decided
+        self.staked += staked
+        self.squares += squares
+        self.most = max(self.most, abs(pair.paid) / (pair.games + FEW))
+
+    @property
+    def stake(self) -> float:
+        """The mean size of the payments that are not 0, or more where the matches of a pair pay
+        more on average; 0 in games without payoffs.
+        """
+        if self.squares < LEAST_SQUARES:
+            return 0.0
+        return max(self.staked / max(self.decided, 1), self.most)
+
+    @property
+    def square(self) -> float:
+        """The mean square of the payments."""
+        return self.squares / self.games if self.games else 0.0
+
+    def counted(self, cell: PayoffCell | Counts) -> tuple[float, float, float]:
+        """A pair's wins, draws and losses: those of its matches, or in games with payoffs how many
+        wins and losses of one stake say as much as they do.
+        """
+        stake = self.stake
+        if not stake or not cell.games:
+            return cell.wins, cell.draws, cell.losses
+        square = (cell.squares + USUAL * self.square) / (cell.games + USUAL)
+        worth = cell.games * stake**2 / square
+        won = min(max(0.5 + cell.paid / (2.0 * stake * cell.games), 0.0), 1.0)
+        return won * worth, 0.0, (1.0 - won) * worth
+
+    def mean(self, cell: PayoffCell, confidence: float = 0.95) -> Measured | None:
+        """What a match of a pair pays on average, with an interval; None in games without payoffs.
+
+        z² matches of the usual mean square and a mean of 0 are added for the interval, z the normal
+        quantile, as in the one of Agresti and Coull: it stays wide where few matches all paid
+        alike.
+        """
+        if not self.stake or not cell.games:
+            return None
+        z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+        worth = cell.games + z * z
+        mean = cell.paid / worth
+        half = z * math.sqrt(
+            max((cell.squares + z * z * self.square) / worth - mean * mean, 0.0) / worth
+        )
+        value = cell.paid / cell.games
+        return Measured(value, min(mean - half, value), max(mean + half, value))
+
+
+def paid_each(cells: Iterable[PayoffCell]) -> dict[str, float]:
+    """What a match pays each player on average, over all its cells; {} in games without payoffs."""
+    paid, games = defaultdict[str, float](float), defaultdict[str, int](int)
+    for cell in cells:
+        paid[cell.row] += cell.paid
+        games[cell.row] += cell.games
+    return {name: total / games[name] for name, total in paid.items()} if any(paid.values()) else {}
+
+
 class PayoffTable:
     """Counts by ordered pair; both directions are kept, so a row reads at once."""
 
     def __init__(self) -> None:
+        self.stakes = Stakes()
         self._rows: dict[str, dict[str, Counts]] = defaultdict(dict)
         self._stats: dict[str, int] = {}  # number of each statistic
 
-    def add(self, seat0: str, seat1: str, outcome: float) -> None:
-        """Counts one match, `outcome` being seat 0's; a player against itself is not counted."""
+    def add(self, seat0: str, seat1: str, outcome: float, paid: float = 0.0) -> None:
+        """Counts one match, `outcome` and what it `paid` being seat 0's; a player against itself is
+        not counted.
+        """
         if seat0 != seat1:
-            self.count(seat0, seat1, outcome)
-            self.count(seat1, seat0, 1.0 - outcome)
+            self.count(seat0, seat1, outcome, paid)
+            self.count(seat1, seat0, 1.0 - outcome, -paid)
+            pair = self._rows[seat0][seat1]
+            self.stakes.add(pair, 1, outcome != 0.5, abs(paid), paid * paid)
 
-    def count(self, row: str, column: str, outcome: float) -> None:
+    def count(self, row: str, column: str, outcome: float, paid: float = 0.0) -> None:
         """Counts one match for its row alone."""
         counts = self._rows[row].get(column)
         if counts is None:
@@ -65,6 +171,10 @@ class PayoffTable:
             counts.losses += 1
         else:
             counts.draws += 1
+        if paid:
+            counts.paid += paid
+            counts.staked += abs(paid)
+            counts.squares += paid * paid
 
     def measure(
         self,
@@ -121,7 +231,14 @@ class PayoffTable:
 
     def _cell(self, row: str, column: str, counts: Counts, with_stats: bool) -> PayoffCell:
         cell = PayoffCell(
-            row=row, column=column, wins=counts.wins, draws=counts.draws, losses=counts.losses
+            row=row,
+            column=column,
+            wins=counts.wins,
+            draws=counts.draws,
+            losses=counts.losses,
+            paid=counts.paid,
+            staked=counts.staked,
+            squares=counts.squares,
         )
         sums = counts.sums
         if sums is None or not with_stats:
@@ -142,6 +259,7 @@ class PayoffTable:
     def state(self) -> dict[str, Any]:
         """Every number of each cell, as JSON keeps it to the last bit."""
         return {
+            "stakes": astuple(self.stakes),
             "stats": list(self._stats),
             "rows": {
                 row: {column: _numbers(counts) for column, counts in cells.items()}
@@ -153,16 +271,19 @@ class PayoffTable:
     def restored(cls, state: Mapping[str, Any]) -> PayoffTable:
         """The table that `state` was taken of."""
         table = cls()
+        table.stakes = Stakes(*state["stakes"])
         table._stats = {name: number for number, name in enumerate(state["stats"])}
         for row, cells in state["rows"].items():
-            for column, (wins, draws, losses, *more) in cells.items():
+            for column, (wins, draws, losses, paid, staked, squares, *more) in cells.items():
                 sums = Sums(more[0], more[1], more[2], array("d", more[3:])) if more else None
-                table._rows[row][column] = Counts(wins, draws, losses, sums)
+                counts = Counts(wins, draws, losses, sums, paid, staked, squares)
+                table._rows[row][column] = counts
         return table
 
 
 def _numbers(counts: Counts) -> list[float]:
     numbers: list[float] = [counts.wins, counts.draws, counts.losses]
+    numbers += [counts.paid, counts.staked, counts.squares]
     sums = counts.sums
     if sums is not None:
         numbers += [sums.seat0_games, sums.seat0_wins, sums.frames, *sums.stats]

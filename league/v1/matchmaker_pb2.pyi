@@ -481,7 +481,7 @@ class WorkerStatus(_message.Message):
     def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ..., trouble: _Optional[str] = ..., is_quarantined: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs")
+    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs", "payoff_unit")
     GAME_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
     OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
@@ -490,6 +490,7 @@ class GetStatusResponse(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     VITALS_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    PAYOFF_UNIT_FIELD_NUMBER: _ClassVar[int]
     game: str
     log_position: int
     open_leases: int
@@ -498,7 +499,8 @@ class GetStatusResponse(_message.Message):
     version: str
     vitals: Vitals
     epochs: _containers.RepeatedCompositeFieldContainer[RatingEpoch]
-    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ..., vitals: _Optional[_Union[Vitals, _Mapping]] = ..., epochs: _Optional[_Iterable[_Union[RatingEpoch, _Mapping]]] = ...) -> None: ...
+    payoff_unit: str
+    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ..., vitals: _Optional[_Union[Vitals, _Mapping]] = ..., epochs: _Optional[_Iterable[_Union[RatingEpoch, _Mapping]]] = ..., payoff_unit: _Optional[str] = ...) -> None: ...
 
 class Vitals(_message.Message):
     __slots__ = ("trouble", "now", "started_at", "store_bytes", "disk_free_bytes", "event_position", "assignments")

@@ -220,7 +220,7 @@ class Rating(_message.Message):
     def __init__(self, player: _Optional[_Union[Player, _Mapping]] = ..., mu: _Optional[float] = ..., sigma: _Optional[float] = ..., score: _Optional[float] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., rank: _Optional[int] = ..., pinned: _Optional[bool] = ..., trend: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class PayoffCell(_message.Message):
-    __slots__ = ("row", "column", "wins", "draws", "losses", "seat0_games", "seat0_wins", "frames", "means")
+    __slots__ = ("row", "column", "wins", "draws", "losses", "seat0_games", "seat0_wins", "frames", "means", "paid", "staked", "squares")
     class MeansEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -237,6 +237,9 @@ class PayoffCell(_message.Message):
     SEAT0_WINS_FIELD_NUMBER: _ClassVar[int]
     FRAMES_FIELD_NUMBER: _ClassVar[int]
     MEANS_FIELD_NUMBER: _ClassVar[int]
+    PAID_FIELD_NUMBER: _ClassVar[int]
+    STAKED_FIELD_NUMBER: _ClassVar[int]
+    SQUARES_FIELD_NUMBER: _ClassVar[int]
     row: str
     column: str
     wins: int
@@ -246,7 +249,10 @@ class PayoffCell(_message.Message):
     seat0_wins: int
     frames: int
     means: _containers.ScalarMap[str, float]
-    def __init__(self, row: _Optional[str] = ..., column: _Optional[str] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., seat0_games: _Optional[int] = ..., seat0_wins: _Optional[int] = ..., frames: _Optional[int] = ..., means: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    paid: float
+    staked: float
+    squares: float
+    def __init__(self, row: _Optional[str] = ..., column: _Optional[str] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., seat0_games: _Optional[int] = ..., seat0_wins: _Optional[int] = ..., frames: _Optional[int] = ..., means: _Optional[_Mapping[str, float]] = ..., paid: _Optional[float] = ..., staked: _Optional[float] = ..., squares: _Optional[float] = ...) -> None: ...
 
 class Share(_message.Message):
     __slots__ = ("category", "configured", "realised", "matches", "player", "mix", "expected")

@@ -73,7 +73,7 @@ def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
 
 def _heading(figure: Figure, structure: Structure, title: str) -> None:
     figure.text(0.02, 0.955, title, fontsize=17, fontweight="bold")
-    matches = int(structure.table.games_NN.sum()) // 2
+    matches = int(structure.table.matches_NN.sum()) // 2
     players = f"{len(structure.table.names)} players, {structure.pairs_met:,} pairs met"
     figure.text(0.02, 0.925, f"{players}, {matches:,} matches", color=FAINT)
     found = structure.cyclicity

@@ -16,6 +16,8 @@ from matchmaker.store.transaction import Transaction
 _STEPS = (f"{name} of seat {seat}" for seat in (0, 1) for name in ("step_start", "step_end"))
 FACTS = ("outcome", "frames", "failed", *_STEPS)
 """What all reports of one match agree on; behaviour numbers and times are left to the first."""
+ROUNDED = 1.001
+"""How much more than the game's largest payoff a match may pay, as numbers are rounded."""
 _CLOSED = {
     "released": (Refusal.RELEASED, "its lease was handed back"),
     "abandoned": (Refusal.FENCED, "its lease was given up when a newer incarnation took over"),
@@ -150,4 +152,11 @@ def _check(
             raise _Unfit(
                 Refusal.WRONG_DIGEST,
                 f"{name} was assigned with digest {digest!r}, not {reported.digest[:80]!r}",
+            )
+        paid, most = reported.stats.get("payoff", 0.0), league.settings.largest_payoff
+        if most is not None and abs(paid) > most * ROUNDED:
+            raise _Unfit(
+                Refusal.MALFORMED,
+                f"{name} was paid {paid:g}, but a match of {league.settings.game} pays at most "
+                f"{most:g}: correct the game's largest_payoff if it can pay more",
             )

@@ -134,6 +134,7 @@ def status(league: League, reader: Reader) -> LeagueStatus:
     ]
     return LeagueStatus(
         game=league.settings.game,
+        payoff_unit=league.settings.payoff_unit,
         log_position=league.view.log_position,
         open_leases=sum(open_leases.values()),
         workers=tuple(workers),

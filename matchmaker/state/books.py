@@ -110,26 +110,26 @@ class Books:
         for row in rows:
             if row.rated and row.incarnation not in self.without:
                 table = self.tables[row.book]
-                margin = margin_of(row) if row.book is Book.TRAIN else None
+                margin = margin_of(row)
                 table.fold(row.seat0, row.seat1, row.outcome, row.step0, row.step1, margin)
                 if row.book is Book.TRAIN:
-                    self._count_climb(row)
+                    self._count_climb(row, margin or 0.0)
                 else:
                     table.payoff.measure(row.seat0, row.seat1, row.outcome, row.frames, row.stats)
         if rows:
             self.log_position = rows[-1].position
             self.event_position = max(self.event_position, rows[-1].event_position)
 
-    def _count_climb(self, row: ResultRow) -> None:
-        for learner, opponent, step, outcome in (
-            (row.seat0, row.seat1, row.end_step0, row.outcome),
-            (row.seat1, row.seat0, row.end_step1, 1.0 - row.outcome),
+    def _count_climb(self, row: ResultRow, margin: float) -> None:
+        for learner, opponent, step, outcome, paid in (
+            (row.seat0, row.seat1, row.end_step0, row.outcome, margin / 2.0),
+            (row.seat1, row.seat0, row.end_step1, 1.0 - row.outcome, -margin / 2.0),
         ):
             if learner in self._frozen and opponent not in self._frozen:
                 steps = self._frozen[learner]
                 place = bisect.bisect(steps, step)
                 since = SnapshotName(learner, steps[place - 1] if place else 0)
-                self.climb.count(str(since), opponent, outcome)
+                self.climb.count(str(since), opponent, outcome, paid)
 
     def apply(self, event: Event) -> None:
         """Folds one of `RATING_EVENTS`; an event that names no book is for all of them."""

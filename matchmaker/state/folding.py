@@ -18,7 +18,7 @@ from matchmaker.store.pairings import Pairings, leased
 from matchmaker.store.rows import FoldRow
 from matchmaker.store.transaction import Reader
 
-VERSION = 9
+VERSION = 10
 """Raise it when folding changes: folds of another version are passed over."""
 EVERY = 30_000
 """Results after which another fold is due: a restart folds that many in about three seconds."""

@@ -22,6 +22,7 @@ from matchmaker.store.transaction import Reader, Transaction
 
 GAME_VERSION = "game_version"
 """Key of the version of the game's rules that all results since the last `rules_changed` have."""
+_PAYOFF_UNIT = "payoff_unit"
 
 
 @dataclass
@@ -64,6 +65,8 @@ class League:
                     f"{wanted} has version {version} here: use the Kumite and the game that it "
                     "was played with, or add --new-epoch, which begins new ratings"
                 )
+            if tx.meta(_PAYOFF_UNIT) != self.settings.payoff_unit:
+                tx.set_meta(_PAYOFF_UNIT, self.settings.payoff_unit)
             policy_json = json.dumps(self.settings.policy(), sort_keys=True)
             if tx.add_policy(self.policy_hash, policy_json, now):
                 text = f"opponents are drawn by policy {self.policy_hash}"
@@ -80,7 +83,10 @@ class League:
             self._load(reader)
             policy = json.loads(reader.policy_json() or "{}")
             self.settings = self.settings.under(policy).model_copy(
-                update={"game": reader.meta("game")}
+                update={
+                    "game": reader.meta("game"),
+                    "payoff_unit": reader.meta(_PAYOFF_UNIT) or "",
+                }
             )
 
     def _load(self, reader: Reader) -> None:

@@ -46,6 +46,33 @@ def test_a_draw_that_pays_a_rounding_error_is_no_stake(league):
     assert league.server.league.view.tables[Book.TRAIN].recent.stake == 5.0
 
 
+def test_a_payoff_beyond_the_games_largest_is_refused(tmp_path):
+    """It would make all other payoffs look like nothing."""
+    with small_league(tmp_path, mixes=BOTS, largest_payoff=2.0) as league:
+        incarnation = league.open()
+        for payoff, accepted in ((2.0, True), (-2.0, True), (1e9, False), (-2.1, False)):
+            (match,) = league.client.acquire_matches(incarnation, 1, "one")
+            (verdict,) = report(league, incarnation, paid(match, payoff))
+            assert verdict.accepted is accepted
+            assert accepted or f"{payoff:g}" in verdict.reason
+
+
+def test_clean_ratings_follow_payoffs_and_recompute_to_the_same_bits(league):
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@1000", opponent="based", pairs=20, book=Book.EVAL, seed=1)
+    for number, match in enumerate(league.client.acquire_pairings(evaluator, [pairing])):
+        payoff = -9.0 if number % 4 == 3 else 1.0  # it wins three of four
+        mine = match.seats[0].name == "main@1000"
+        report(league, evaluator, paid(match, payoff if mine else -payoff))
+    board = [rating.player.name for rating in league.client.ratings()]
+    assert board == ["based", "main@1000"]
+    (cell,) = league.client.payoff(rows=["main@1000"])
+    assert (cell.games, cell.wins, cell.paid) == (40, 30, -60.0)
+    assert league.recomputed()[Book.EVAL].state() == (
+        league.server.league.view.tables[Book.EVAL].state()
+    )
+
+
 def test_an_epoch_measures_draws_and_link_and_recomputes_to_the_same_bits(league):
     incarnation = league.open()
     many(league, incarnation, FIRST_GAMES - 1)

@@ -80,4 +80,5 @@ def _table(wins_NN: Matrix, draws_NN: Matrix) -> Table:
         draws_NN=draws_NN,
         predicted_NN=predicted_NN,
         prior_games=measured_prior(wins_NN, draws_NN, predicted_NN),
+        matches_NN=wins_NN + wins_NN.T + draws_NN,
     )

@@ -84,16 +84,17 @@ def result(position, outcome, stats):
     )  # fmt: skip
 
 
-def test_the_books_read_payoffs_from_results_and_keep_wins_and_ratings_by_their_signs():
+def test_the_books_read_payoffs_from_results_and_count_wins_by_their_signs():
     books = Books()
     books.tables[Book.TRAIN].learns("main")
     paid = [{"payoff": 6.0, "first": 1.0}, {"payoff": -6.0, "first": 0.0}]
     small = [{"payoff": -1.0}, {"payoff": 1.0}]
-    rows = [result(1, 0.0, small), result(2, 0.0, small), result(3, 1.0, paid)]
+    three = [(0.0, small), (0.0, small), (1.0, paid)]
+    rows = [result(3 * turn + n, *one) for turn in range(5) for n, one in enumerate(three, 1)]
     books.add_results(rows)
     table = books.tables[Book.TRAIN]
     counts = table.payoff.counts("main", "based")
-    assert (counts.wins, counts.losses) == (2, 1)
+    assert (counts.wins, counts.losses, counts.paid) == (10, 5, -20.0)
     (games,), (points,) = table.recent.evidence("main", ["based"])
     assert points / games < 0.35
     assert table.recent.evidence("based", ["main"])[0].tolist() == [0.0], "it does not learn"
@@ -101,7 +102,8 @@ def test_the_books_read_payoffs_from_results_and_keep_wins_and_ratings_by_their_
     without.tables[Book.TRAIN].learns("main")
     without.add_results([row._replace(stats_json="[{}, {}]") for row in rows])
     bare = without.tables[Book.TRAIN]
-    assert bare.belief("main") == table.belief("main")
+    assert table.belief("main").mu < table.belief("based").mu, "it was paid less"
+    assert bare.belief("main").mu > bare.belief("based").mu, "it won more"
     (games,), (points,) = bare.recent.evidence("main", ["based"])
     assert 0.6 < points / games < 0.7
 

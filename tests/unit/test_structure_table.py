@@ -58,6 +58,7 @@ def test_a_pair_that_never_met_is_as_the_ratings_say_and_not_even():
     even = Table(
         names=("a", "b"), wins_NN=np.zeros((2, 2)), draws_NN=np.zeros((2, 2)),
         predicted_NN=np.full((2, 2), 0.5), prior_games=2.0,
+            matches_NN=np.zeros((2, 2)),
     )  # fmt: skip
     unknown = [even.drawn(np.random.default_rng(seed))[0, 1] for seed in range(400)]
     assert np.std(unknown) == pytest.approx(np.sqrt(1 / 12), abs=0.03), (

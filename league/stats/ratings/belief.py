@@ -34,6 +34,8 @@ makes a second one to see that nothing moves. It is also the least weight of a p
 """
 _DIGITS = 50
 """Of the mpmath backend: enough for gaps of 100,000 points."""
+_FARTHEST = 6.0
+"""Gap in units of c beyond which `rate_points` takes players to be no farther apart."""
 _LOGISTIC_SCALE = 1.702
 """1/(1 + exp(−1.702 t)) is within .0095 of Φ(t) everywhere."""
 
@@ -146,6 +148,31 @@ def rate(
         with mpmath.workdps(_DIGITS):
             rated = _rated(winner, loser, outcome == 0.5, exact)
     return (rated[1], rated[0]) if outcome == 0.0 else rated
+
+
+def rate_points(
+    first: Belief, second: Belief, points: float, worth: float
+) -> tuple[Belief, Belief]:
+    """Returns both beliefs after a match that counts for `worth` games, without draws, in which the
+    first player earned so many `points` a game, perhaps more than 1 or fewer than 0.
+
+    A win is 1 point and a loss 0; the step is their steps' mean with the weights `points` and
+    1 − `points`, and the variances shrink by what a game says on average.
+    """
+    c = spread(first, second)
+    t = min(max((first.mu - second.mu) / c, -_FARTHEST), _FARTHEST)
+    likely, chances = _pdf(t), _cdf(t) * _cdf(-t)
+    gained = worth * c * likely * (points - _cdf(t)) / chances
+    known = worth * likely * likely / chances
+    scale = c * c + (max(worth, 1.0) - 1.0) * (first.sigma**2 + second.sigma**2)
+    rated = (
+        Belief(
+            one.mu + sign * one.sigma**2 * gained / scale,
+            one.sigma * math.sqrt(1.0 - one.sigma**2 * known / scale),
+        )
+        for one, sign in ((first, 1.0), (second, -1.0))
+    )
+    return next(rated), next(rated)
 
 
 def _rated(

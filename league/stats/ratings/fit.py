@@ -47,6 +47,7 @@ from scipy.optimize import brentq, minimize
 
 from league.errors import InvalidInput
 from league.players import PayoffCell
+from league.stats.payoff import Stakes
 from league.stats.ratings.belief import BETA, MU, NORMAL_LINK, SIGMA, draw_margin
 
 Array = NDArray[np.float64]
@@ -148,13 +149,14 @@ class PairCounts:
         cls, cells: Iterable[PayoffCell], others: Iterable[str] = ()
     ) -> tuple[PairCounts, list[str]]:
         """Returns the counts of a payoff table, which has each pair twice, and the players, with
-        `others` that need not have met anybody.
+        `others` that need not have met anybody. Payoffs count as `Stakes.counted` says.
         """
         rows = [cell for cell in cells if cell.row < cell.column]
+        stakes = Stakes.of(rows)
         names = sorted({name for cell in rows for name in (cell.row, cell.column)} | {*others})
         number = {name: n for n, name in enumerate(names)}
         pairs_P2 = np.array([(number[c.row], number[c.column]) for c in rows], np.int64)
-        counts_P3 = np.array([(c.wins, c.draws, c.losses) for c in rows], np.float64)
+        counts_P3 = np.array([stakes.counted(cell) for cell in rows], np.float64)
         return cls(*pairs_P2.reshape(-1, 2).T, *counts_P3.reshape(-1, 3).T), names
 
 

@@ -34,6 +34,7 @@ from league.stats.ratings.belief import (
     Link,
     draw_margin,
     rate,
+    rate_points,
     spread,
 )
 from league.stats.recent import RecentScores
@@ -106,7 +107,8 @@ class PredictionRecord:
 
     def link(self, draw_probability: float) -> Link:
         """Returns the most likely link given the scores, on a grid of .01 and .1."""
-        games_B, earned_B = np.array(self.games), np.array(self.scores)
+        games_B = np.array(self.games)
+        earned_B = np.clip(self.scores, 0.0, games_B)  # payoffs earn more now and then
         count_B = np.maximum(games_B, 1.0)
         t_B = np.array(self.gaps) / count_B
         e_B = draw_margin(draw_probability) * np.array(self.narrowness) / count_B
@@ -230,8 +232,8 @@ class RatingTable:
         Args:
             outcome: of seat 0: 1, ½ or 0.
             step0, step1: learner steps of the weights that played, ignored for a frozen player.
-            margin: what seat 0 was paid more than seat 1; None in games without payoffs. It goes
-                into `recent` alone.
+            margin: what seat 0 was paid more than seat 1; None in games without payoffs. Players
+                are then rated by it instead of the outcome.
         """
         if seat0 == seat1:
             return
@@ -242,9 +244,13 @@ class RatingTable:
             Belief(second.mu, math.hypot(second.sigma, tau1)),
         )
         c = spread(*grown)
-        self.record.add((first.mu - second.mu) / c, c, outcome)
+        paid = 0.0 if margin is None else margin / 2.0
+        self.payoff.add(seat0, seat1, outcome, paid)
+        stakes, points = self.payoff.stakes, outcome
+        if stake := stakes.stake:
+            points = 0.5 + paid / (2.0 * stake)
+        self.record.add((first.mu - second.mu) / c, c, points)
         self.games += 1
-        self.payoff.add(seat0, seat1, outcome)
         if first.learns or second.learns:
             margin = 2.0 * outcome - 1.0 if margin is None else margin
             self.recent.add_stake(margin)
@@ -252,7 +258,10 @@ class RatingTable:
                 self.recent.add(seat0, seat1, margin, step0)
             if second.learns:
                 self.recent.add(seat1, seat0, -margin, step1)
-        rated = rate(*grown, outcome, self.epoch.draw_probability)
+        if stake:
+            rated = rate_points(*grown, points, stake**2 / stakes.square)
+        else:
+            rated = rate(*grown, outcome, self.epoch.draw_probability)
         first.take(outcome, rated[0])
         second.take(1.0 - outcome, rated[1])
 

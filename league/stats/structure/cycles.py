@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import binom
+from scipy.special import betainc
 
 from league.stats.ratings.fit import PairCounts, expected_score, fit
 from league.stats.structure.equilibria import Matrix, checked
@@ -123,7 +123,7 @@ def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table
     drew_M = table.draw_chances(chance_NN)[rows, columns]
     won_M = p_M - 0.5 * drew_M
     chances_M3 = np.stack([won_M, drew_M, 1 - won_M - drew_M], axis=1).clip(0.0, 1.0)
-    counts_M3 = rng.multinomial(games_M.astype(np.int64), chances_M3)
+    counts_M3 = rng.multinomial(np.maximum(games_M.round(), 1).astype(np.int64), chances_M3)
     wins_NN, draws_NN = np.zeros((2, *table.wins_NN.shape))
     wins_NN[rows, columns], wins_NN[columns, rows] = counts_M3[:, 0], counts_M3[:, 2]
     draws_NN[rows, columns] = draws_NN[columns, rows] = counts_M3[:, 1]
@@ -157,7 +157,8 @@ def side_p_values(table: Table) -> Matrix:
     rows, columns = np.nonzero(table.known_NN)
     won, lost = wins_NN[rows, columns], losses_NN[rows, columns]
     adjusted_NN = np.ones(wins_NN.shape)
-    adjusted_NN[rows, columns] = holm(binom.sf(won - 1, won + lost, 0.5))
+    # P(won or more of won + lost), also where payoffs count for a fraction of a win
+    adjusted_NN[rows, columns] = holm(np.where(won > 0, betainc(won, lost + 1, 0.5), 1.0))
     return adjusted_NN
 
 
@@ -211,6 +212,6 @@ def _cycle(table: Table, p_NN: Matrix, players: tuple[int, int, int]) -> Cycle:
     return Cycle(
         players,
         tuple(float(table.chance_NN[side]) for side in sides),
-        tuple(int(table.games_NN[side]) for side in sides),
+        tuple(int(table.matches_NN[side]) for side in sides),
         max(float(p_NN[side]) for side in sides),
     )

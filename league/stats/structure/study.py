@@ -49,12 +49,12 @@ class Structure:
     """What `study` finds.
 
     Attributes:
-        mass, score: of the Nash mixture.
+        mass, score: of the Nash mixture; in games with payoffs scores are payoffs a match.
         supported_N: share of the draws in which a player has mass.
         cluster_mass: mass of each cluster's members together, which is certain even where chance
             decides which of them has it.
         performances: for each pair of groups, the share of a match that the first gets when both
-            mix at their best.
+            mix at their best, or what it is paid a match.
     """
 
     table: Table
@@ -98,8 +98,8 @@ def study(
     """
     rng = np.random.default_rng(seed)
     draws = draws or max(20, min(200, 40_000 // len(table.names)))
-    found = _figures(table.chance_NN, groups)
-    drawn = [_figures(table.drawn(rng), groups) for _ in range(draws)]
+    found = _figures(table, table.chance_NN, groups)
+    drawn = [_figures(table, table.drawn(rng), groups) for _ in range(draws)]
     masses_DN, *others = (np.array(one) for one in zip(*drawn, strict=True))
     clusters = clusters_of(table)
     member_NC = np.eye(clusters.count)[clusters.cluster_N]
@@ -120,12 +120,15 @@ def study(
     )
 
 
-def _figures(chance_NN: Matrix, groups: Sequence[Group]) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Nash masses and scores, masses of α-rank, and the groups' shares of a match."""
+def _figures(
+    table: Table, chance_NN: Matrix, groups: Sequence[Group]
+) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Nash masses and scores, masses of α-rank, and the groups' shares of a match or payoffs."""
     margin_NN = margins(chance_NN)
     values = [relative_performance(margin_NN[np.ix_(ours, theirs)]) for ours, theirs in groups]
-    nash = nash_averaging(margin_NN)
-    return nash.mass_N, nash.score_N, alpha_rank(margin_NN), 0.5 + 0.5 * np.array(values)
+    nash, stake = nash_averaging(margin_NN), table.stake
+    earned = stake * np.array(values) if stake else 0.5 + 0.5 * np.array(values)
+    return nash.mass_N, nash.score_N * (stake or 1.0), alpha_rank(margin_NN), earned
 
 
 def _estimate(value: Matrix, drawn: Matrix) -> Estimate:
@@ -145,12 +148,13 @@ def as_json(structure: Structure) -> dict[str, Any]:
         "draws": structure.draws,
         "prior_games": table.prior_games,
         "pairs_met": structure.pairs_met,
-        "matches": int(table.games_NN.sum()) // 2,
+        "matches": int(table.matches_NN.sum()) // 2,
+        "stake": table.stake,
         "cyclic": cyclic,
         "players": [
             {
                 "player": name,
-                "games": int(table.games_NN[index].sum()),
+                "games": int(table.matches_NN[index].sum()),
                 "nash": interval(structure.mass, index),
                 "in_support": float(structure.supported_N[index]),
                 "score": interval(structure.score, index),

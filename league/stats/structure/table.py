@@ -6,11 +6,14 @@ What the ratings predict for a pair, p₀, is worth k games (`measured_prior`), 
 on top. With w wins, d draws, l losses of i against j the posterior mean is
 
     P_ij = (k p₀ + w + d/2) / (k + w + d + l)
+
+In games with payoffs w and l are those that say as much as its matches do (`Stakes.counted`), and a
+share P is a mean payoff of (2P − 1) stakes a match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +24,7 @@ from scipy.special import gammaln, logit, ndtr
 
 from league.errors import InvalidInput
 from league.players import PayoffCell, Rating
+from league.stats.payoff import Counts, Stakes
 from league.stats.ratings import BETA, RatingTable
 
 Matrix = NDArray[np.float64]
@@ -38,6 +42,8 @@ class Table:
         wins_NN: i beating j; the losses are its transpose.
         predicted_NN: shares that the ratings predict; they and their transpose sum to 1.
         prior_games: k, what a prediction is worth in games.
+        matches_NN: matches of each pair, where payoffs make other numbers of them.
+        stake: what a win is worth in the game's payoffs; 0 in games without.
     """
 
     names: tuple[str, ...]
@@ -45,10 +51,12 @@ class Table:
     draws_NN: Matrix
     predicted_NN: Matrix
     prior_games: float
+    matches_NN: Matrix
+    stake: float = 0.0
 
     @cached_property
     def games_NN(self) -> Matrix:
-        """Matches of each pair, the same from both sides."""
+        """What the matches of each pair count for, the same from both sides."""
         return np.asarray(self.wins_NN + self.wins_NN.T + self.draws_NN)
 
     @cached_property
@@ -151,11 +159,9 @@ def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = No
     Args:
         rows: counts the matches of the first `rows` players only; None counts all.
     """
-    counts = (
-        (name, other, its.wins, its.draws, its.losses)
-        for name in names[:rows]
-        for other, its in book.payoff.row(name).items()
-    )
+    counts = [
+        (name, other, its) for name in names[:rows] for other, its in book.payoff.row(name).items()
+    ]
     columns = book.columns(names)
     return _table(names, counts, columns.mu_N, np.sqrt(columns.variance_N))
 
@@ -177,27 +183,29 @@ def table_of(
             f"{len(kept)} of the book's {len(ratings)} players have at least {games_at_least} "
             "matches, and a structure needs two: wait for matches, or name another --book"
         )
-    counts = ((one.row, one.column, one.wins, one.draws, one.losses) for one in cells)
+    counts = [(one.row, one.column, one) for one in cells]
     mu_N, sigma_N = np.array([(rating.mu, rating.sigma) for rating in kept]).T
     return _table([rating.player.name for rating in kept], counts, mu_N, sigma_N)
 
 
 def _table(
     names: Sequence[str],
-    counts: Iterable[tuple[str, str, int, int, int]],
+    counts: Sequence[tuple[str, str, PayoffCell | Counts]],
     mu_N: Matrix,
     sigma_N: Matrix,
 ) -> Table:
-    """Counts are (player, other, wins, draws, losses), of players in `names` or not. The ratings
-    predict Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)).
+    """Counts are (player, other, counts), of players in `names` or not. The ratings predict
+    Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)).
     """
     place = {name: index for index, name in enumerate(names)}
-    wins_NN, draws_NN = np.zeros((2, len(place), len(place)))
-    for name, other, wins, draws, losses in counts:
+    stakes = Stakes.of(cell for _, _, cell in counts)
+    wins_NN, draws_NN, matches_NN = np.zeros((3, len(place), len(place)))
+    for name, other, cell in counts:
         mine, its = place.get(name), place.get(other)
         if mine is not None and its is not None:
-            wins_NN[mine, its], wins_NN[its, mine] = wins, losses
+            wins_NN[mine, its], draws, wins_NN[its, mine] = stakes.counted(cell)
             draws_NN[mine, its] = draws_NN[its, mine] = draws
+            matches_NN[mine, its] = matches_NN[its, mine] = cell.games
     spread_NN = np.sqrt(2 * BETA**2 + sigma_N[:, None] ** 2 + sigma_N[None, :] ** 2)
     chance_NN = ndtr((mu_N[:, None] - mu_N[None, :]) / spread_NN)
     predicted_NN = _mirrored(np.clip(chance_NN, OFF_BOUNDS, 1 - OFF_BOUNDS))
@@ -207,4 +215,6 @@ def _table(
         draws_NN=draws_NN,
         predicted_NN=predicted_NN,
         prior_games=measured_prior(wins_NN, draws_NN, predicted_NN),
+        matches_NN=matches_NN,
+        stake=stakes.stake,
     )
