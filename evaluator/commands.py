@@ -267,6 +267,8 @@ def compare(
     facts |= {"finding": found.finding.value, "sentence": found.sentence()}
     facts |= {"matches": found.matches, "failed": found.failed}
     facts |= {"elo": found.elo and asdict(found.elo)}
+    if found.payoff is not None:
+        facts |= {"payoff": asdict(found.payoff), "unit": f"{found.payoff_unit} per match"}
     facts["tests"] = [
         {"pairs": gate.counts, "llr": gate.llr, "verdict": gate.verdict.value}
         for gate in found.gates
@@ -279,6 +281,6 @@ def _standing(seen: Comparison) -> str:
     points = sum(n * score for n, score in zip(up.counts, range(5), strict=True)) / 4
     first, second = (round(one.llr, 1) + 0.0 for one in (up, down))  # a rounded zero has no sign
     return (
-        f"{seen.first} {points / up.results:.1%} of {max(up.matches, down.matches)} matches; "
+        f"{seen.first} {points / max(up.results, 1):.1%} of {seen.matches} matches; "
         f"stronger at {upper:.1f}: {seen.first} {first:+.1f}, {seen.second} {second:+.1f}"
     )

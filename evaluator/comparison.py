@@ -7,10 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
+
 from league.cli.members import Finder, bouts_of, play
 from league.errors import DataCorrupt, InvalidInput
-from league.replay import Bout, Recipe
-from league.stats.gates import Estimate, Gate, Result, Verdict, elo_of, estimate
+from league.replay import Bout, Recipe, Replay
+from league.stats.gates import (
+    Assigned,
+    Estimate,
+    Gate,
+    Result,
+    Verdict,
+    elo_of,
+    estimate,
+    settled,
+)
 
 
 class Finding(Enum):
@@ -28,13 +39,20 @@ class Comparison:
 
     Attributes:
         first, second: the players' names.
-        gates: what both tests have counted.
+        gates: what both tests have counted: in games with payoffs pairs of matches by their stakes.
+        stake: mean size of a match's payment, over pairs that don't pay 0; 0 in games without
+            payoffs.
+        payoff_unit: unit of payoffs.
+        played: pairs played to their end.
         failed: matches that could not be played to their end; their pairs do not count.
     """
 
     first: str
     second: str
     gates: tuple[Gate, Gate]
+    stake: float = 0.0
+    payoff_unit: str = "payoff"
+    played: int = 0
     failed: int = 0
 
     @property
@@ -47,19 +65,28 @@ class Comparison:
 
     @property
     def matches(self) -> int:
-        """Those that the test which decided last has counted."""
-        return self._last[1].matches
+        """Those whose pairs were played to their end."""
+        return 2 * self.played
 
     @property
     def elo(self) -> Estimate | None:
         """By how much `first` is stronger in Elo, with a 95 % interval, the stop allowed for; None
         without a pair.
         """
+        return self._lead(elo_of)
+
+    @property
+    def payoff(self) -> Estimate | None:
+        """The mean payment to `first`, as `elo`; None in games without payoffs."""
+        return self._lead(lambda share: (2.0 * share - 1.0) * self.stake) if self.stake else None
+
+    def _lead(self, of: Callable[[float], float]) -> Estimate | None:
         seat, gate = self._last
         found = estimate(gate.test, gate.counts, gate.risks)
-        if found is None:
+        if found is None and not self.played:
             return None
-        score, low, high = (elo_of(share) for share in (found.score, found.low, found.high))
+        found = found or Estimate(0.5, 0.0, 1.0)  # of pairs in which little was at stake
+        score, low, high = (of(share) for share in (found.score, found.low, found.high))
         return Estimate(score, low, high) if seat == 0 else Estimate(-score, -high, -low)
 
     @property
@@ -73,7 +100,7 @@ class Comparison:
 
     def sentence(self) -> str:
         """The verdict, for people."""
-        elo, (elo0, elo1) = self.elo, self.gates[0].test.values
+        elo, (elo0, elo1) = self.payoff or self.elo, self.gates[0].test.values
         if elo is None:
             return f"No pair of {self.first} and {self.second} has ended."
         first, second = self.first, self.second
@@ -82,19 +109,32 @@ class Comparison:
         lead = f"{elo.score:.0f} Elo (95 % interval {elo.low:.0f} to {elo.high:.0f})"
         if math.isinf(elo.score):
             lead = f"more than {elo.low:.0f} Elo"
-        after = f"after {self.matches:,} matches"
+        after, scale = f"after {self.matches:,} matches", "Elo"
+        if self.stake:
+            interval = f"95 % interval {elo.low:.2f} to {elo.high:.2f}"
+            lead = f"{elo.score:.2f} {self.payoff_unit} per match ({interval})"
+            scale = "Elo of what is at stake"
         if self.finding is Finding.ALIKE:
             return (
-                f"Neither of {self.first} and {self.second} is {elo1:g} Elo stronger: {first} "
+                f"Neither of {self.first} and {self.second} is {elo1:g} {scale} stronger: {first} "
                 f"leads by {lead} {after}."
             )
         if self.finding is Finding.UNDECIDED:
             return (
                 f"Not decided {after}: {first} leads {second} by {lead}, too little to tell "
-                f"{elo0:g} from {elo1:g} Elo. Raise --most or --elo1."
+                f"{elo0:g} from {elo1:g} {scale}. Raise --most or --elo1."
             )
         risk = f"; {self.gates[0].risks.alpha:.0%} of such tests err" if elo.low <= 0 else ""
         return f"{first} is stronger than {second} by {lead} {after}{risk}."
+
+
+def _assigned(place: int, replay: Replay) -> Assigned:
+    """The match in this place of all, each pair's second from the other seats, as a gate has it."""
+    paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]
+    score, margin = replay.outcome, paid[0] - paid[1] if len(paid) == 2 else None
+    if place % 2:
+        score, margin = 1.0 - score, None if margin is None else -margin
+    return Assigned(ordinal=place, is_open=False, score=score, pair=place // 2, margin=margin)
 
 
 def compare(
@@ -111,7 +151,7 @@ def compare(
 
     Pairs count in the order in which they began: short matches end first, and counting them first
     would favour who wins or loses quickly. What is still played when the tests decide is left out.
-    Of a mixture a member is drawn for each pair.
+    Of a mixture a member is drawn for each pair. In games with payoffs pairs count as in a gate.
 
     Args:
         gate: the test that each player has to pass, without results.
@@ -123,26 +163,43 @@ def compare(
         DataCorrupt: no pair could be played to its end.
     """
     settings = finder.settings(names)
-    first, second = finder.entrants(settings.spec(), names)
+    spec = settings.spec()
+    first, second = finder.entrants(spec, names)
     if first.shares == second.shares:
         raise InvalidInput(f"{names[0]} and {names[1]} are the same player: name two")
-    seen = Comparison(first=first.name, second=second.name, gates=(gate, gate))
+    unit = spec.payoff_unit or "payoff"
+    seen = Comparison(first=first.name, second=second.name, gates=(gate, gate), payoff_unit=unit)
     recipe, everyone = Recipe.of(settings), [*first.members, *second.members]
     bouts = bouts_of(first, second, most - most % 2, seed)
     places = {bout.match_id(recipe): place for place, bout in enumerate(bouts)}
     failures: dict[Bout, str] = {}
-    scores: dict[int, float] = {}
-    pair = 0
+    scores: dict[int, Assigned] = {}
+    pair, staked, largest = 0, 0, 2.0 * (spec.largest_payoff or 0.0)
+    rng = np.random.default_rng([seed, 4])
+    ended: list[Assigned] = []
     for replay in play(settings, everyone, bouts, seed=seed, greedy=greedy, failures=failures):
         place = places[replay.match_id]
-        scores[place] = replay.outcome if place % 2 == 0 else 1.0 - replay.outcome
+        scores[place] = _assigned(place, replay)
         failed = {places[bout.match_id(recipe)] for bout in failures}
         while (both := {2 * pair, 2 * pair + 1}) <= scores.keys() | failed:
             if both <= scores.keys():
-                won = (scores[2 * pair] + scores[2 * pair + 1]) / 2
-                one, other = seen.gates
-                gates = one.take([Result(pair, won)]), other.take([Result(pair, 1.0 - won)])
-                seen = replace(seen, gates=gates, failed=len(failures))
+                coin = float(rng.random())
+                new = [replace(scores[place], coin=coin) for place in sorted(both)]
+                margins = [match.margin for match in new if match.margin is not None]
+                ended, before = [*ended, *new] if margins else [], seen.gates
+                if spec.largest_payoff is None and largest < max(map(abs, margins), default=0.0):
+                    new, before, largest = ended, (gate, gate), max(map(abs, margins))
+                counted = settled(new, paired=True, stake=2.0 * seen.stake, most=largest)
+                mirrored = [Result(one.ordinal, 1.0 - one.score) for one in counted]
+                paid = abs(sum(margins)) / 4.0
+                staked += paid > 0.0
+                seen = replace(
+                    seen,
+                    gates=(before[0].take(counted), before[1].take(mirrored)),
+                    stake=seen.stake + (paid - seen.stake) / staked if paid else seen.stake,
+                    played=seen.played + 1,
+                    failed=len(failures),
+                )
                 on_pair(seen)
             pair += 1
             if seen.finding is not Finding.UNDECIDED:

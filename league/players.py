@@ -225,7 +225,7 @@ class PayoffCell:
     match (one without the number counts as 0).
 
     In games with payoffs a match pays half of what the row was paid more than the column: `paid`
-    is the sum, `staked` that of the sizes, and `squares` that of the squares.
+    is the sum, `staked` the sum of the sizes, and `squares` the sum of the squares.
     """
 
     row: str
@@ -343,7 +343,7 @@ class LeagueStatus:
     vitals: Vitals = field(default_factory=Vitals)
     epochs: tuple[RatingEpoch, ...] = ()
     payoff_unit: str = ""
-    """What payoffs are counted in, as "chips"; "" in games without."""
+    """Unit of payoffs, as "chips"; "" in games without."""
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Whether a worker's heartbeats have stopped, and it did not say that it ends."""

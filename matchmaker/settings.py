@@ -142,7 +142,7 @@ class MatchmakerSettings(MatchmakerSection):
     game_version: str = ""
     """Version of its rules; "" where it is not known, and then not compared."""
     payoff_unit: str = ""
-    """What its payoffs are counted in, "" in games without."""
+    """Unit of its payoffs, "" in games without."""
     largest_payoff: float | None = None
     """The most that a match of it can pay to a player, None where that is not known."""
 

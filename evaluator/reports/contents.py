@@ -43,13 +43,14 @@ TOLD = 20
 def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, Any]) -> Report:
     """The report of a benchmark; `facts` says how its matches were played."""
     met, player = of_player.met_in_benchmark(scores, spec), scores[0].player
+    payoffs = spec.payoff_unit
     return Report(
         title=f"Benchmark of {player}",
         lead=f"{'Greedy' if facts['greedy'] else 'Sampled'} play of {spec.name}, every seed once "
         "from either seat",
-        facts=_player_facts(met),
-        sections=of_player.player_sections(player, met),
-        numbers={"player": player, **facts, **_player_numbers(player, spec.name, met, ())},
+        facts=_player_facts(met, payoffs),
+        sections=of_player.player_sections(player, met, (), payoffs),
+        numbers={"player": player, **facts, **_player_numbers(player, spec.name, met, (), payoffs)},
         end=_end(),
     )
 
@@ -73,21 +74,22 @@ def of_league_player(
     if player.kind is PlayerKind.LIVE:
         player = newest_snapshot(name, known.values(), client.ratings())
     own = player.game if is_safe_in_files(player.game, {}) else game
-    met, bounds = _seen(client, player.name, own, known, exploits)
+    payoffs = client.status().payoff_unit
+    met, bounds = _seen(client, player.name, own, known, exploits, payoffs)
     if not met and not bounds:
         raise NotFound(
             f"{player.name} has no clean matches yet: bin/league eval {player.name} --report DIR "
             "plays some"
         )
     numbers: dict[str, Any] = {"player": player.name, "run": run}
-    numbers |= _player_numbers(player.name, own, met, bounds)
+    numbers |= _player_numbers(player.name, own, met, bounds, payoffs)
     return Report(
         title=player.name,
         lead=f"A player of the run {run}, by its clean matches",
-        facts={"steps": f"{player.step:,}", **_player_facts(met)},
+        facts={"steps": f"{player.step:,}", **_player_facts(met, payoffs)},
         sections=[
             of_player.summary(numbers["headline"], player.name),
-            *of_player.player_sections(player.name, met, bounds),
+            *of_player.player_sections(player.name, met, bounds, payoffs),
         ],
         numbers=numbers,
         end=_end(),
@@ -130,11 +132,12 @@ def of_run(
     if mains:
         newest = max(mains, key=lambda one: one.step)
         own = newest.game if is_safe_in_files(newest.game, {}) else game
-        met, bounds = _seen(client, newest.name, own, known, exploits)
-        found = _player_numbers(newest.name, own, met, bounds)
+        payoffs = status.payoff_unit
+        met, bounds = _seen(client, newest.name, own, known, exploits, payoffs)
+        found = _player_numbers(newest.name, own, met, bounds, payoffs)
         numbers["newest"] = {"player": newest.name, **found}
         sections.insert(0, of_player.summary(found["headline"], newest.name))
-        sections += of_player.player_sections(newest.name, met, bounds)
+        sections += of_player.player_sections(newest.name, met, bounds, payoffs)
     return Report(
         title=run,
         lead="A run of the league: ratings, training, and its newest evaluated snapshot",
@@ -155,6 +158,7 @@ def _seen(
     game: str,
     known: Mapping[str, Player],
     exploits: Path | None,
+    payoffs: str,
 ) -> tuple[list[Met], list[Bound]]:
     try:
         frames_per_second = game_spec(game).frames_per_second
@@ -163,19 +167,25 @@ def _seen(
     cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)
     met = met_in_log(cells, known, frames_per_second)
     found = exploits_of(exploits, name, known[name].digest) if exploits is not None else []
-    return met, bounds_of(name, client.gates(certificates=True), met, known, found)
+    gates = client.gates(certificates=True)
+    return met, bounds_of(name, gates, met, known, found, payoffs)
 
 
-def _player_facts(met: Sequence[Met]) -> dict[str, str]:
-    scores = group_scores(met)
-    shown = {f"points against {name}": f"{one.value:.0%}" for name, one in scores.items()}
+def _player_facts(met: Sequence[Met], payoffs: str) -> dict[str, str]:
+    scores, unit = group_scores(met), of_player.unit_of(met, payoffs)
+    shown = {
+        f"{unit.name or 'points'} against {name}": unit.text(one.value)
+        if unit.name
+        else f"{one.value:.0%}"
+        for name, one in scores.items()
+    }
     return {"matches": f"{sum(one.matches for one in met):,}", **shown}
 
 
 def _player_numbers(
-    player: str, game: str, met: Sequence[Met], bounds: Sequence[Bound]
+    player: str, game: str, met: Sequence[Met], bounds: Sequence[Bound], payoffs: str
 ) -> dict[str, Any]:
-    scores = group_scores(met)
+    scores, unit = group_scores(met), of_player.unit_of(met, payoffs)
     gaps = {
         f"{one} - {other}": asdict(of_player.gap(scores[one], scores[other]))
         for one in scores
@@ -189,7 +199,8 @@ def _player_numbers(
         "gaps": gaps,
         "beaten": sorted(of_player.beaten(met)),
         "ancestors": [asdict(one) | {"score": asdict(one.score)} for one in ancestors],
-        "headline": of_player.headline(player, met, bounds, exact=is_exact(game)),
+        "scores": unit.words,
+        "headline": of_player.headline(player, met, bounds, exact=is_exact(game), payoffs=payoffs),
         "drops": [one.opponent for one in of_player.drops(ancestors)],
         "exploitability": [asdict(one) | {"exploitability": one.exploitability} for one in bounds],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 
 from scipy.special import betainc, betaincinv
 
@@ -15,9 +16,10 @@ from league.games.base import GameSpec
 from league.ids import SnapshotName
 from league.metrics import Measured, wilson_interval
 from league.players import PayoffCell, Player, PlayerKind
-from league.runs.exploits import POINTS, Exploit
+from league.runs.exploits import PAYOFFS, POINTS, Exploit
 from league.stats.gates import Certificate
 from league.stats.gates.estimate import estimate
+from league.stats.payoff import Stakes
 from league.views import text as texts
 from league.views.report import Forest, Panel, Section
 
@@ -36,15 +38,20 @@ ERROR = 0.05 / 3
 """How often a report may name an opponent that the player does not beat, a weakness that it does
 not have, and a drop that is none: 5 % together.
 """
+STAKES = "of what is at stake"
+"""Unit of a bound by a gate in a game with payoffs."""
 MOST = 40
 """Opponents in charts and tables: those met most often."""
 RATIO_UP_TO = 20.0
 """Damage ratios beyond this are left out of the chart, where they would hide all others."""
+_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Met:
-    """A player's matches against one opponent; `step` of a snapshot of the same lineage."""
+    """A player's matches against one opponent; `step` of a snapshot of the same lineage. `paid` is
+    the mean payment in games with payoffs.
+    """
 
     opponent: str
     group: str
@@ -55,6 +62,7 @@ class Met:
     means: Mapping[str, Measured]
     actions: Mapping[str, Measured] = field(default_factory=dict)
     ancestor_step: int | None = None
+    paid: Measured | None = None
 
     @property
     def matches(self) -> int:
@@ -62,13 +70,20 @@ class Met:
 
     @property
     def points(self) -> float:
-        """A draw is half of one."""
-        return self.wins + self.draws / 2
+        """A draw is half of one. In games with payoffs: as if each match paid plus or minus the
+        payments' root mean square, which gives the same mean and the same error.
+        """
+        if self.paid is None:
+            return self.wins + self.draws / 2
+        error = (self.paid.high - self.paid.low) / (2.0 * _Z)
+        size = math.hypot(self.paid.value, error * math.sqrt(self.matches))
+        lead = self.paid.value / size if size and math.isfinite(size) else 0.0
+        return self.matches * (0.5 + 0.5 * lead)
 
     @property
     def score(self) -> Measured:
-        """Share of the points."""
-        return measured(self.points, self.matches)
+        """The mean payment, or the share of the points."""
+        return self.paid or measured(self.points, self.matches)
 
     @property
     def chance(self) -> float:
@@ -76,6 +91,35 @@ class Met:
         tail; draws only make it less likely).
         """
         return float(betainc(self.points, self.matches - self.points + 1, 0.5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """The unit of scores: shares of the points, or in games with payoffs mean payments."""
+
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} per match" if self.name else "share of the points"
+
+    @property
+    def even(self) -> float:
+        """The score against an equal."""
+        return 0.0 if self.name else 0.5
+
+    def text(self, value: float) -> str:
+        """A score, as in a table."""
+        return f"{value:+.2f}" if self.name else f"{value:.1%}"
+
+    def interval(self, one: Measured) -> str:
+        """The ends of an interval."""
+        return f"{one.low:+.2f} to {one.high:+.2f}" if self.name else texts.interval(one)
+
+
+def unit_of(met: Iterable[Met], name: str) -> Unit:
+    """The unit of the scores against these; `name` is the unit of the game's payoffs."""
+    return Unit(name=name or "payoff") if any(one.paid for one in met) else Unit()
 
 
 def measured(points: float, worth: float) -> Measured:
@@ -108,6 +152,7 @@ def met_in_benchmark(scores: Iterable[Score], spec: GameSpec) -> list[Met]:
             means=score.means,
             actions=score.actions,
             ancestor_step=_ancestor_step(score.player, score.opponent),
+            paid=score.means.get("payoff"),
         )
         for score in scores
     ]
@@ -117,7 +162,8 @@ def met_in_log(
     cells: Iterable[PayoffCell], players: Mapping[str, Player], frames_per_second: int
 ) -> list[Met]:
     """The opponents in a row of a clean book. The log has sums, so means have no intervals."""
-    found = []
+    found, cells = [], list(cells)
+    stakes = Stakes.of(cells)
     for cell in cells:
         other = players.get(cell.column)
         if other is None or not cell.games:
@@ -139,6 +185,7 @@ def met_in_log(
                 win_rate=measured(cell.wins, cell.games),
                 means=means,
                 ancestor_step=_ancestor_step(cell.row, cell.column),
+                paid=stakes.mean(cell),
             )
         )
     return found
@@ -162,25 +209,31 @@ def _ancestor_step(player: str, other: str) -> int | None:
 # --- sections
 
 
-def player_sections(player: str, met: Sequence[Met], bounds: Sequence[Bound] = ()) -> list[Section]:
-    """All that is known of a player, in the order of a report."""
+def player_sections(
+    player: str, met: Sequence[Met], bounds: Sequence[Bound] = (), payoffs: str = ""
+) -> list[Section]:
+    """All that is known of a player, in the order of a report; `payoffs` is their unit."""
+    unit = unit_of(met, payoffs)
     shown = sorted(met, key=lambda one: -one.matches)[:MOST]
     shown.sort(key=lambda one: (GROUPS.index(one.group), -one.score.low, one.opponent))
     sections = [
-        _opponents(player, shown, len(met)),
-        _generalisation(player, met),
-        _forgetting(player, met),
+        _opponents(player, shown, len(met), unit),
+        _generalisation(player, met, unit),
+        _forgetting(player, met, unit),
         _exploitability(player, bounds),
         _actions(shown),
     ]
     return [one for one in sections if one is not None]
 
 
-def _opponents(player: str, shown: Sequence[Met], known: int) -> Section | None:
+def _opponents(player: str, shown: Sequence[Met], known: int, unit: Unit) -> Section | None:
     if not shown:
         return None
     panels = [Panel(title="win rate", values=[one.win_rate for one in shown], percent=True,
                     reference=0.5)]  # fmt: skip
+    if unit.name:
+        scores = [one.score for one in shown]
+        panels.insert(0, Panel(title=unit.words, values=scores, reference=0.0))
     for name in PANELS:
         values = [
             one.means.get(name) if one.matches >= ENOUGH or _has_interval(one) else None
@@ -227,33 +280,37 @@ def _has_interval(one: Met) -> bool:
     return any(math.isfinite(mean.low) for mean in one.means.values())
 
 
-def _generalisation(player: str, met: Sequence[Met]) -> Section | None:
+def _generalisation(player: str, met: Sequence[Met], unit: Unit) -> Section | None:
     scores = group_scores(met)
     if len(scores) < 2:
         return None
     said = [
-        f"{one} − {other}: {_gap_words(scores[one], scores[other])}"
+        f"{one} − {other}: {_gap_words(scores[one], scores[other], unit)}"
         for one, other in ((TRAINING, HELD_OUT), (TRAINING, LEAGUE))
         if {one, other} <= scores.keys()
     ]
     counts = {group: sum(one.group == group for one in met) for group in scores}
     return Section(
         title=f"Generalisation of {player}",
-        words="Share of the points by kind of opponent, each opponent counting alike. Held-out "
-        "bots, which training never met, show whether it learnt to play or its opponents; "
+        words=f"{unit.words.capitalize()} by kind of opponent, each opponent counting alike. "
+        "Held-out bots, which training never met, show whether it learnt to play or its opponents; "
         f"snapshots are of all ages. {'; '.join(said)}.",
-        chart=_points([f"{group} ({counts[group]})" for group in scores], scores, scores.values()),
-        headings=("opponents", "number#", "points#", "95 %#"),
+        chart=_points(
+            [f"{group} ({counts[group]})" for group in scores], scores, scores.values(), unit
+        ),
+        headings=("opponents", "number#", f"{unit.name or 'points'}#", "95 %#"),
         rows=[
-            (group, str(counts[group]), f"{one.value:.1%}", texts.interval(one))
+            (group, str(counts[group]), unit.text(one.value), unit.interval(one))
             for group, one in scores.items()
         ],
         is_main=True,
     )
 
 
-def _points(rows: Sequence[str], groups: Iterable[str], scores: Iterable[Measured]) -> Forest:
-    panel = Panel(title="share of the points", values=[*scores], percent=True, reference=0.5)
+def _points(
+    rows: Sequence[str], groups: Iterable[str], scores: Iterable[Measured], unit: Unit
+) -> Forest:
+    panel = Panel(title=unit.words, values=[*scores], percent=not unit.name, reference=unit.even)
     return Forest(rows=rows, groups=[*groups], panels=[panel])
 
 
@@ -264,15 +321,28 @@ def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
     found = {}
     for group in GROUPS:
         own = [one for one in met if one.group == group]
-        if own:
+        if paid := [one.paid for one in own if one.paid]:
+            found[group] = _mean(paid, [1.0] * len(paid))
+        elif own:
             worth = len(own) ** 2 / sum(1 / one.matches for one in own)
             mean = sum(one.score.value for one in own) / len(own)
             found[group] = measured(min(mean, 1.0) * worth, worth)
     return found
 
 
+def _mean(scores: Sequence[Measured], weights: Sequence[float]) -> Measured:
+    """The weighted mean of independent scores; their errors add up in quadrature."""
+    shares, total = list(zip(scores, weights, strict=True)), sum(weights)
+    value = sum(one.value * weight for one, weight in shares) / total
+    below, above = (
+        math.hypot(*((one.value - getattr(one, end)) * weight for one, weight in shares)) / total
+        for end in ("low", "high")
+    )
+    return Measured(value, value - below, value + above)
+
+
 def gap(one: Measured, other: Measured) -> Measured:
-    """The difference of two shares, with the interval of R. G. Newcombe, Statistics in Medicine 17
+    """The difference of two scores, with the interval of R. G. Newcombe, Statistics in Medicine 17
     (1998), method 10: it combines the Wilson intervals of both.
     """
     value = one.value - other.value
@@ -281,13 +351,15 @@ def gap(one: Measured, other: Measured) -> Measured:
     return Measured(value, value - below, value + above)
 
 
-def _gap_words(one: Measured, other: Measured) -> str:
+def _gap_words(one: Measured, other: Measured, unit: Unit) -> str:
     found = gap(one, other)
     text = f"{100 * found.value:+.1f} points ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+    if unit.name:
+        text = f"{unit.text(found.value)} {unit.name} ({unit.interval(found)})"
     return text if found.low > 0 or found.high < 0 else f"{text}, which may be none"
 
 
-def _forgetting(player: str, met: Sequence[Met]) -> Section | None:
+def _forgetting(player: str, met: Sequence[Met], unit: Unit) -> Section | None:
     own = ancestors(met)
     if not own:
         return None
@@ -297,16 +369,16 @@ def _forgetting(player: str, met: Sequence[Met]) -> Section | None:
     marks = ["drop" if one in dropped else "no drop" for one in own]
     return Section(
         title=f"Forgetting of {player}",
-        words="Share of the points against its own earlier snapshots, the newest first, which "
-        f"should grow with their age. Neighbours with fewer than {ENOUGH} matches count together. "
-        "A drop: it loses to one, or does worse than against a newer one, by more than both "
-        f"intervals, with 95 % confidence for all drops together. {said}",
-        chart=_points([one.opponent for one in own], marks, [one.score for one in own]),
-        headings=("ancestor", "matches#", "points#", "95 %#", "shown"),
+        words=f"{unit.words.capitalize()} against its own earlier snapshots, the newest first, "
+        f"which should grow with their age. Neighbours with fewer than {ENOUGH} matches count "
+        "together. A drop: it loses to one, or does worse than against a newer one, by more than "
+        f"both intervals, with 95 % confidence for all drops together. {said}",
+        chart=_points([one.opponent for one in own], marks, [one.score for one in own], unit),
+        headings=("ancestor", "matches#", f"{unit.name or 'points'}#", "95 %#", "shown"),
         rows=[
             (
                 *(one.opponent, f"{one.matches:,}"),
-                *(f"{one.score.value:.1%}", texts.interval(one.score), mark),
+                *(unit.text(one.score.value), unit.interval(one.score), mark),
             )
             for one, mark in zip(own, marks, strict=True)
         ],
@@ -334,6 +406,7 @@ def _together(pool: Sequence[Met]) -> Met:
         return pool[0]
     counts = [(one.wins, one.draws, one.losses) for one in pool]
     wins, draws, losses = map(sum, zip(*counts, strict=True))
+    paid = [one.paid for one in pool if one.paid]
     return Met(
         opponent=f"{pool[0].opponent} to {pool[-1].ancestor_step} ({len(pool)} together)",
         group=LEAGUE,
@@ -343,6 +416,7 @@ def _together(pool: Sequence[Met]) -> Met:
         win_rate=measured(wins, wins + draws + losses),
         means={},
         ancestor_step=pool[-1].ancestor_step,
+        paid=_mean(paid, [one.matches for one in pool]) if paid else None,
     )
 
 
@@ -363,7 +437,7 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
 
 
 def headline(
-    player: str, met: Sequence[Met], bounds: Sequence[Bound], *, exact: bool
+    player: str, met: Sequence[Met], bounds: Sequence[Bound], *, exact: bool, payoffs: str = ""
 ) -> dict[str, str]:
     """How exploitable a player is, which bots it beats, and which of its earlier selves.
 
@@ -371,7 +445,9 @@ def headline(
 
     Args:
         exact: whether the game is small enough for exact values.
+        payoffs: their unit.
     """
+    unit = unit_of(met, payoffs)
     lines = {
         "exploitability": f"not measured: bin/league exploit {player} trains exploiters against it"
     }
@@ -384,14 +460,15 @@ def headline(
             shown = f"an exploiter wins {texts.at_least(best.exploitability)} a match or more"
         elif not math.isfinite(best.exploitability):
             shown = "no bound, as the largest payoff of the game is not known"
-        unit = "a win is 1, a loss -1" if best.unit == POINTS else best.unit
-        lines["exploitability"] = f"{shown} ({unit}; {best.source}, {best.steps:,} steps)"
+        counted = {POINTS: "a win is 1, a loss -1", PAYOFFS: Unit(name=payoffs or "payoff").words}
+        worth = counted.get(best.unit, best.unit)
+        lines["exploitability"] = f"{shown} ({worth}; {best.source}, {best.steps:,} steps)"
     beats = beaten(met)
     for name, group in (("bots", TRAINING), ("held-out bots", HELD_OUT)):
         if own := [one for one in met if one.group == group]:
-            lines[name] = _beaten(own, beats, name)
+            lines[name] = _beaten(own, beats, name, unit)
     if own := ancestors(met):
-        lines["earlier selves"] = _beaten(own, beats, "earlier selves")
+        lines["earlier selves"] = _beaten(own, beats, "earlier selves", unit)
     return lines
 
 
@@ -422,15 +499,18 @@ def beaten(met: Sequence[Met]) -> set[str]:
     return found
 
 
-def _beaten(met: Sequence[Met], beats: Collection[str], what: str) -> str:
+def _beaten(met: Sequence[Met], beats: Collection[str], what: str, unit: Unit) -> str:
     worst = min(met, key=lambda one: one.score.value)
     number = sum(one.opponent in beats for one in met)
     of = f"all {len(met)}" if number == len(met) > 1 else f"{number} of {len(met)}"
     few = sum(one.matches < ENOUGH for one in met)
+    score = f"{100 * worst.score.value:.0f} % of points"
+    if unit.name:
+        score = f"{unit.text(worst.score.value)} {unit.words}"
     return (
         f"Beats {of} {what} (95 % confidence)"
         + (f"; {few} met in fewer than {ENOUGH} matches" if few else "")
-        + f". Hardest: {worst.opponent}, {100 * worst.score.value:.0f} % of points."
+        + f". Hardest: {worst.opponent}, {score}."
     )
 
 
@@ -466,9 +546,11 @@ def bounds_of(
     met: Iterable[Met],
     players: Mapping[str, Player],
     exploits: Sequence[Exploit] = (),
+    payoffs: str = "",
 ) -> list[Bound]:
     """Bounds by all accepted exploiters that met the player, from clean matches, else from the
-    gate, and by the certificates of `bin/league exploit`. The largest comes first.
+    gate, and by the certificates of `bin/league exploit`. The largest comes first. `payoffs` is
+    their unit, "" in games without.
 
     With k of them and of gates that it withstood, either end of each interval errs in at most
     `ERROR` / k. So the largest low end is too high in at most `ERROR` (Bonferroni).
@@ -488,9 +570,12 @@ def bounds_of(
         test = _test_of(gate, player)
         if gate.state is not GateState.ACCEPTED:
             continue
+        paid, unit = None, STAKES if payoffs else POINTS
         if one := clean.get(gate.candidate):
             score = exact(one.matches - one.points, one.matches, confidence)
             source, matches = "clean matches", one.matches
+            if one.paid is not None:
+                paid, unit = _against(one.paid, confidence), PAYOFFS
         elif test is not None and test.certificate_json:
             own = Certificate.from_json(test.certificate_json).gate
             held = estimate(own.test, own.counts, own.risks, confidence)
@@ -506,6 +591,8 @@ def bounds_of(
                 matches=matches,
                 source=source,
                 steps=max(0, candidate.step - generation.since_step) if candidate else 0,
+                paid=paid,
+                unit=unit,
             )
         )
     return sorted(found, key=lambda one: -one.exploitability)
@@ -530,6 +617,13 @@ def _bound_of(exploit: Exploit, confidence: float) -> Bound:
         paid=exploit.interval(confidence),
         unit=exploit.unit,
     )
+
+
+def _against(paid: Measured, confidence: float) -> Measured:
+    """The other player's mean payment; its 95 % interval widens to this confidence."""
+    wider = NormalDist().inv_cdf((1.0 + confidence) / 2.0) / _Z
+    value = -paid.value
+    return Measured(value, value - wider * (paid.high + value), value - wider * (paid.low + value))
 
 
 def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:

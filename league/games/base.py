@@ -69,7 +69,7 @@ class GameSpec:
     stands, written as its share of the size. The agent learns an embedding of each.
     """
     payoff_unit: str = ""
-    """What payoffs are counted in, as "chips"; "" in games without."""
+    """Unit of payoffs, as "chips"; "" in games without."""
     largest_payoff: float | None = None
     """The most that a match can pay to a player, in the unit of the stat `payoff`. None in games
     without payoffs, and where the game does not tell its bound.

@@ -44,8 +44,7 @@ class ChoiceRules(ABC):
         longest: frames of the longest match. draws_sides: whether the seed of a match draws which
         seat is player 0. Games whose sides differ do
             so, that they are fair and an agent learns both.
-        payoff_unit, largest_payoff: what payoffs are counted in, and the most that one match can
-            pay to a player.
+        payoff_unit: as "chips". largest_payoff: the most that one match can pay to a player.
         record: type of a position.
     """
 

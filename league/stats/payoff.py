@@ -1,6 +1,6 @@
 """Counts of one book's results by pair of players, a pure function of the results.
 
-In games with payoffs players are compared by what matches pay on average, in wins of one stake: a
+In games with payoffs players are compared by their mean payoff, in wins of one stake: a
 match that pays x is worth ½ + x / (2 · stake) points. Such points vary more than wins and losses
 do, so n matches count for n · stake² / x̄², x̄² the mean square of the payments.
 """
@@ -103,8 +103,8 @@ class Stakes:
         return self.squares / self.games if self.games else 0.0
 
     def counted(self, cell: PayoffCell | Counts) -> tuple[float, float, float]:
-        """A pair's wins, draws and losses: those of its matches, or in games with payoffs how many
-        wins and losses of one stake say as much as they do.
+        """A pair's wins, draws and losses. In games with payoffs these are as many wins and losses
+        of one stake as carry the same evidence.
         """
         stake = self.stake
         if not stake or not cell.games:
@@ -115,11 +115,10 @@ class Stakes:
         return won * worth, 0.0, (1.0 - won) * worth
 
     def mean(self, cell: PayoffCell, confidence: float = 0.95) -> Measured | None:
-        """What a match of a pair pays on average, with an interval; None in games without payoffs.
+        """The mean payment of a pair's matches with an interval; None in games without payoffs.
 
         z² matches of the usual mean square and a mean of 0 are added for the interval, z the normal
-        quantile, as in the one of Agresti and Coull: it stays wide where few matches all paid
-        alike.
+        quantile (Agresti and Coull): it stays wide where few matches all paid alike.
         """
         if not self.stake or not cell.games:
             return None
@@ -134,7 +133,7 @@ class Stakes:
 
 
 def paid_each(cells: Iterable[PayoffCell]) -> dict[str, float]:
-    """What a match pays each player on average, over all its cells; {} in games without payoffs."""
+    """The mean payment of each player's matches; {} in games without payoffs."""
     paid, games = defaultdict[str, float](float), defaultdict[str, int](int)
     for cell in cells:
         paid[cell.row] += cell.paid
@@ -151,8 +150,8 @@ class PayoffTable:
         self._stats: dict[str, int] = {}  # number of each statistic
 
     def add(self, seat0: str, seat1: str, outcome: float, paid: float = 0.0) -> None:
-        """Counts one match, `outcome` and what it `paid` being seat 0's; a player against itself is
-        not counted.
+        """Counts one match; `outcome` and `paid` are seat 0's. A player against itself is not
+        counted.
         """
         if seat0 != seat1:
             self.count(seat0, seat1, outcome, paid)

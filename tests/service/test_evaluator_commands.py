@@ -158,7 +158,8 @@ def test_a_comparison_ends_with_one_sentence(capsys: Capture) -> None:
     even = asked(capsys, "compare", "nash", "caller", "--game", "kuhn", "--most", "20")
     assert even["finding"] == "undecided"
     assert even["matches"] == 20
-    assert even["elo"]["low"] < even["elo"]["score"] < even["elo"]["high"]
+    assert even["payoff"]["low"] <= even["payoff"]["score"] <= even["payoff"]["high"]
+    assert even["unit"] == "chips per match"
 
 
 def test_the_page_s_python_runs(capsys: Capture) -> None:

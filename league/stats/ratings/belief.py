@@ -153,11 +153,15 @@ def rate(
 def rate_points(
     first: Belief, second: Belief, points: float, worth: float
 ) -> tuple[Belief, Belief]:
-    """Returns both beliefs after a match that counts for `worth` games, without draws, in which the
-    first player earned so many `points` a game, perhaps more than 1 or fewer than 0.
+    """Returns both beliefs after a match that counts for several games, or for a part of one.
 
-    A win is 1 point and a loss 0; the step is their steps' mean with the weights `points` and
-    1 − `points`, and the variances shrink by what a game says on average.
+    The step is the mean of a win's and a loss's step with the weights `points` and 1 − `points`.
+    The variances shrink by what a game without draws says on average.
+
+    Args:
+        points: what the first player earned a game: 1 for a win, 0 for a loss; payoffs may be more
+            than 1 or less than 0.
+        worth: number of games.
     """
     c = spread(first, second)
     t = min(max((first.mu - second.mu) / c, -_FARTHEST), _FARTHEST)

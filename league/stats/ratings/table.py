@@ -108,7 +108,7 @@ class PredictionRecord:
     def link(self, draw_probability: float) -> Link:
         """Returns the most likely link given the scores, on a grid of .01 and .1."""
         games_B = np.array(self.games)
-        earned_B = np.clip(self.scores, 0.0, games_B)  # payoffs earn more now and then
+        earned_B = np.clip(self.scores, 0.0, games_B)  # payoffs may earn more
         count_B = np.maximum(games_B, 1.0)
         t_B = np.array(self.gaps) / count_B
         e_B = draw_margin(draw_probability) * np.array(self.narrowness) / count_B
