@@ -15,6 +15,7 @@ from league.cli.output import is_terminal, print_table, say, share, when
 from league.errors import InvalidInput, nearest
 from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating, newest_snapshot
 from league.runs.files import write_whole
+from league.stats.payoff import Stakes, paid_each
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.mixtures import MixtureRating
@@ -23,6 +24,7 @@ RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_r
 SPARED = "anchor losses draws wins win_rate kind sigma games score rank"
 PLAYERS = "player kind role state step# parent marks created_at digest"
 PAYOFF = "row column games# wins# draws# losses# win_rate#"
+PAID = " payoff# interval#"
 leaderboard = typer.Typer(
     help="Writes the leaderboard to a file.", no_args_is_help=True, add_completion=False
 )
@@ -50,20 +52,25 @@ def ratings(
     check = None
     mixtures: list[MixtureRating] = []
     with league.connect() as client:
-        rated = client.ratings(book)
+        rated, cells = client.ratings(book), client.payoff(book)
+        unit = client.status().payoff_unit or "payoff"
         if rated and book is Book.EVAL:
             from league.stats.structure.mixtures import rated_mixtures
 
-            mixtures = rated_mixtures(client.players(), client.payoff(book), rated)
+            mixtures = rated_mixtures(client.players(), cells, rated)
         if fit and rated:
             from league.stats.ratings.cross_check import cross_check
 
             climb = client.payoff(Book.TRAIN, climb=True) if book is Book.EVAL else []
-            check = cross_check(rated, client.payoff(book), client.players(), climb)
+            check = cross_check(rated, cells, client.players(), climb)
     if not rated:
         say(f"(the book {book.value} has no rating yet)")
     heads, rows = RATINGS, [_rating_row(rating) for rating in rated]
     caption = "score = mu - 3 sigma; win_rate counts wins only, a draw is none"
+    if paid := paid_each(cells):
+        heads += " payoff#"
+        caption += f"; payoff: {unit} per match, by which players are rated"
+        rows = [(*row, f"{paid[row[1]]:+.2f}") for row in rows]
     if fit:
         heads += " fit# low# high# disagrees"
     if check:
@@ -79,6 +86,8 @@ def ratings(
             say(f"({check.warning})")
     for mixture in mixtures:  # among the players, which alone have ranks
         row = _mixture_row(mixture)
+        if paid:
+            row += (f"{sum(paid[one] * part for one, part in mixture.weights.items()):+.2f}",)
         if check:
             found = check.of_mixture(mixture.weights)
             row += (*(f"{x:.2f}" for x in (found.estimate, found.low, found.high)), "")
@@ -148,29 +157,39 @@ def payoff(
 
         rows, columns = list(map(found, row or ())), list(map(found, column or ()))
         cells = client.payoff(book, rows=rows, columns=columns)
+        unit = client.status().payoff_unit or "payoff"
     if not cells:
         say(f"(no such matches in the book {book.value} yet)")
     sides = {cell.row for cell in cells}, {cell.column for cell in cells}
     if is_terminal() and min(map(len, sides)) > 1:
         order = [rating.player.name for rating in rated]
-        _print_matrix(cells, order, f"Share of matches won by the row, book {book.value}")
+        what = f"{unit.capitalize()} per match" if paid_each(cells) else "Share of matches won"
+        _print_matrix(cells, order, f"{what} by the row, book {book.value}")
         return
-    listed = [
-        (one.row, one.column, *map(str, (one.games, one.wins, one.draws, one.losses)),
-         share(one.wins, one.games))
-        for one in cells
-    ]  # fmt: skip
-    print_table("Payoff", PAYOFF, listed)
+    stakes, listed = Stakes.of(cells), []
+    for one in cells:
+        counts = map(str, (one.games, one.wins, one.draws, one.losses))
+        paid = stakes.mean(one)
+        texts = paid and (f"{paid.value:+.2f}", f"{paid.low:+.2f} to {paid.high:+.2f}")
+        listed.append((one.row, one.column, *counts, share(one.wins, one.games), *(texts or ())))
+    heads, caption = PAYOFF, ""
+    if stakes.stake:
+        heads, caption = PAYOFF + PAID, f"payoff: {unit} per match, with its 95 % interval"
+    print_table("Payoff", heads, listed, caption=caption)
 
 
 def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str) -> None:
     """Best players first; the columns are the best ones that fit."""
     names = [*order, *sorted({cell.row for cell in cells} - set(order))]
-    met = {(cell.row, cell.column): cell for cell in cells}
+    stakes, met = Stakes.of(cells), {(cell.row, cell.column): cell for cell in cells}
+
+    def text(cell: PayoffCell) -> str:
+        paid = stakes.mean(cell)
+        return f"{paid.value:+.2f}" if paid else f"{100 * cell.wins / cell.games:.0f}%"
+
     columns = [name for name in names if any((row, name) in met for row in names)]
     rows = [
-        (row, *(f"{100 * met[row, name].wins / met[row, name].games:.0f}%"
-                if (row, name) in met else "" for name in columns))
+        (row, *(text(met[row, name]) if (row, name) in met else "" for name in columns))
         for row in names if any((row, name) in met for name in columns)
     ]  # fmt: skip
     heads = ["", *(f"{name}#" for name in columns)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating, Share
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
+from league.stats.payoff import Stakes, paid_each
 from league.views.page import cells, page, section
 from league.views.text import percent, when
 
@@ -30,7 +31,7 @@ COLUMNS = (
     *("pinned", "games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
     *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "disagrees"),
 )
-"""Of the CSV file, and the keys of a standing in JSON."""
+"""Of the CSV file, and the keys of a standing in JSON; `payoff` follows in games with payoffs."""
 OPPONENTS = 12
 """Columns of the page's payoff table."""
 ROWS = 40
@@ -51,6 +52,8 @@ class Leaderboard:
     rows: tuple[Row, ...]
     cells: tuple[PayoffCell, ...]
     shares: tuple[Share, ...]
+    unit: str = ""
+    """Unit of payoffs, as "chips per match"; "" in games without."""
 
     @property
     def matches(self) -> int:
@@ -74,9 +77,10 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
         agreement = "There are no clean matches yet."
     from league.stats.structure.mixtures import rated_mixtures
 
-    rows = [_row(one, greedy.get(one.player.name), fit) for one in ratings]
+    paid = paid_each(cells)
+    rows = [_row(one, greedy.get(one.player.name), fit, paid) for one in ratings]
     for mixture in rated_mixtures(client.players(), cells, ratings):
-        own = _mixture_row(mixture, fit)
+        own = _mixture_row(mixture, fit, paid)
         rows.insert(sum(row["score"] >= own["score"] for row in rows), own)
     return Leaderboard(
         title=title,
@@ -88,10 +92,13 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
         rows=tuple(rows),
         cells=tuple(cells),
         shares=status.shares,
+        unit=f"{status.payoff_unit or 'payoff'} per match" if paid else "",
     )
 
 
-def _row(rating: Rating, greedy: Rating | None, fit: CrossCheck | None) -> Row:
+def _row(
+    rating: Rating, greedy: Rating | None, fit: CrossCheck | None, paid: Mapping[str, float]
+) -> Row:
     """A value that there is not is None; a draw is not a win."""
     player, wins = rating.player, wilson_interval(rating.wins, rating.games)
     found = None if fit is None else fit.intervals.get(player.name)
@@ -105,10 +112,11 @@ def _row(rating: Rating, greedy: Rating | None, fit: CrossCheck | None) -> Row:
         greedy.wins / greedy.games if greedy and greedy.games else None,
         *(*fitted, None if fit is None else fit.gaps.get(player.name)),
     )
-    return _rounded(dict(zip(COLUMNS, values, strict=True)))
+    row = dict(zip(COLUMNS, values, strict=True))
+    return _rounded(row | {"payoff": paid.get(player.name)} if paid else row)
 
 
-def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None) -> Row:
+def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[str, float]) -> Row:
     """A mixture among the players, which alone have ranks."""
     wins = wilson_interval(mixture.wins, mixture.games)
     own = {"player": mixture.name, "kind": "mixture", "step": 0, "pinned": False}
@@ -116,6 +124,8 @@ def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None) -> Row:
     own |= {key: getattr(mixture, key) for key in ("wins", "draws", "losses")}
     own |= {"win_rate": mixture.wins / mixture.games, "wilson_low": wins.low}
     own |= {"wilson_high": wins.high, "greedy_games": 0}
+    if paid:
+        own["payoff"] = sum(paid[one] * part for one, part in mixture.weights.items())
     if fit is not None:
         found = fit.of_mixture(mixture.weights)
         own |= {"fit": found.estimate, "fit_low": found.low, "fit_high": found.high}
@@ -138,7 +148,8 @@ def export_all(client: MatchmakerClient, folder: Path, *, title: str, now: float
 def render_csv(board: Leaderboard) -> str:
     """One row per player."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    columns = [*COLUMNS, "payoff"] if board.unit else COLUMNS
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(board.rows)
     return text.getvalue()
@@ -152,6 +163,7 @@ def render_json(board: Leaderboard) -> str:
         "payoff": [vars(cell) | {"games": cell.games} for cell in board.cells],
         "shares": [vars(share) for share in board.shares],
     }
+    content |= {"payoff_unit": board.unit} if board.unit else {}
     return json.dumps(content, indent=1) + "\n"
 
 
@@ -167,6 +179,7 @@ def texts_of(row: Row) -> dict[str, str]:
         "wins": percent(row["win_rate"]),
         "interval": f"{percent(row['wilson_low'])}–{percent(row['wilson_high'])}" if games else "",
         "greedy": percent(row["greedy_win_rate"]),
+        **({"payoff": f"{row['payoff']:+.2f}"} if row.get("payoff") is not None else {}),
     }
 
 
@@ -180,10 +193,10 @@ def render_markdown(board: Leaderboard) -> str:
         f"{board.game}, {board.matches} clean matches, {when(board.made_at)}. Score = mu − 3 "
         "sigma. "
         f"The fit of all games has the 95 % interval of mu. {board.agreement} Wins have a 95 % "
-        "Wilson interval; a draw is not a win.",
+        f"Wilson interval; a draw is not a win.{_payoff_words(board)}",
         "",
-        f"| {heads} | wins 95 % | greedy |",
-        sides,
+        f"| {heads} | wins 95 % | greedy |{' payoff |' if board.unit else ''}",
+        sides + ("---:|" if board.unit else ""),
     ]
     for row in board.rows:
         rank = row["rank"] or ""
@@ -191,6 +204,10 @@ def render_markdown(board: Leaderboard) -> str:
         name = f"{row['player']} (anchor)" if row["pinned"] else row["player"]
         lines.append(f"| {' | '.join([str(rank), name, row['kind'], *texts.values()])} |")
     return "\n".join(lines) + "\n"
+
+
+def _payoff_words(board: Leaderboard) -> str:
+    return f" Players are rated by the payoff: {board.unit}." if board.unit else ""
 
 
 def render_html(board: Leaderboard) -> str:
@@ -219,8 +236,10 @@ def _ratings(board: Leaderboard) -> str:
         "TrueSkill over clean matches: keys sampled, seats swapped, common seeds. Score = mu − 3 "
         "sigma. A draw is not a win. Greedy: the same with each key's likelier value. The fit of "
         f"all games has the 95 % interval of mu, the bar that of wins. {escape(board.agreement)}"
+        f"{escape(_payoff_words(board))}"
     )
     headings = "rank player kind step# score# mu# sigma# fit# games# wins# interval greedy#"
+    headings += " payoff#" if board.unit else ""
     return section("Ratings", words, headings.split(), [_rating_row(row) for row in board.rows])
 
 
@@ -242,7 +261,8 @@ def _rating_row(row: Row) -> str:
         f'<td class="rank">{row["rank"] or ""}</td>'
         f'<td class="name">{escape(row["player"])}</td>'
         f'<td><span class="tag {row["kind"]}">{row["kind"]}</span>{anchor}</td>'
-        f"{cells(numbers, 'n')}<td>{bar}</td>{cells([texts['greedy']], 'n')}</tr>"
+        f"{cells(numbers, 'n')}<td>{bar}</td>"
+        f"{cells([texts[one] for one in ('greedy', 'payoff') if one in texts], 'n')}</tr>"
     )
 
 
@@ -256,28 +276,40 @@ def _heat_map(board: Leaderboard) -> str:
     chosen = sorted(met, key=lambda name: (name not in bots, -met[name], name))[:OPPONENTS]
     columns = [name for name in ranked if name in chosen]
     by_pair = {(cell.row, cell.column): cell for cell in board.cells}
+    stakes = Stakes.of(board.cells)
     names = [name for name in ranked if any((name, column) in by_pair for column in columns)]
     rows = [
         f"<tr>{cells([escape(name)], 'name')}"
-        f"{''.join(_heat_cell(by_pair.get((name, column))) for column in columns)}</tr>"
+        f"{''.join(_heat_cell(by_pair.get((name, column)), stakes) for column in columns)}</tr>"
         for name in names[:ROWS]
     ]
+    what = f"{board.unit} of the row" if board.unit else "Share of matches that the row won"
     words = (
-        "Share of matches that the row won against the column. Columns: the bots and the opponents "
-        "met most often. Hover for the counts."
+        f"{what} against the column. Columns: the bots and the opponents met most often. Hover for "
+        "the counts."
     )
-    return section("Wins by pair", words, ["", *(f"{one}|" for one in columns)], rows, "heat")
+    return section(
+        "Payoffs by pair" if board.unit else "Wins by pair",
+        words,
+        ["", *(f"{one}|" for one in columns)],
+        rows,
+        "heat",
+    )
 
 
-def _heat_cell(cell: PayoffCell | None) -> str:
+def _heat_cell(cell: PayoffCell | None, stakes: Stakes) -> str:
     if cell is None or not cell.games:
         return "<td></td>"
     won, interval = cell.wins / cell.games, wilson_interval(cell.wins, cell.games)
-    colour = "--win" if won >= 0.5 else "--lose"
     bounds = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
     counts = f"{cell.wins} won, {cell.draws} drawn, {cell.losses} lost; {bounds}"
+    text = f"{100 * won:.0f}"
+    if paid := stakes.mean(cell):
+        won, text = 0.5 + paid.value / (2.0 * stakes.stake), f"{paid.value:+.2f}"
+        counts += f"; payoff {paid.low:+.2f} to {paid.high:+.2f}"
+    colour = "--win" if won >= 0.5 else "--lose"
     shade = f"background:rgba(var({colour}),{0.06 + abs(won - 0.5):.2f})"
-    return f'<td title="{counts}" style="{shade}">{100 * won:.0f}</td>'
+    return f'<td title="{counts}" style="{shade}">{text}</td>'
 
 
 def _shares(board: Leaderboard) -> str:

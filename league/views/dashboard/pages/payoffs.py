@@ -9,6 +9,7 @@ import numpy as np
 
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
+from league.stats.payoff import Stakes
 from league.views.dashboard.blocks import (
     Block,
     Chart,
@@ -78,13 +79,17 @@ def _study(
 def _heat_map(names: Sequence[str], cells: Sequence[PayoffCell]) -> Chart:
     rows, columns = list(names)[::-1], list(names)
     data: list[dict[str, Any]] = []
+    stakes = Stakes.of(cells)
     for cell in cells:
         if not cell.games or cell.row == cell.column:
             continue
-        score = (cell.wins + cell.draws / 2) / cell.games
+        won, drawn, lost = stakes.counted(cell)
+        score = (won + drawn / 2) / (won + drawn + lost)
         found = wilson_interval(cell.wins, cell.games)
         counts = f"{cell.wins:,} won, {cell.draws:,} drawn, {cell.losses:,} lost"
         bounds = f"wins {percent(found.low)} to {percent(found.high)}"
+        if paid := stakes.mean(cell):
+            bounds = f"paid {paid.value:+.2f} per match ({paid.low:+.2f} to {paid.high:+.2f})"
         data.append(
             {
                 "value": [columns.index(cell.column), rows.index(cell.row), round(100 * score)],
@@ -110,7 +115,8 @@ def _heat_map(names: Sequence[str], cells: Sequence[PayoffCell]) -> Chart:
         ],
     }  # fmt: skip
     words = (
-        "The row's share of the points, in percent: blue wins, red loses. Point at a field for its "
+        "The row's share of the points, in percent: blue wins, red loses. In games with payoffs a "
+        "win of a mean stake is a point. Point at a field for its "
         f"counts and interval. The {len(names)} shown are the bots, the newest and the best."
     )
     return Chart(
