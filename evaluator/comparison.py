@@ -132,6 +132,8 @@ def _assigned(place: int, replay: Replay) -> Assigned:
     """The match in this place of all, each pair's second from the other seats, as a gate has it."""
     paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]
     score, margin = replay.outcome, paid[0] - paid[1] if len(paid) == 2 else None
+    if margin is not None and score == 0.5:  # where payments differ by a rounding error
+        margin = 0.0
     if place % 2:
         score, margin = 1.0 - score, None if margin is None else -margin
     return Assigned(ordinal=place, is_open=False, score=score, pair=place // 2, margin=margin)
@@ -189,7 +191,7 @@ def compare(
                 ended, before = [*ended, *new] if margins else [], seen.gates
                 if spec.largest_payoff is None and largest < max(map(abs, margins), default=0.0):
                     new, before, largest = ended, (gate, gate), max(map(abs, margins))
-                counted = settled(new, paired=True, stake=2.0 * seen.stake, most=largest)
+                counted = settled(new, paired=True, stake=2.0 * seen.stake or largest, most=largest)
                 mirrored = [Result(one.ordinal, 1.0 - one.score) for one in counted]
                 paid = abs(sum(margins)) / 4.0
                 staked += paid > 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -160,12 +161,12 @@ def _seen(
     exploits: Path | None,
     payoffs: str,
 ) -> tuple[list[Met], list[Bound]]:
-    try:
-        frames_per_second = game_spec(game).frames_per_second
-    except LeagueError:  # a game of another package, or of a folder, that is not here
-        frames_per_second = 0
+    frames_per_second, largest = 0, None
+    with suppress(LeagueError):  # a game of another package, or of a folder, that is not here
+        spec = game_spec(game)
+        frames_per_second, largest = spec.frames_per_second, spec.largest_payoff
     cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)
-    met = met_in_log(cells, known, frames_per_second)
+    met = met_in_log(cells, known, frames_per_second, largest)
     found = exploits_of(exploits, name, known[name].digest) if exploits is not None else []
     gates = client.gates(certificates=True)
     return met, bounds_of(name, gates, met, known, found, payoffs)

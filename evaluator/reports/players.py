@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
-from scipy.special import betainc, betaincinv
+from scipy.special import betaincinv, stdtrit
 
 from evaluator.benchmark import Score
 from league.errors import InvalidName
 from league.exploiters import EXPLOITING, CandidateGate, GateState, VictimGate
 from league.games.base import GameSpec
 from league.ids import SnapshotName
-from league.metrics import Measured, wilson_interval
+from league.metrics import Measured, interval_at, wilson_interval
 from league.players import PayoffCell, Player, PlayerKind
 from league.runs.exploits import PAYOFFS, POINTS, Exploit
 from league.stats.gates import Certificate
@@ -44,13 +43,16 @@ MOST = 40
 """Opponents in charts and tables: those met most often."""
 RATIO_UP_TO = 20.0
 """Damage ratios beyond this are left out of the chart, where they would hide all others."""
-_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Met:
-    """A player's matches against one opponent; `step` of a snapshot of the same lineage. `paid` is
-    the mean payment in games with payoffs.
+    """A player's matches against one opponent.
+
+    Attributes:
+        ancestor_step: the step of a snapshot of the same lineage.
+        paid: in games with payoffs the mean payment, square: the mean of its squares.
+        largest: the most that a match pays, None if the game does not state it.
     """
 
     opponent: str
@@ -63,6 +65,8 @@ class Met:
     actions: Mapping[str, Measured] = field(default_factory=dict)
     ancestor_step: int | None = None
     paid: Measured | None = None
+    square: float = math.nan
+    largest: float | None = None
 
     @property
     def matches(self) -> int:
@@ -70,27 +74,28 @@ class Met:
 
     @property
     def points(self) -> float:
-        """A draw is half of one. In games with payoffs: as if each match paid plus or minus the
-        payments' root mean square, which gives the same mean and the same error.
-        """
-        if self.paid is None:
-            return self.wins + self.draws / 2
-        error = (self.paid.high - self.paid.low) / (2.0 * _Z)
-        size = math.hypot(self.paid.value, error * math.sqrt(self.matches))
-        lead = self.paid.value / size if size and math.isfinite(size) else 0.0
-        return self.matches * (0.5 + 0.5 * lead)
+        """A draw is half of one."""
+        return self.wins + self.draws / 2
+
+    @property
+    def even(self) -> float:
+        """The score against an equal."""
+        return 0.5 if self.paid is None else 0.0
 
     @property
     def score(self) -> Measured:
         """The mean payment, or the share of the points."""
         return self.paid or measured(self.points, self.matches)
 
-    @property
-    def chance(self) -> float:
-        """How likely the player has as many points or more if the two are equal (exact binomial
-        tail; draws only make it less likely).
+    def interval(self, confidence: float) -> Measured:
+        """The score with an interval that holds for every number of matches; without an interval
+        in a game that does not state the most that a match pays.
         """
-        return float(betainc(self.points, self.matches - self.points + 1, 0.5))
+        if self.paid is None:
+            return exact_share(self.points, self.matches, confidence)
+        if self.largest is None or math.isnan(self.square):
+            return Measured(self.paid.value)
+        return interval_at(self.paid.value, self.square, self.matches, self.largest, confidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +133,7 @@ def measured(points: float, worth: float) -> Measured:
     return Measured(points / worth if worth else math.nan, interval.low, interval.high)
 
 
-def exact(points: float, matches: int, confidence: float) -> Measured:
+def exact_share(points: float, matches: int, confidence: float) -> Measured:
     """A share with the interval of C. J. Clopper and E. S. Pearson (Biometrika 26, 1934), which
     holds for every number of matches.
     """
@@ -153,15 +158,36 @@ def met_in_benchmark(scores: Iterable[Score], spec: GameSpec) -> list[Met]:
             actions=score.actions,
             ancestor_step=_ancestor_step(score.player, score.opponent),
             paid=score.means.get("payoff"),
+            square=_square(score),
+            largest=spec.largest_payoff,
         )
         for score in scores
     ]
 
 
+def _square(score: Score) -> float:
+    """The mean square of a benchmark's payments, from the Student interval of their pairs."""
+    paid = score.means.get("payoff")
+    if paid is None or score.matches < 4:
+        return math.nan
+    error = (paid.high - paid.low) / 2.0 / float(stdtrit(score.matches // 2 - 1, 0.975))
+    return paid.value**2 + score.matches * error**2
+
+
 def met_in_log(
-    cells: Iterable[PayoffCell], players: Mapping[str, Player], frames_per_second: int
+    cells: Iterable[PayoffCell],
+    players: Mapping[str, Player],
+    frames_per_second: int,
+    largest: float | None = None,
 ) -> list[Met]:
-    """The opponents in a row of a clean book. The log has sums, so means have no intervals."""
+    """The opponents in a row of a clean book. The log has sums, so means have no intervals.
+
+    Args:
+        cells: of the player.
+        players: of the league, by name.
+        frames_per_second: of the game, 0 if unknown.
+        largest: the most that a match pays, None if unknown.
+    """
     found, cells = [], list(cells)
     stakes = Stakes.of(cells)
     for cell in cells:
@@ -186,6 +212,8 @@ def met_in_log(
                 means=means,
                 ancestor_step=_ancestor_step(cell.row, cell.column),
                 paid=stakes.mean(cell),
+                square=cell.squares / cell.games,
+                largest=largest,
             )
         )
     return found
@@ -220,7 +248,7 @@ def player_sections(
         _opponents(player, shown, len(met), unit),
         _generalisation(player, met, unit),
         _forgetting(player, met, unit),
-        _exploitability(player, bounds),
+        _exploitability(player, bounds, payoffs),
         _actions(shown),
     ]
     return [one for one in sections if one is not None]
@@ -417,6 +445,8 @@ def _together(pool: Sequence[Met]) -> Met:
         means={},
         ancestor_step=pool[-1].ancestor_step,
         paid=_mean(paid, [one.matches for one in pool]) if paid else None,
+        square=sum(one.square * one.matches for one in pool) / (wins + draws + losses),
+        largest=pool[0].largest,
     )
 
 
@@ -424,9 +454,9 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
     """The ancestors against which a player has forgotten something, given the newest first. Any of
     them is wrong in at most `ERROR`, as both ends of all intervals hold together (Bonferroni).
     """
-    found, best = list[Met](), 0.5
+    found, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for one in newest_first:
-        score = exact(one.points, one.matches, 1.0 - ERROR / len(newest_first))
+        score = one.interval(1.0 - ERROR / len(newest_first))
         if score.high < best:
             found.append(one)
         best = max(best, score.low)
@@ -489,13 +519,15 @@ def beaten(met: Sequence[Met]) -> set[str]:
     wrong in at most `ERROR`. Fewer than `ENOUGH` matches show nothing.
     """
     bots = [one for one in met if one.group in (TRAINING, HELD_OUT)]
-    tested = sorted([*bots, *ancestors(met)], key=lambda one: one.chance)
-    tested = [one for one in tested if one.matches >= ENOUGH]
+    left = [one for one in (*bots, *ancestors(met)) if one.matches >= ENOUGH]
     found = set[str]()
-    for place, one in enumerate(tested):
-        if one.chance > ERROR / (len(tested) - place):
+    while left:
+        confidence = 1.0 - 2.0 * ERROR / len(left)
+        beaten_too = {one.opponent for one in left if one.interval(confidence).low > one.even}
+        if not beaten_too:
             break
-        found.add(one.opponent)
+        found |= beaten_too
+        left = [one for one in left if one.opponent not in found]
     return found
 
 
@@ -572,13 +604,14 @@ def bounds_of(
             continue
         paid, unit = None, STAKES if payoffs else POINTS
         if one := clean.get(gate.candidate):
-            score = exact(one.matches - one.points, one.matches, confidence)
+            score = exact_share(one.matches - one.points, one.matches, confidence)
             source, matches = "clean matches", one.matches
             if one.paid is not None:
-                paid, unit = _against(one.paid, confidence), PAYOFFS
+                own = one.interval(confidence)
+                paid, unit = Measured(-own.value, -own.high, -own.low), PAYOFFS
         elif test is not None and test.certificate_json:
-            own = Certificate.from_json(test.certificate_json).gate
-            held = estimate(own.test, own.counts, own.risks, confidence)
+            decided = Certificate.from_json(test.certificate_json).gate
+            held = estimate(decided.test, decided.counts, decided.risks, confidence)
             assert held is not None
             score, source = Measured(held.score, held.low, held.high), "its gate"
             matches = test.matches
@@ -595,7 +628,7 @@ def bounds_of(
                 unit=unit,
             )
         )
-    return sorted(found, key=lambda one: -one.exploitability)
+    return sorted(found, key=lambda one: (one.unit == STAKES, -one.exploitability))
 
 
 def _test_of(gate: CandidateGate, player: str) -> VictimGate | None:
@@ -610,7 +643,7 @@ def _bound_of(exploit: Exploit, confidence: float) -> Bound:
     tries = f"best of {len(exploit.tries)} tries of bin/league exploit"
     return Bound(
         exploiter=best.digest[:12],
-        score=exact(best.points, best.matches, confidence),
+        score=exact_share(best.points, best.matches, confidence),
         matches=best.matches,
         source=f"{tries} {best.value.value:+.2f}{control}",
         steps=best.steps,
@@ -619,14 +652,7 @@ def _bound_of(exploit: Exploit, confidence: float) -> Bound:
     )
 
 
-def _against(paid: Measured, confidence: float) -> Measured:
-    """The other player's mean payment; its 95 % interval widens to this confidence."""
-    wider = NormalDist().inv_cdf((1.0 + confidence) / 2.0) / _Z
-    value = -paid.value
-    return Measured(value, value - wider * (paid.high + value), value - wider * (paid.low + value))
-
-
-def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:
+def _exploitability(player: str, bounds: Sequence[Bound], payoffs: str) -> Section | None:
     if not bounds:
         return None
     best = bounds[0]
@@ -638,11 +664,14 @@ def _exploitability(player: str, bounds: Sequence[Bound]) -> Section | None:
         title=f"Exploitability of {player}",
         words="A lower bound: what the best exploiter wins a match, 2p − 1 or the game's payoffs, "
         f"at the low end of its interval. {said} A longer search may find more.",
-        headings=("exploiter", "steps#", "matches#", "points#", "interval#", "bound#", "from"),
+        headings=(
+            *("exploiter", "steps#", "matches#", "points#", "interval#", "bound#", "unit", "from"),
+        ),
         rows=[
             (
                 *(one.exploiter, f"{one.steps:,}", f"{one.matches:,}", f"{one.score.value:.1%}"),
-                *(texts.interval(one.score), texts.at_least(one.exploitability), one.source),
+                *(texts.interval(one.score), texts.at_least(one.exploitability)),
+                *(payoffs or one.unit if one.unit == PAYOFFS else one.unit, one.source),
             )
             for one in bounds
         ],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from statistics import NormalDist
 from typing import Any
@@ -20,7 +20,7 @@ from league.players import PayoffCell
 
 MOST_STATS = 64
 """Statistics that a table sums, the first ones: the most that a result may hold of a seat."""
-FEW = 4
+FEW = 50
 """Even matches that are added to a pair's before its mean may widen the stake."""
 LEAST_SQUARES = 1e-200
 """Payments whose squares sum to less are nothing: floats would lose them."""
@@ -132,13 +132,17 @@ class Stakes:
         return Measured(value, min(mean - half, value), max(mean + half, value))
 
 
-def paid_each(cells: Iterable[PayoffCell]) -> dict[str, float]:
+def paid_each(cells: Collection[PayoffCell]) -> dict[str, float]:
     """The mean payment of each player's matches; {} in games without payoffs."""
     paid, games = defaultdict[str, float](float), defaultdict[str, int](int)
     for cell in cells:
         paid[cell.row] += cell.paid
         games[cell.row] += cell.games
-    return {name: total / games[name] for name, total in paid.items()} if any(paid.values()) else {}
+    return (
+        {name: total / games[name] for name, total in paid.items()}
+        if any(cell.squares for cell in cells)
+        else {}
+    )
 
 
 class PayoffTable:

@@ -128,7 +128,7 @@ def test_reports_say_whom_a_player_beats_by_what_matches_pay() -> None:
                 table.fold("main@9", name, float(margin > 0), margin=margin)
     kinds = dict.fromkeys(names, PlayerKind.SNAPSHOT) | {"bot": PlayerKind.BOT}
     players = {name: Player(name=name, game="leduc", kind=kinds[name]) for name in names}
-    met = met_in_log(table.payoff.cells(rows=["main@9"]), players, 1)
+    met = met_in_log(table.payoff.cells(rows=["main@9"]), players, 1, 10.0)
     assert [one.opponent for one in drops(ancestors(met))] == ["main@2"]
     said = headline("main@9", met, [], exact=True, payoffs="chips")
     assert said["bots"].startswith("Beats 0 of 1 bots")

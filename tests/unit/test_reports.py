@@ -30,7 +30,7 @@ from evaluator.reports.players import (
     player_sections,
 )
 from league.metrics import Measured
-from league.runs.exploits import POINTS, Attempt, Exploit
+from league.runs.exploits import PAYOFFS, POINTS, Attempt, Exploit
 from league.views.report import Forest, Panel, Report, Section, Trend, render_html, write
 
 
@@ -97,12 +97,52 @@ def test_all_claims_of_a_headline_together_hold_as_often_as_they_say(
     assert wrong <= 0.05 * leagues
 
 
+@pytest.mark.parametrize("loss", [3.0, 13.0, 100.0])
+@pytest.mark.parametrize("matches", [20, 100])
+def test_all_claims_hold_where_large_losses_are_rare(matches: int, loss: float) -> None:
+    """As above in a game in which who wins 1 in most matches loses much in the others."""
+    rng, leagues, wrong = np.random.default_rng(matches), 300, 0
+    groups = [TRAINING] * 10 + [HELD_OUT] * 3 + [LEAGUE] * 4
+    even = 1.0 / (1.0 + loss)
+    for _ in range(leagues):
+        own = [
+            replace(
+                met(matches - lost, lost, group=group, step=None if group != LEAGUE else number),
+                opponent=f"{group} {number}",
+                paid=Measured(((matches - lost) - lost * loss) / matches),
+                square=((matches - lost) + lost * loss**2) / matches,
+                largest=loss,
+            )
+            for number, group in enumerate(groups)
+            for lost in [int(rng.binomial(matches, even))]
+        ]
+        lost = rng.binomial(400, even, 5).tolist()
+        exploits = [certificate(400 - one, 0, one, (1.0, -loss)) for one in lost]
+        bounds = bounds_of("main@9999", [], own, {}, exploits, "chips")
+        wrong += bool(beaten(own) or drops(ancestors(own)) or bounds[0].exploitability > 0.0)
+    assert wrong <= 0.05 * leagues
+
+
+def test_a_game_that_does_not_state_its_bound_gets_no_claim() -> None:
+    own = [replace(met(100, 0, group=TRAINING), paid=Measured(1.0, 0.9, 1.1), square=1.0)]
+    assert not beaten(own)
+    assert beaten([replace(own[0], largest=2.0)])
+
+
+def test_a_certificate_of_points_without_a_mean_square_keeps_its_bound() -> None:
+    whole = replace(certificate(300, 0, 100), unit=POINTS)
+    (best,) = whole.tries
+    old = replace(whole, largest=None, tries=(replace(best, square=math.nan),))
+    assert old.bound == whole.bound
+    assert whole.bound == pytest.approx(0.41, abs=0.02)
+
+
 def test_a_claim_that_many_matches_show_is_made() -> None:
     own = [met(18, 2, group=TRAINING), met(200, 100, group=HELD_OUT), met(9, 0, group=HELD_OUT)]
     assert beaten(own) == {own[0].opponent, own[1].opponent}, "nine matches are too few"
     (bound,) = bounds_of("main@1", [], [], {}, [certificate(300, 0, 100)])
     assert bound.exploitability == pytest.approx(0.41, abs=0.02)
-    unknown = replace(certificate(300, 0, 100), largest=None)
+    unknown = replace(certificate(300, 0, 100), unit=PAYOFFS, largest=None)
     (none,) = bounds_of("main@1", [], [], {}, [unknown])
     assert none.exploitability == -math.inf
     assert "0.5" not in headline("main@1", [], [none], exact=False)["exploitability"].split("(")[0]
@@ -137,7 +177,7 @@ def certificate(
         game="brawl",
         game_version="1",
         reward="dense",
-        unit=POINTS,
+        unit=POINTS if payoffs == (1.0, -1.0) else PAYOFFS,
         largest=max(map(abs, payoffs)),
         tries=(attempt,),
     )
