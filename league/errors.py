@@ -1,8 +1,8 @@
 """One tree of errors. A message says what is wrong, with which value, and what to do.
 
-Launchers print the message alone and exit with `exit_code`: 2 for wrong input, 3 for a full disk, 4
-for damaged data, none of which a restart cures, and 1 for all else. Services send it with the gRPC
-code that `league.rpc.status` gives for the class.
+Launchers print the message alone and exit with `exit_code`: 2 for wrong input and 4 for damaged
+data, which no restart cures, 3 for a disk that takes no writes, and 1 for all else. Services send
+it with the gRPC code that `league.rpc.status` gives for the class.
 """
 
 from __future__ import annotations

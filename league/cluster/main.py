@@ -311,9 +311,11 @@ def _say_when_served(address: str, say: Callable[[str], None]) -> None:
     """Shows the dashboard's address once something listens there."""
     where = urlsplit(address)
     while True:
-        with suppress(OSError), socket.create_connection((where.hostname, where.port), 1.0):
-            return say(f"In a browser: {address}")
+        with suppress(OSError):
+            socket.create_connection((where.hostname, where.port), 1.0).close()
+            break
         time.sleep(_LISTENING_SECONDS)
+    say(f"In a browser: {address}")
 
 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:

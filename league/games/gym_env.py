@@ -90,7 +90,7 @@ class Matches:
         Raises `InvalidInput` for what isn't a number for each key.
         """
         down, keys_NA = pressed(keys), self._keys_N2A[:, seat]
-        if down.size != keys_NA.size:
+        if down.shape not in (keys_NA.shape, keys_NA.shape[1:] if len(keys_NA) == 1 else ()):
             raise InvalidInput(f"keys have shape {down.shape}: {keys_NA.shape} is wanted")
         keys_NA[:] = down.reshape(keys_NA.shape)
 

@@ -13,9 +13,11 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -91,8 +93,12 @@ def users_module(name: str) -> ModuleType:
     Both come last on the path, so that no file there takes the place of a module of Python, of a
     package or of the project.
     """
-    for entry in (os.getcwd(), *os.environ.get(PATH, "").split(os.pathsep)):
-        if entry and os.path.abspath(entry) not in sys.path:
+    # An editable install is no entry of the path: its finder comes after all of them.
+    entries = [str(Path(__file__).parents[2]), *os.environ.get(PATH, "").split(os.pathsep)]
+    with suppress(FileNotFoundError):  # the folder was removed
+        entries.insert(1, os.getcwd())
+    for entry in filter(None, entries):
+        if os.path.abspath(entry) not in sys.path:
             sys.path.append(os.path.abspath(entry))
     return importlib.import_module(name)
 

@@ -7,8 +7,8 @@ import socket
 import sys
 from pathlib import Path
 
-from league.errors import InvalidInput, NotFound, VersionMismatch
-from league.runs.files import read_json
+from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
+from league.runs.files import open_file, read_json
 
 FORMAT = 1
 RUNS = Path("runs")
@@ -84,7 +84,7 @@ def live_address(run_dir: Path) -> str | None:
     an address that was copied, or that a killed process left, never counts.
     """
     try:
-        with lock_of(run_dir / DATABASE).open("rb") as file:
+        with open_file(lock_of(run_dir / DATABASE), LONGEST_ADDRESS) as file:
             address = file.read(LONGEST_ADDRESS).decode(errors="replace")
             host, _, port = address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
@@ -92,7 +92,7 @@ def live_address(run_dir: Path) -> str | None:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return address
-    except (OSError, ValueError):
+    except (OSError, ValueError, DataCorrupt):
         pass
     return None
 

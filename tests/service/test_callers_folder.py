@@ -81,3 +81,24 @@ def test_the_installed_program_starts_its_processes_as_the_launchers_do(folder: 
     said, _ = process.communicate(timeout=170)
     assert process.returncode == 0, said
     assert not (folder / "imported").exists()
+
+
+POOL = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from league.errors import nearest
+from league.games.registry import users_module
+
+users_module("my_game")
+with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as other:
+    print(other.submit(nearest, "a", ["a"]).result())
+"""
+
+
+def test_other_processes_import_the_projects_own_package(folder: Path) -> None:
+    """A new process has the path of its parent, to which the game's folder belongs then."""
+    words = [sys.executable, "-P", "-c", POOL]
+    process = started(folder, "", *words)
+    said, _ = process.communicate(timeout=170)
+    assert process.returncode == 0, said
+    assert not (folder / "imported").exists()

@@ -141,7 +141,8 @@ class Face:
         for name, scale, count_W in zip(self._names, self._scales, self._clipped, strict=True):
             for index in np.argsort(-count_W, kind="stable")[:MOST_NAMED].tolist():
                 bounds = f"{scale.low_W[index]:g}/{scale.high_W[index]:g}".replace("+", "")
-                found[f"{name}/{index}/{bounds}"] = int(count_W[index])
+                key = f"{name}/{index}/{bounds}"  # two long names may begin alike
+                found[key] = found.get(key, 0) + int(count_W[index])
             count_W[:] = 0
         return {name: count for name, count in found.items() if count}
 

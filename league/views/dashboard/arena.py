@@ -165,7 +165,7 @@ class Arena:
         return self._incarnation
 
     def beat(self, frames: int) -> None:
-        """Says that a rated match is played, with its frames since the last time."""
+        """Says that a match is played, with the frames of a rated one since the last time."""
         with self._lock:  # the last one says that nobody plays
             self._frames += frames
             if self._running and self._incarnation is not None:
@@ -293,10 +293,11 @@ class LiveMatch:
             self._finish()
 
     def beat(self) -> None:
-        """Sends a heartbeat, if the match is rated."""
-        if self._assignment is not None:
-            frames, self._unsaid = self._unsaid, 0
-            self._arena.beat(frames)
+        """Sends a heartbeat with the frames of a rated match. An unrated match keeps the dashboard
+        alive, too: it may be left when a rated one has ended.
+        """
+        frames, self._unsaid = self._unsaid, 0
+        self._arena.beat(frames if self._assignment is not None else 0)
 
     def _finish(self) -> None:
         """Keeps the replay, and reports a rated match."""
