@@ -18,28 +18,22 @@ from league.games.brawl import rules
 from league.games.brawl.bots import bot_keys
 from league.games.brawl.control import begin_player, control, show_counts
 from league.games.brawl.hits import land
-from league.games.brawl.layout import LEAVES, MIRROR_DELAY
+from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.observation import write_views
 from league.games.brawl.physics import (
-    advance,
+    PLAYERS,
     aim_platform,
-    collide,
+    begin_order,
+    follow_platform,
     gap,
     is_on_floor,
+    move,
     move_platform,
 )
 from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score, score_end
-from league.games.brawl.tree import PLATFORM, PLAYERS, begin_tree, follow, put_in
 from league.games.brawl.variation import begin_variation, take_keys
-from league.games.brawl.weapons import (
-    begin_weapons,
-    come_and_go,
-    drop,
-    fall,
-    follow_weapons,
-    pick_up,
-)
+from league.games.brawl.weapons import begin_weapons, come_and_go, drop, fall, pick_up
 
 _ONE = np.uint64(1)
 _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B93962EACC9)
@@ -74,15 +68,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     first_side = 1 if mixed(seed) & _ONE else -1
     _begin_player(one, first_side, seed, stage)
     _begin_player(other, -first_side, seed, stage)
-    begin_tree(
-        match,
-        match.platform_x,
-        match.platform_y,
-        stage.platform_half_width,
-        stage.platform_half_height,
-    )
-    put_in(match, PLAYERS, LEAVES, one.x, one.y, rules.HALF_WIDTH, rules.HALF_HEIGHT)
-    put_in(match, PLAYERS + 1, LEAVES + 1, other.x, other.y, rules.HALF_WIDTH, rules.HALF_HEIGHT)
+    begin_order(match, one, other, stage)
     for seat in range(2):
         stats_N21[n, seat, 0] = no_stats_1[0]
         stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
@@ -100,11 +86,11 @@ def _begin_frame(player: Any, keys: int, frame: int) -> None:
 
 
 @njit
-def _move_player(player: Any, leaf: int, stage: Any, match: Any) -> None:
+def _move_player(player: Any, number: int, stage: Any, match: Any) -> None:
     floats = player.state == rules.DODGE or player.state == rules.KO
-    collide(
+    move(
         player,
-        leaf,
+        number,
         rules.HALF_WIDTH,
         rules.HALF_HEIGHT,
         match.friction,
@@ -114,32 +100,6 @@ def _move_player(player: Any, leaf: int, stage: Any, match: Any) -> None:
     )
     player.grounded = is_on_floor(player, stage, match)
     show_counts(player)
-
-
-@njit
-def _follow_player(player: Any, leaf: int, match: Any) -> None:
-    w, h = rules.HALF_WIDTH, rules.HALF_HEIGHT
-    follow(match, leaf, player.x, player.y, w, h, player.vx, player.vy)
-
-
-@njit
-def _follow(one: Any, other: Any, match: Any, stage: Any) -> None:
-    """Lets the tree of contacts follow all that moved, in the original's order."""
-    weapons = match.weapons_leave
-    match.weapons_leave = 0
-    if weapons:
-        follow_weapons(match, 0, 2)
-    x, y, vx, vy = match.platform_x, match.platform_y, match.platform_vx, match.platform_vy
-    w, h = stage.platform_half_width, stage.platform_half_height
-    follow(match, PLATFORM, x, y, w, h, vx, vy)
-    if weapons:
-        follow_weapons(match, 3, 3)
-    _follow_player(one, PLAYERS, match)
-    if weapons:
-        follow_weapons(match, 4, 4)
-    _follow_player(other, PLAYERS + 1, match)
-    if weapons:
-        follow_weapons(match, 5, 12)
 
 
 @njit
@@ -208,9 +168,7 @@ def play_frame(
     aim_platform(match, stage)
     _act(one, other, match, stage, tables, stats_0, stats_1)
     move_platform(match, stage)
-    advance(one)
-    advance(other)
-    _follow(one, other, match, stage)
+    follow_platform(match, stage)
     _move_player(one, PLAYERS, stage, match)
     _move_player(other, PLAYERS + 1, stage, match)
     _use_weapons(one, other, pressed_0, pressed_1, match, stage, stats_0, stats_1)

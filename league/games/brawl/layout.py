@@ -22,9 +22,6 @@ STATS: Final = (
 
 PLACES: Final = 4
 """Places for weapons (weapons.py)."""
-LEAVES: Final = 3 + PLACES
-NODES: Final = 2 * LEAVES - 1
-"""Leaves of the tree that finds contacts, and all of its nodes (tree.py)."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
 """Frames of the platform's way there and back, at most (stage.py)."""
@@ -57,17 +54,13 @@ CONTACTS: Final = (
     ("hold", np.float64, (SOLIDS + 1,)),  # speed that the contact took from the body last, along
     ("drag", np.float64, (SOLIDS + 1,)),  # and across it
 )
-NODE = np.dtype(
+BOX = np.dtype(
     [
         *((name, np.float64) for name in ("left", "top", "right", "bottom")),
-        ("parent", np.int16),  # -1: none
-        ("first", np.int16),  # the nodes below an inner one
-        ("second", np.int16),
-        ("put", np.int32),  # frame in which a leaf was put last
-    ],
-    align=True,
+        ("drawn", np.int64),  # frame
+    ]
 )
-"""A box of the tree that finds contacts (tree.py)."""
+"""A box somewhat wider than a body, drawn anew when the body leaves it (physics.py)."""
 
 PLAYER = np.dtype(
     [
@@ -154,8 +147,6 @@ WEAPON = np.dtype(
         ("leaves", np.int32),  # frame in which it disappears
         ("comes", np.int32),  # frame in which the spawner shows the next one
         ("cooldown", np.int32),  # a spawner's, frames
-        ("number", np.int32),  # of all weapons of the match
-        ("spare", np.int32),  # inner node of the tree for its leaf, while nothing lies
     ],
     align=True,
 )
@@ -181,11 +172,8 @@ MATCH = np.dtype(
         ("platform_y", np.float64),
         ("platform_vx", np.float64),
         ("platform_vy", np.float64),
-        ("root", np.int32),
-        ("next_number", np.int32),
-        ("turns", np.int32),
-        ("weapons_leave", np.int32),  # 1: the next frame moves one out of its box
-        ("nodes", NODE, (NODES,)),
+        ("boxes", BOX, (3,)),  # of the platform and both players
+        ("order", np.int32, (3,)),  # their numbers, from left to right
         ("weapons", WEAPON, (PLACES,)),
     ],
     align=True,

@@ -5,6 +5,12 @@ here: bodies move first, then each contact takes the speed that leads into the o
 friction, in the sequence of cpSpaceStep. A body that has sunk in by more than SLOP comes out by a
 share of it each frame, so it lands a little deep and rests there.
 
+Of a body's contacts with a ground and the platform, the last contact solved decides. Chipmunk finds
+contacts by a binary tree, whose leaves are boxes somewhat wider than the bodies. A body that leaves
+its box gets a new box, and its leaf goes to the left of the leaf that costs less area. The tree
+here holds the platform and the two players. Of three leaves only their order from left to right
+matters, so that order is all that is kept.
+
 `body` is a record of layout.PLAYER or layout.WEAPON, `stage` and `match` records of layout.STAGE
 and layout.MATCH; body and match are changed in place.
 """
@@ -14,12 +20,12 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
 from numba import njit
 
 from league.games.brawl import rules
 from league.games.brawl.layout import SOLIDS
 from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
-from league.games.brawl.tree import platform_comes_first
 
 NONE, BOTTOM, TOP, LEFT, RIGHT = range(5)
 """The face of a body that touches something."""
@@ -30,6 +36,10 @@ MENDED: Final = 1.0 - 0.9 ** (60 * DT)
 KEPT: Final = 3
 """Frames without a touch after which a contact is forgotten."""
 ITERATIONS: Final = 10
+PLATFORM, PLAYERS, NOBODY = 0, 1, -1
+"""Numbers of boxes: the platform's, the first player's, and of a body that has none."""
+WIDER: Final = float(np.float32(0.1))
+"""Share of a body's size, and seconds of its motion, by which its box is wider."""
 
 
 @njit
@@ -155,6 +165,20 @@ def _settle(body: Any, k: int, friction: float, match: Any) -> None:
 
 
 @njit
+def _settle_touched(body: Any, k: int, friction: float, match: Any) -> None:
+    if body.missed[k] == 0 and body.face[k] != NONE:
+        of_both = rules.PLATFORM_FRICTION if k == SOLIDS else rules.FRICTION
+        _settle(body, k, friction * of_both, match)
+
+
+@njit
+def _settle_both(body: Any, first: int, last: int, friction: float, match: Any) -> None:
+    for _ in range(ITERATIONS):
+        _settle_touched(body, first, friction, match)
+        _settle_touched(body, last, friction, match)
+
+
+@njit
 def _mend(body: Any, face: int, speed: float) -> None:
     """Lets the next frame move the body out, at least as fast as this contact asks."""
     if face == BOTTOM:
@@ -168,22 +192,84 @@ def _mend(body: Any, face: int, speed: float) -> None:
 
 
 @njit
-def next_place(body: Any) -> tuple[float, float]:
-    """Where the next frame moves a body."""
-    return body.x + (body.vx + body.mend_x) * DT, body.y + (body.vy + body.mend_y) * DT
+def _draw_box(
+    match: Any, number: int, x: float, y: float, w: float, h: float, vx: float, vy: float
+) -> None:
+    box, wide, high = match.boxes[number], w + 2.0 * WIDER * w, h + 2.0 * WIDER * h
+    box.left, box.right = x - max(wide, w - WIDER * vx), x + max(wide, w + WIDER * vx)
+    box.top, box.bottom = y - max(high, h - WIDER * vy), y + max(high, h + WIDER * vy)
+    box.drawn = match.frame
 
 
 @njit
-def advance(body: Any) -> None:
-    """Moves a body by a frame."""
-    body.x, body.y = next_place(body)
-    body.mend_x, body.mend_y = 0.0, 0.0
+def _growth(one: Any, other: Any) -> float:
+    """By how much the area of one box grows if it takes in another."""
+    wide = max(one.right, other.right) - min(one.left, other.left)
+    high = max(one.bottom, other.bottom) - min(one.top, other.top)
+    return wide * high - (one.right - one.left) * (one.bottom - one.top)
 
 
 @njit
-def collide(
+def _put_in_order(match: Any, number: int) -> None:
+    """Puts a leaf to the left of the other leaf whose box grows less by it."""
+    order, box = match.order, match.boxes[number]
+    first = order[1] if order[0] == number else order[0]
+    second = order[1] if order[2] == number else order[2]
+    if _growth(match.boxes[first], box) <= _growth(match.boxes[second], box):
+        order[0], order[1] = number, first
+    else:
+        order[0], order[1] = first, number
+    order[2] = second
+
+
+@njit
+def follow(
+    match: Any, number: int, x: float, y: float, w: float, h: float, vx: float, vy: float
+) -> None:
+    """Draws the box of a body anew that has left it."""
+    box = match.boxes[number]
+    if x - w < box.left or x + w > box.right or y - h < box.top or y + h > box.bottom:
+        _draw_box(match, number, x, y, w, h, vx, vy)
+        _put_in_order(match, number)
+
+
+@njit
+def follow_platform(match: Any, stage: Any) -> None:
+    x, y, vx, vy = match.platform_x, match.platform_y, match.platform_vx, match.platform_vy
+    w, h = stage.platform_half_width, stage.platform_half_height
+    follow(match, PLATFORM, x, y, w, h, vx, vy)
+
+
+@njit
+def begin_order(match: Any, one: Any, other: Any, stage: Any) -> None:
+    """Draws all three boxes and puts them in order."""
+    w, h = stage.platform_half_width, stage.platform_half_height
+    _draw_box(match, PLATFORM, match.platform_x, match.platform_y, w, h, 0.0, 0.0)
+    for number, player in ((PLAYERS, one), (PLAYERS + 1, other)):
+        _draw_box(match, number, player.x, player.y, HALF_WIDTH, HALF_HEIGHT, 0.0, 0.0)
+    match.order[0], match.order[1], match.order[2] = PLAYERS, PLATFORM, PLAYERS + 1
+    _put_in_order(match, PLAYERS + 1)
+
+
+@njit
+def _platform_comes_first(match: Any, number: int) -> bool:
+    """Whether the body's contact with the platform is solved before that with a ground.
+
+    A body that was put anew in this frame looks at the grounds first; so do, from then on, those
+    that were put in the same frame as the platform.
+    """
+    if number == NOBODY:
+        return False
+    drawn = match.boxes[number].drawn
+    if drawn == match.frame or drawn == match.boxes[PLATFORM].drawn:
+        return False
+    return match.order[0] == PLATFORM or match.order[2] == number
+
+
+@njit
+def move(
     body: Any,
-    leaf: int,
+    number: int,
     half_width: float,
     half_height: float,
     friction: float,
@@ -191,11 +277,11 @@ def collide(
     stage: Any,
     match: Any,
 ) -> None:
-    """A frame's change of speed.
+    """One frame of motion.
 
     Args:
-        body: who moves.
-        leaf: its number in the tree of contacts.
+        body: the body that moves.
+        number: the number of its box, or NOBODY.
         half_width: half of its width, units.
         half_height: half of its height.
         friction: factor of the friction of what it touches.
@@ -203,8 +289,13 @@ def collide(
         stage: where the grounds are.
         match: where the platform is.
     """
+    body.x += (body.vx + body.mend_x) * DT
+    body.y += (body.vy + body.mend_y) * DT
+    body.mend_x, body.mend_y = 0.0, 0.0
+    if number != NOBODY:
+        follow(match, number, body.x, body.y, half_width, half_height, body.vx, body.vy)
     body.vy += gravity
-    touches, ground, out = 0, NONE, 0.0
+    touches, ground, out = 0, 0, 0.0
     for k in range(SOLIDS + 1):
         face, depth = _touch(body, half_width, half_height, _box(stage, match, k))
         if face == NONE:
@@ -221,15 +312,12 @@ def collide(
         speed = MENDED * max(depth - SLOP, 0.0) / DT
         _mend(body, face, speed)
         if k < SOLIDS:
-            ground, out = face, speed
-    if touches == 0:
-        return
-    first, end, by = 0, SOLIDS + 1, 1
-    if touches > 1 and platform_comes_first(match, leaf):
-        first, end, by = SOLIDS, -1, -1
-        _mend(body, ground, out)  # the last one has its way
-    for _ in range(1 if touches == 1 else ITERATIONS):
-        for k in range(first, end, by):
-            if body.missed[k] == 0 and body.face[k] != NONE:
-                of_both = rules.PLATFORM_FRICTION if k == SOLIDS else rules.FRICTION
-                _settle(body, k, friction * of_both, match)
+            ground, out = k, speed
+    if touches == 1:
+        for k in range(SOLIDS + 1):
+            _settle_touched(body, k, friction, match)
+    elif touches > 1 and _platform_comes_first(match, number):
+        _mend(body, body.face[ground], out)  # the last one has its way
+        _settle_both(body, SOLIDS, ground, friction, match)
+    elif touches > 1:
+        _settle_both(body, ground, SOLIDS, friction, match)

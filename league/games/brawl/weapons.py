@@ -14,10 +14,9 @@ from numba import njit
 
 from league.games.brawl import moves, rules
 from league.games.brawl.hits import touches
-from league.games.brawl.layout import LEAVES, PLACES, SOLIDS
-from league.games.brawl.physics import advance, collide, next_place
+from league.games.brawl.layout import PLACES, SOLIDS
+from league.games.brawl.physics import NOBODY, move
 from league.games.brawl.random_stream import share, stream_of
-from league.games.brawl.tree import WEAPONS, follow, has_left, put_in, rename, take_out
 
 SPAWNERS: Final = 2
 NEVER: Final = 2**30
@@ -39,59 +38,37 @@ def begin_weapons(match: Any, seed: Any) -> None:
         place = match.weapons[p]
         place.type, place.leaves, place.comes = _NOTHING, NEVER, NEVER
         place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
-        place.spare = LEAVES + 2 + p
         if p < SPAWNERS:
             place.random = stream_of(seed, _RIGHT_STREAM if p == 0 else _LEFT_STREAM)
             place.cooldown = _integer(place, rules.SPAWN_COOLDOWN_LEAST, rules.SPAWN_COOLDOWN_MOST)
             place.comes = max(_integer(place, 0, rules.SPAWN_FIRST_LATEST), 1)
     match.weapons_lying, match.last_cleared = 0, 0
-    match.next_number, match.turns, match.weapons_leave = 5, 5, 0
 
 
 @njit
-def _lay(place: Any, p: int, kind: int, x: float, y: float, match: Any) -> None:
+def _lay(place: Any, kind: int, x: float, y: float, match: Any) -> None:
     place.type, place.x, place.y = kind, x, y
     place.shown_x, place.shown_y = x, y
     place.vx, place.vy, place.mend_x, place.mend_y = 0.0, 0.0, 0.0, 0.0
     for k in range(SOLIDS + 1):
         place.face[k], place.missed[k], place.hold[k], place.drag[k] = 0, 0, 0.0, 0.0
     match.weapons_lying += 1
-    place.number, match.next_number = match.next_number, match.next_number + 1
-    if match.weapons_lying >= 2:
-        match.turns = 13
-    w, h = rules.WEAPON_HALF_WIDTH, rules.WEAPON_HALF_HEIGHT
-    put_in(match, WEAPONS + p, place.spare, x, y, w, h)
 
 
 @njit
 def _clear(place: Any, p: int, match: Any, since: int) -> None:
     """Takes the weapon away; a spawner waits from frame `since` on."""
     match.weapons_lying -= 1
-    place.spare = take_out(match, WEAPONS + p)
     if p < SPAWNERS:
         least, most = int(place.cooldown * 0.5), int(place.cooldown * 1.5)
         place.comes = since + _integer(place, least, most)
     else:
         match.last_cleared = match.frame
         if p == SPAWNERS and match.weapons[p + 1].type != _NOTHING:  # the older one comes first
-            spare = place.spare
             match.weapons[p] = match.weapons[p + 1]
-            rename(match, WEAPONS + p + 1, WEAPONS + p)
             place = match.weapons[p + 1]
-            place.spare = spare
     place.type, place.leaves = _NOTHING, NEVER
     place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
-
-
-@njit
-def follow_weapons(match: Any, first: int, last: int) -> None:
-    """Lets the tree follow the weapons whose turn is from `first` to `last`, before they fall."""
-    w, h = rules.WEAPON_HALF_WIDTH, rules.WEAPON_HALF_HEIGHT
-    for p in range(PLACES):
-        place = match.weapons[p]
-        if place.type != _NOTHING and first <= place.number % match.turns <= last:
-            x, y = next_place(place)
-            follow(match, WEAPONS + p, x, y, w, h, place.vx, place.vy)
 
 
 @njit
@@ -101,10 +78,9 @@ def fall(match: Any, stage: Any) -> None:
         place = match.weapons[p]
         is_new = p >= SPAWNERS and place.ready > match.frame
         if place.type != _NOTHING and not is_new:
-            advance(place)
-            collide(
+            move(
                 place,
-                WEAPONS + p,
+                NOBODY,
                 rules.WEAPON_HALF_WIDTH,
                 rules.WEAPON_HALF_HEIGHT,
                 _NO_SLIDING,
@@ -112,9 +88,6 @@ def fall(match: Any, stage: Any) -> None:
                 stage,
                 match,
             )
-            x, y = next_place(place)
-            w, h = rules.WEAPON_HALF_WIDTH, rules.WEAPON_HALF_HEIGHT
-            match.weapons_leave |= has_left(match.nodes[WEAPONS + p], x, y, w, h)
 
 
 @njit
@@ -137,7 +110,6 @@ def come_and_go(match: Any, stage: Any) -> None:
             x = stage.spawner_near + share(place) * (stage.spawner_far - stage.spawner_near)
             _lay(
                 place,
-                p,
                 kind,
                 x if p == 0 else -x,
                 stage.spawner_right_y if p == 0 else stage.spawner_left_y,
@@ -158,7 +130,7 @@ def drop(player: Any, match: Any) -> None:
     player.dropped, player.weapon = player.weapon, moves.UNARMED
     place = match.weapons[p]
     x = player.x + player.facing * rules.DROP_AHEAD
-    _lay(place, p, player.dropped, x, player.y + rules.DROP_BELOW, match)
+    _lay(place, player.dropped, x, player.y + rules.DROP_BELOW, match)
     place.ready, place.leaves = match.frame + 1, match.frame + rules.DROP_FRAMES
     player.no_pick_until = match.frame + rules.DROP_READY
 
