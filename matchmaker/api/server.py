@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from league.clock import Clock, SystemClock
+from league.clock import Clock, ManualClock, SystemClock
 from league.errors import DataCorrupt, InvalidInput, LeagueError
 from league.security.settings import SecuritySettings, joined, reached_at
 from league.service.server import GrpcServer, check_port
@@ -87,7 +87,7 @@ class MatchmakerServer:
             if at is not None:
                 folder = opened.enter_context(TemporaryDirectory(prefix="kumite-past-"))
                 served = Path(folder) / "league.db"
-                copies.copy_as_of(Path(db), served, at)
+                clock = ManualClock(copies.copy_as_of(Path(db), served, at))
             self.store = SqliteStore(served, read_only=read_only)
             opened.callback(self.store.close)
             is_small = served.stat().st_size <= CHECKED_AT_START_BYTES

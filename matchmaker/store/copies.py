@@ -171,8 +171,9 @@ def _seconds(words: str) -> float:
     )
 
 
-def copy_as_of(database: Path, copy: Path, words: str) -> None:
-    """Copies the part of a league's log up to a moment; `copy` opens as any other log.
+def copy_as_of(database: Path, copy: Path, words: str) -> float:
+    """Copies the part of a league's log up to a moment; `copy` opens as any other log. Returns the
+    moment in Unix seconds.
 
     Only a worker's newest heartbeat is stored: a later one hides what it did at that moment.
     """
@@ -197,6 +198,7 @@ def copy_as_of(database: Path, copy: Path, words: str) -> None:
             for statement in _PAST.split(";\n"):
                 db.execute(statement, values)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    return moment.at
 
 
 def player_states(reader: Reader, event_position: int | None = None) -> PlayerStates:

@@ -108,7 +108,8 @@ def locked(database: Path) -> int:
         raise Refused(
             f"another matchmaker has {database} open: stop it first, or use its address"
         ) from None
-    os.ftruncate(descriptor, 0)
+    if os.fstat(descriptor).st_size:
+        os.ftruncate(descriptor, 0)
     return descriptor
 
 

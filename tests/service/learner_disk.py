@@ -50,7 +50,7 @@ def main(disk: Path) -> None:
             time.sleep(0.02)
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        code = process.wait(100)
+        code = process.wait()
         with sqlite3.connect(Path(folder) / "league.db") as log:
 
             def count(table: str) -> int:

@@ -42,6 +42,8 @@ LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
 """Of the line, and how far it lies from 1 as long as few players say otherwise."""
 MOST_TAU = 2.0
 """Points; runs of brawl have 0.3 to 0.7."""
+LEAST_FREEDOM = 30
+"""Degrees of freedom of the pairs' scores: a few pairs deviate by chance."""
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
 """0.74 points."""
 _NAMED = 5
@@ -146,7 +148,7 @@ def cross_check(
             f"TrueSkill puts the players {slope:.2f} times as far apart as the fit of all games: "
             "clean and training matches contradict each other."
         )
-    if fit.tau > MOST_TAU:
+    if fit.tau > MOST_TAU and fit.freedom >= LEAST_FREEDOM:
         warnings.append(
             f"Pairs deviate from their ratings by {fit.tau:.1f} points: no rating describes these "
             "players, or results are wrong."
