@@ -66,7 +66,7 @@ def proxied(folder: Path, block: str, port: int, target: str) -> Iterator[None]:
     command = [NGINX, "-p", str(folder), "-c", str(config), "-e", f"{folder}/error.log"]
     with subprocess.Popen(command) as process:
         try:
-            wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, 30)
+            wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
             yield
         finally:
             process.send_signal(signal.SIGTERM)

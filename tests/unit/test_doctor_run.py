@@ -122,7 +122,7 @@ def from_update(number, factor):
         ("A", "warning", {"reward__scale": from_update(20, 5.0)}),
         ("16", "failure", {"policy__approx_kl": lambda v: 0.3}),
         ("16", "failure", {"policy__approx_kl": lambda v: 0.0}),
-        ("16", "failure", {"policy__approx_kl": from_update(28, 1e4)}),
+        ("16", "failure", {"policy__approx_kl": from_update(28, 1e5)}),
     ],
 )
 def test_what_the_scalars_say_is_named_alone(evidence, key, verdict, changes):

@@ -242,7 +242,7 @@ def test_the_check_plays_both_matches_under_every_python(
     played = list(check(file))
     assert [(one.match, one.opponent, one.outcome, one.stocks) for one in played] == [
         ("validation", "constant", 0.5, (0, 0)),
-        ("battle", "based", 0.0, (2, 3)),
+        ("battle", "based", 1.0, (3, 2)),
     ] * 2
     for one in played:
         assert one.python == sys.version.split()[0]
