@@ -17,13 +17,11 @@ from league.cli.output import plain, print_pairs, print_table, share, when
 from league.errors import InvalidInput, nearest
 from league.exploiters import CandidateGate
 from league.players import EVENT_KINDS, Event, LeagueStatus, MatchRecord, WorkerStatus
-from league.views.text import long_duration
+from league.views.text import long_duration, speed
 
 WORKERS = "worker player does step# rate# leases# seen#"
 SHARES = "player category configured# expected# realised# matches#"
 CANDIDATES = "candidate weight# chance# drawn"
-RATES = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches/s"}
-"""Metrics of a worker that are its speed, with their units; the first that it reports counts."""
 SPARED = "rate leases player step"
 """Columns of workers that a narrow terminal leaves out."""
 MOST_CANDIDATES = 15
@@ -93,13 +91,12 @@ def _gate_line(gate: CandidateGate) -> str:
 
 
 def _worker_row(worker: WorkerStatus, now: float) -> tuple[str, ...]:
-    rates = [(worker.metrics[name], unit) for name, unit in RATES.items() if name in worker.metrics]
     return (
         worker.worker,
         worker.player,
         f"{worker.activity} ({worker.mix})" if worker.mix else worker.activity,
         f"{worker.step:,}" if worker.player else "",
-        "".join(f"{rate:,.{0 if rate >= 10 else 1}f} {unit}" for rate, unit in rates[:1]),
+        speed(worker.metrics),
         str(worker.open_leases),
         f"{long_duration(max(0.0, now - worker.last_beat_at))} ago",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,9 @@ from rich.text import Text
 
 from league.errors import plain
 from league.metrics import Measured
+
+SPEEDS = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches/s"}
+"""Units of the metrics by which workers report their speed."""
 
 
 class Words(Text):
@@ -45,6 +49,16 @@ def share(part: float, whole: float) -> str:
 def percent(value: float | None) -> str:
     """A share as text with a space before its sign, "" for None."""
     return "" if value is None else f"{100 * value:.1f} %"
+
+
+def speed(metrics: Mapping[str, float]) -> str:
+    """Returns the first speed that a worker reports, with its unit: steps of a learner, matches of
+    an evaluator. Returns "" without a speed.
+    """
+    for name, unit in SPEEDS.items():
+        if name in metrics:
+            return f"{metrics[name]:,.{0 if metrics[name] >= 10 else 1}f} {unit}"
+    return ""
 
 
 def number(value: float) -> str:

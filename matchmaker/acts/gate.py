@@ -17,6 +17,7 @@ never changes.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -54,6 +55,9 @@ LIMIT = 2000
 game with payoffs these are the ones that count, of `PLAYED * LIMIT` that may be played.
 """
 PLAYED = 5
+"""Times the limit that a gate with payoffs may play: a match where little is at stake seldom
+counts.
+"""
 FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""
 
@@ -261,11 +265,16 @@ def tallied(
 
 
 def played(
-    reader: Reader, candidate: str, victim: str, rules: GateRules
+    reader: Reader, candidate: str, victim: str, rules: GateRules, until: float = math.inf
 ) -> tuple[list[Assigned], int]:
-    """A gate's matches against a victim, paired by their seeds, and how many of them failed."""
+    """Reads a gate's matches against a victim, paired by their seeds, and counts those that failed.
+
+    A match counts as open if its result came after the event at position `until`.
+    """
     found, failures = [], 0
     for lease, row in reader.gate_matches(rules.after, candidate, victim):
+        is_later = row is not None and row.event_position >= until
+        row = None if is_later else row
         score = margin = None
         if row is not None and not row.failed and not row.late:
             score, margin = row.outcome, margin_of(row)
@@ -275,7 +284,7 @@ def played(
         found.append(
             Assigned(
                 ordinal=lease.ordinal,
-                is_open=lease.lease_state == "open",
+                is_open=is_later or lease.lease_state == "open",
                 score=score,
                 pair=lease.seed,
                 margin=margin,

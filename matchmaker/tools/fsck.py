@@ -161,7 +161,13 @@ def _named(found: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[
 
 def wrong_gates(reader: Reader) -> Iterator[str]:
     """A sentence for each gate that the log contradicts; its matches are counted again."""
-    exploiters = ExploiterState(reader.events_of(*EVENTS))
+    events = reader.events_of(*EVENTS)
+    exploiters = ExploiterState(events)
+    decided = {
+        json.loads(event.data_json)["candidate"]: event.position
+        for event in events
+        if event.kind == "gate_decided"
+    }
     players = {player.name: player.state for player in reader.players()}
     for name, gate in exploiters.gates.items():
         state, wanted = players[name], _STATES[gate.state]
@@ -172,18 +178,20 @@ def wrong_gates(reader: Reader) -> Iterator[str]:
         if (gate.state is GateState.ACCEPTED) != passed:
             yield f"the gate of {name} is {gate.state.value}, its tests say otherwise"
         for test in gate.victims:
-            if test.certificate_json and not _follows(reader, name, test, exploiters.rules[name]):
+            rules = exploiters.rules[name]
+            if test.certificate_json and not _follows(reader, name, test, rules, decided[name]):
                 yield (
                     f"the certificate of {name} against {test.victim} is not what the matches of "
                     "its gate give"
                 )
 
 
-def _follows(reader: Reader, candidate: str, test: VictimGate, rules: GateRules) -> bool:
-    """Whether a decided test is what its matches give, counted again from the first one."""
-    gate, seeds, again = tallied(
-        played(reader, candidate, test.victim, rules)[0], test.victim, rules
-    )
+def _follows(
+    reader: Reader, candidate: str, test: VictimGate, rules: GateRules, decided: int
+) -> bool:
+    """Counts a test again from its first match to the position of its decision, and compares."""
+    matches, _ = played(reader, candidate, test.victim, rules, until=decided)
+    gate, seeds, again = tallied(matches, test.victim, rules)
     try:
         certificate = Certificate.from_json(test.certificate_json)
     except DataCorrupt:

@@ -55,3 +55,15 @@ def test_a_run_that_ended_a_moment_ago_does_not_stand_still(evaluator):
     done = replace(screens.LEARNER, activity="done")
     found = alarms(2.0, done, replace(evaluator, activity="stopped", last_beat_at=screens.NOW))
     assert "None." in found
+
+
+def test_the_speed_of_learners_and_evaluators_is_shown(evaluator):
+    speeds = {"rate/matches_per_second": 3.25}
+    status = replace(screens.full().league.status, workers=(replace(evaluator, metrics=speeds),))
+    league = replace(screens.full().league, status=status)
+    (processes,) = (
+        str(block)
+        for block in now.show(SimpleNamespace(facts=league, events=list), {})
+        if "Processes" in str(block)
+    )
+    assert "3.2 matches/s" in processes

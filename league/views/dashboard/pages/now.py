@@ -24,7 +24,7 @@ from league.views.dashboard.blocks import (
 )
 from league.views.dashboard.source import Source
 from league.views.facts import MEASURED, LeagueFacts
-from league.views.text import long_duration, percent, when
+from league.views.text import long_duration, percent, speed, when
 
 SHOWN_EVENTS = 20
 
@@ -106,8 +106,7 @@ def _row(worker: WorkerStatus, league: LeagueFacts) -> Iterator[str | Markup]:
     )
     yield f"{worker.activity} ({worker.mix})" if worker.mix else worker.activity or "–"
     yield f"{worker.step:,}" if worker.player else ""
-    speeds = (("rate/steps_per_second", "steps/s"), ("rate/matches_per_minute", "matches/min"))
-    yield next((f"{metrics[name]:,.0f} {unit}" for name, unit in speeds if name in metrics), "")
+    yield speed(metrics)
     waiting = metrics.get("time/waiting_share")
     yield "" if waiting is None else f"{percent(waiting)} of its time"
     yield f"{long_duration(max(0.0, ago))} ago" if ago < 86400 else when(worker.last_beat_at)
