@@ -334,11 +334,13 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
         commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
     sys.stdout.flush()
     for command in commands:
-        command = [sys.executable, "-m", "league.cli.main", *command]
-        with suppress(subprocess.TimeoutExpired):
-            subprocess.run(
-                [*command, "--run-dir", str(folder.path)], timeout=_HEADLINE_SECONDS, check=False
-            )
+        command += ["--run-dir", str(folder.path)]
+        try:
+            program = [sys.executable, "-m", "league.cli.main", *command]
+            subprocess.run(program, timeout=_HEADLINE_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            words = shlex.join(["bin/league", *command])
+            print(f"start-league: not done after {_HEADLINE_SECONDS:.0f} s: `{words}` does it")
 
 
 if __name__ == "__main__":
