@@ -7,7 +7,7 @@ import ctypes
 import torch
 
 from league.errors import DeviceError
-from league.settings.device_flags import DeviceFlags, cores
+from league.settings.device_flags import DeviceFlags, cores_in_words
 
 _GIB = 1 << 30
 # From malloc.h: M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD.
@@ -33,27 +33,22 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
             )
         return _cuda(gpu, f"--gpu {gpu}")
     if cpu:
-        return torch.device("cpu"), f"Computing on the CPU (--cpu), {_cores()}."
+        return torch.device("cpu"), DeviceFlags(cpu=True).cpu_sentence()
     if count:
         return _cuda(0, "the first CUDA device")
     if torch.backends.mps.is_available():
-        return torch.device("mps"), f"Computing on the Apple GPU (no CUDA here), {_cores()}."
-    return torch.device("cpu"), f"Computing on the CPU (no GPU found), {_cores()}."
+        sentence = f"Computing on the Apple GPU (no CUDA here), {cores_in_words()}."
+        return torch.device("mps"), sentence
+    return torch.device("cpu"), f"Computing on the CPU (no GPU found), {cores_in_words()}."
 
 
 def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
     """One device for each process of a learner, and one sentence about all; raises as
     `choose_device`.
     """
-    if flags.ranks == 1:
-        device, sentence = choose_device(flags.gpus[0] if flags.gpus else None, flags.cpu)
-        return [device], sentence
     if flags.cpu:
-        device, sentence = choose_device(cpu=True)
-        return [
-            device
-        ] * flags.ranks, f"{sentence[:-1]}, in {flags.ranks} processes that learn together."
-    chosen = [choose_device(gpu) for gpu in flags.gpus]
+        return [torch.device("cpu")] * flags.ranks, flags.cpu_sentence()
+    chosen = [choose_device(gpu) for gpu in flags.gpus or (None,)]
     return [device for device, _ in chosen], " ".join(sentence for _, sentence in chosen)
 
 
@@ -69,11 +64,6 @@ def _available(count: int) -> str:
         return "this machine has none that torch can use"
     names = ", ".join(f"{i} ({torch.cuda.get_device_name(i)})" for i in range(count))
     return f"there {'is' if count == 1 else 'are'} {names}"
-
-
-def _cores() -> str:
-    count = cores()
-    return f"{count} core{'s' if count != 1 else ''}"
 
 
 def keep_memory() -> bool:

@@ -234,7 +234,9 @@ def start(command: Command) -> int:
 
 
 def _device(flags: DeviceFlags) -> str:
-    """The device in words, found by another process: this one loads no torch."""
+    """The device in words. Another process looks for a GPU: this one loads no torch."""
+    if flags.cpu:
+        return flags.cpu_sentence()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent) as other:
         try:

@@ -25,6 +25,12 @@ def cores() -> int:
     return max(1, int(min(count, cpu_quota())))
 
 
+def cores_in_words() -> str:
+    """The number of `cores` with its noun."""
+    count = cores()
+    return f"{count} core{'s' if count != 1 else ''}"
+
+
 def cpu_quota(root: Path = Path("/")) -> float:
     """Cores' worth of time that Linux's control groups (versions 2 and 1) give this process;
     infinite without a limit.
@@ -75,6 +81,11 @@ class DeviceFlags:
     def first(self) -> DeviceFlags:
         """The first of the devices alone."""
         return DeviceFlags(gpus=self.gpus[:1], cpu=self.cpu)
+
+    def cpu_sentence(self) -> str:
+        """What a start with `--cpu` says about its device."""
+        together = f", in {self.ranks} processes that learn together" if self.ranks > 1 else ""
+        return f"Computing on the CPU (--cpu), {cores_in_words()}{together}."
 
     def arguments(self) -> tuple[str, ...]:
         """The flags again, for another process's command line."""

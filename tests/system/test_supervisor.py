@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -217,14 +216,12 @@ def spawned(pid: int) -> bool:
 
 
 def start_league(*flags: str) -> int:
-    """The real command, which looks for its device in a thread instead of a process."""
     return cluster.main(["--preset", "smoke", "--cpu", "--headless", "--run-dir", "run", *flags])
 
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cluster, "ProcessPoolExecutor", lambda n, **_: ThreadPoolExecutor(n))
     return tmp_path
 
 
