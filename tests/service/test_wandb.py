@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from wandb.proto.wandb_internal_pb2 import Record
-from wandb.sdk.internal.datastore import DataStore
 
 from league.runs.records import read_scalars
 
@@ -41,6 +39,10 @@ def learn(address, run_dir, *flags, before=LOCKED_UP):
 
 def logged(path: Path) -> tuple[str, list[dict[str, float]]]:
     """The run's id and the rows in a file of Weights & Biases."""
+    # Every test worker imports this file, and the package takes seconds to import.
+    from wandb.proto.wandb_internal_pb2 import Record
+    from wandb.sdk.internal.datastore import DataStore
+
     store, run_id, rows = DataStore(), "", []
     store.open_for_scan(str(path))
     while (data := store.scan_data()) is not None:
