@@ -23,6 +23,7 @@ from league.errors import (
     DataCorrupt,
     LeagueError,
     StorageFull,
+    StorageReadOnly,
     Unavailable,
     suppress_full,
 )
@@ -35,6 +36,7 @@ LOG_BYTES = 16_000_000
 _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     ConfigError.exit_code: (ConfigError, "its settings can't be used"),
     DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
+    StorageReadOnly.exit_code: (StorageReadOnly, "its disk takes no writes"),
 }
 """Exit codes that a restart would repeat: the error to raise, and a text for an empty log."""
 
@@ -207,7 +209,7 @@ class ProcessGroup:
         """Looks at every process once, and restarts those that have died.
 
         Raises:
-            ConfigError, DataCorrupt: a process ended for a permanent reason.
+            ConfigError, DataCorrupt, StorageReadOnly: a process ended for a permanent reason.
             Unavailable: a process dies too often.
         """
         for member in self.members.values():

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from league.errors import StorageReadOnly
+
 REMOUNT = 'mount -o remount,ro "$1"'
 MOUNT = 'mount -t tmpfs -o size={}m tmpfs "$1"'
 
@@ -102,9 +104,30 @@ def test_a_start_on_a_read_only_disk_is_one_sentence(tmp_path: Path) -> None:
     start = (sys.executable, "-m", "league.cluster.main", "--cpu", "--preset", "smoke")
     shell = f'{MOUNT.format(1)} && {REMOUNT} && cd "$1" && shift && exec "$@"'
     done = in_namespace(shell, tmp_path, *start)
-    assert done.returncode == 3
+    assert done.returncode == StorageReadOnly.exit_code
     assert done.stderr.startswith("start-league: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_matchmaker_that_restarts_on_a_read_only_disk_ends_the_run(tmp_path: Path) -> None:
+    if not can_mount(tmp_path):
+        pytest.skip("this system lets nobody mount a disk of their own (unshare --mount)")
+    start = (sys.executable, "-m", "league.cluster.main", "--cpu", "--preset", "smoke")
+    flags = ("--headless", "--no-learners", "--set", "supervisor.evaluators=0")
+    shell = """cd "$1"; shift; "$@" --run-dir run > out 2> err & run=$!
+    until grep -qs "^ready" run/logs/matchmaker.log; do
+        kill -0 $run && sleep 0.1 || exit 9
+    done
+    mount --bind run/league.db run/league.db && mount -o remount,bind,ro run/league.db
+    for pid in $(cat /proc/$run/task/$run/children); do
+        grep -q matchmaker /proc/$pid/cmdline && kill -9 $pid
+    done
+    wait $run"""
+    done = in_namespace(shell, tmp_path, *start, *flags)
+    said = (tmp_path / "err").read_text()
+    assert done.returncode == StorageReadOnly.exit_code, said
+    assert said.startswith("start-league: matchmaker can't run: ")
+    assert said.count("\n") == 1
 
 
 def test_the_supervisor_says_when_the_disk_is_nearly_full(tmp_path: Path) -> None:
