@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import multiprocessing
 import shlex
-import socket
 import subprocess
 import sys
 import threading
@@ -17,13 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
 
 from league.cluster.supervisor import Supervisor
-from league.cluster.topology import Address, LearnerOptions, plan
+from league.cluster.topology import DASHBOARD, Address, LearnerOptions, plan
 from league.errors import (
     ConfigError,
     DataCorrupt,
@@ -44,7 +42,7 @@ from league.views.terminal.display import LineDisplay, LiveDisplay, print_summar
 from league.views.text import plain
 
 _HEADLINE_SECONDS = 60.0
-_LISTENING_SECONDS = 0.5  # between two looks whether the dashboard listens
+_LISTENING_SECONDS = 0.5  # between two looks into the dashboard's log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +278,9 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)
     supervisor = Supervisor(folder, topology, display, device, of_run(folder.path, "operator"))
     if topology.dashboard:
-        told = topology.dashboard, supervisor.say
+        log = folder.log(DASHBOARD)
+        begins = log.stat().st_size if log.exists() else 0
+        told = topology.dashboard, log, begins, supervisor.say
         threading.Thread(target=_say_when_served, args=told, daemon=True).start()
     can_continue = True
     try:
@@ -309,13 +309,18 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
                 console.print(f"Continue with: {line}", soft_wrap=True, markup=False)
 
 
-def _say_when_served(address: str, say: Callable[[str], None]) -> None:
-    """Shows the dashboard's address once something listens there."""
-    where = urlsplit(address)
+def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], None]) -> None:
+    """Shows the dashboard's address once its process listens there, which that writes to its log.
+
+    A program that listens at the same port is another one. `begins` is where the log of this run
+    begins.
+    """
+    line = f"{address}\n".encode()
     while True:
-        with suppress(OSError):
-            socket.create_connection((where.hostname, where.port), 1.0).close()
-            break
+        with suppress(OSError), log.open("rb") as file:
+            file.seek(begins)
+            if line in file.read():
+                break
         time.sleep(_LISTENING_SECONDS)
     say(f"In a browser: {address}")
 

@@ -156,7 +156,8 @@ def status_of(address: str) -> tuple[int, str]:
         with urllib.request.urlopen(address, timeout=60) as answer:
             return answer.status, answer.read().decode(errors="replace")
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode(errors="replace")
+        body = error.read().decode(errors="replace")
+        return error.code, f"{error.headers['content-type']}: {body}"
 
 
 def test_the_dashboard_names_a_replay_that_it_does_not_play(
@@ -186,6 +187,7 @@ def test_the_dashboard_names_a_replay_that_it_does_not_play(
         "good": 200, "cut": 422, "forged": 422, "hostile": 422
     }  # fmt: skip
     assert "pettingzoo:os:system" in said["hostile"][1]
+    assert said["hostile"][1].startswith("text/plain")
     assert {code for code, _ in pages.values()} == {200}
     assert "Traceback" not in errors
     assert not mark.exists()

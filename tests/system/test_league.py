@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -150,6 +151,20 @@ def assert_whole(league: League) -> None:
     assert league.query("PRAGMA integrity_check") == [("ok",)]
     findings, _ = fsck(league.folder / "league.db")
     assert findings == []
+
+
+def test_the_address_of_the_dashboard_is_told_when_no_other_program_listens_there(
+    start: Callable[..., League], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUMITE_NO_DASHBOARD", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        flags = ("--preset", "smoke", "--no-learners", "--set", "supervisor.evaluators=0")
+        league = start(*flags, "--dashboard", f"127.0.0.1:{port}")
+        league.until(lambda: "dashboard ended (exit code 1" in league.words)
+        assert "In a browser" not in league.words
+    assert dashboard(league) == f"http://127.0.0.1:{port}"
+    league.until(lambda: answered(dashboard(league)) == 200)
 
 
 @pytest.mark.timeout(900)

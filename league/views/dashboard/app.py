@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Form, Request, Response, WebSocket
-from fastapi.responses import RedirectResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse
 from markupsafe import Markup
 from nicegui import app, core, ui
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -103,7 +103,7 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
 
 
 def _missing(request: Request, error: Exception) -> Response:
-    return Response("There is no such page.", 404)
+    return PlainTextResponse("There is no such page.", 404)
 
 
 def _add_page(source: Source, path: str) -> None:
@@ -130,9 +130,9 @@ def _add_files(source: Source) -> None:
         try:
             found = film_of(source, match_id)
         except LeagueError as error:
-            return Response(str(error), 422)
+            return PlainTextResponse(str(error), 422)
         if found is None:
-            return Response("no replay is kept of this match", 404)
+            return PlainTextResponse("no replay is kept of this match", 404)
         content = gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 5)
         headers = {"content-encoding": "gzip"}
         return Response(content, media_type="application/json", headers=headers)
@@ -140,7 +140,7 @@ def _add_files(source: Source) -> None:
     @app.get("/download/leaderboard.{kind}")
     def _leaderboard(kind: str) -> Response:
         if kind not in FORMATS:
-            return Response(f"there is no leaderboard as {kind[:20]}", 404)
+            return PlainTextResponse(f"there is no leaderboard as {kind[:20]}", 404)
         board = gather(source.client, title=source.title, now=time.time())
         name = f'attachment; filename="leaderboard.{kind}"'
         return Response(

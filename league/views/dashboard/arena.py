@@ -61,8 +61,9 @@ class Arena:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # never held while the matchmaker is asked
         self._running = 0
+        self._asking = threading.Lock()
         self._incarnation: Incarnation | None = None
         self._frames = 0  # of all rated matches: leases live while it rises
 
@@ -116,6 +117,7 @@ class Arena:
         """Counts a match out. Who plays no more sends no heartbeats, and does not hang."""
         with self._lock:
             self._running -= 1
+        with self._asking:
             if self._running or self._incarnation is None:
                 return
             try:
@@ -139,7 +141,7 @@ class Arena:
     def _lease(self, pair: Sequence[Seated]) -> Assignment:
         """A match of the person with a player; that with the seats swapped is given back."""
         first, second = (one.name for one in pair)
-        with self._lock:
+        with self._asking:
             other = second if first == HUMAN else first
             seed = secrets.randbits(63)
             pairing = Pairing(player=HUMAN, opponent=other, pairs=1, book=Book.EVAL, seed=seed)
@@ -166,7 +168,7 @@ class Arena:
 
     def beat(self, frames: int) -> None:
         """Says that a match is played, with the frames of a rated one since the last time."""
-        with self._lock:  # the last one says that nobody plays
+        with self._asking:  # the last one says that nobody plays
             self._frames += frames
             if self._running and self._incarnation is not None:
                 activity = "a person plays"
