@@ -1,7 +1,7 @@
 """One tree of errors. A message says what is wrong, with which value, and what to do.
 
 Launchers print the message alone and exit with `exit_code`: 2 for wrong input, 4 for damaged data
-and 5 for a read-only disk, which no restart cures, 3 for a full disk, and 1 for all else. Services
+and 6 for a read-only disk, which no restart cures, 3 for a full disk, and 1 for all else. Services
 send it with the gRPC code that `league.rpc.status` gives for the class.
 """
 
@@ -159,7 +159,7 @@ def suppress_full() -> Iterator[None]:
 class StorageReadOnly(LeagueError):
     """The disk takes no more writes (read-only, or broken); what was on disk is whole."""
 
-    exit_code = 5
+    exit_code = 6
     retry_seconds = 1.0
 
 
