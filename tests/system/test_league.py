@@ -77,7 +77,7 @@ class League:
     def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
             assert self.process.poll() is None, f"it ended: {self.words}"
-            time.sleep(0.1)
+            time.sleep(0.3)  # a look opens a channel, which costs CPU time
 
     def pid(self, process: str) -> int:
         """Id of one of the league's processes, by the command line of its newest start."""
