@@ -12,7 +12,9 @@ from league.players import STALLED, at_rest
 LEAST_SECONDS = 10.0
 """Nobody hangs who made progress so recently."""
 TIMES = 5.0
-"""A worker hangs that needs so many times as long as its slowest recent step."""
+"""A worker hangs that needs so many times as long as its second slowest recent step: the slowest
+may have compiled for minutes, and says nothing of the next ones.
+"""
 RECENT = 20
 _LOOK_SECONDS = 5.0  # that a look counts for at most: the machine may have slept meanwhile
 
@@ -48,7 +50,7 @@ class Pace:
         """
         with self._lock:
             self._look()
-            longest = max(self._steps, default=float("inf"))  # the first one may compile for long
+            longest = sorted(self._steps)[-2] if len(self._steps) > 1 else float("inf")
             if self._seconds <= max(LEAST_SECONDS, TIMES * longest):
                 return metrics
             return {**at_rest(metrics), STALLED: self._seconds}

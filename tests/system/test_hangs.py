@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,8 +38,9 @@ def test_a_learner_that_hangs_is_reported_and_replaced(
     try:
         league.until(lambda: league.steps() >= 256)
         hung, matchmaker = league.pid("learner"), league.pid("matchmaker")
-        os.kill(matchmaker, signal.SIGSTOP)
-        time.sleep(1.5 * CALL_SECONDS)  # no heartbeat comes in, and a look at the league fails
+        unanswered = league.words.count("does not answer")
+        os.kill(matchmaker, signal.SIGSTOP)  # no heartbeat comes in, and a look at the league fails
+        league.until(lambda: league.words.count("does not answer") > unanswered)
         os.kill(matchmaker, signal.SIGCONT)
         reached = league.steps()
         league.until(lambda: league.steps() > reached)

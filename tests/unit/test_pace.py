@@ -59,7 +59,18 @@ def test_its_bound_follows_from_the_slowest_recent_step(
     assert pace.judged(METRICS) == METRICS
 
 
+def test_a_first_step_that_compiles_does_not_hide_a_hang(
+    pace: Pace, passes: Callable[[float], None]
+) -> None:
+    for seconds in (150, 1, 1):
+        passes(seconds)
+        pace.moved()
+    passes(LEAST_SECONDS + 1)
+    assert STALLED in pace.judged(METRICS)
+
+
 def test_who_moves_fast_is_given_some_seconds(pace: Pace, passes: Callable[[float], None]) -> None:
+    pace.moved()
     pace.moved()
     passes(LEAST_SECONDS)
     assert pace.judged(METRICS) == METRICS
