@@ -82,8 +82,7 @@ def ratings(
             rows[place] += (*numbers, gap)
         note = "fit: all games at once with its 95 % interval"
         say(f"({note}, {check.widening:.2f} times as wide as by chance)")
-        if check.warning:
-            say(f"({check.warning})")
+        say(f"({check.words()})")
     for mixture in mixtures:  # among the players, which alone have ranks
         row = _mixture_row(mixture)
         if paid:

@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python tests/bench/disagreement.py [--leagues 10]
 
-The leagues are those of evaluation_budget.py, "as measured", with 20 snapshots. Each is rated in
-two orders: as snapshots come, and the newest snapshot's matches first, as an evaluator plays that
-began when the training was over. In the broken ones half of the batches of clean matches are
-reported the wrong way round, as by one evaluator of two.
+The leagues are those of evaluation_budget.py, "as measured", with 20 snapshots. Each is evaluated
+twice: as snapshots come, and by an evaluator that began when the training was over. In the broken
+ones half of the batches of clean matches are reported the wrong way round, as by one evaluator of
+two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from league.stats.ratings.cross_check import cross_check
 from league.stats.ratings.lineage import fit_league
 from league.stats.ratings.table import RatingTable
 
-EVERY = 250_000
+FROZEN = range(50_000, STEPS + 1, 250_000)
 FLIPPED = 0.5
 Match = tuple[int, str, str, float]
 """How many snapshots there were, both players, and the first one's outcome."""
@@ -46,22 +46,23 @@ class Noting(League):
                 if one == entry.player and other == entry.opponent:
                     self.matches += [(len(self.snapshots), one, other, outcome)] * count
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def _evaluate(self) -> None:
+        if not self.is_late or len(self.snapshots) == len(FROZEN):
+            super()._evaluate()
+
+    def __init__(self, rng: np.random.Generator, *, is_late: bool) -> None:
         self.matches: list[Match] = []
+        self.is_late = is_late
         _, deviation, wandering = KINDS[1]
-        frozen = range(50_000, STEPS + 1, EVERY)
-        super().__init__(rng, fit_league, deviation, wandering, frozen)
+        super().__init__(rng, fit_league, deviation, wandering, FROZEN)
 
 
-def verdict(league: Noting, matches: Sequence[Match], *, late: bool) -> str:
+def verdict(league: Noting, matches: Sequence[Match]) -> str:
     """What is said of these matches, "" where nothing is."""
     table, known = RatingTable(Drift()), 0
     clean = Counter[tuple[str, str, float]]()
-    if late:
-        newest = {name: n for n, name in enumerate(league.snapshots)}
-        matches = sorted(matches, key=lambda one: -max(newest.get(name, -1) for name in one[1:3]))
     for place, (count, *pair, outcome) in enumerate(matches):
-        for name in league.snapshots[known : len(league.snapshots) if late else count]:
+        for name in league.snapshots[known:count]:
             parent = league.snapshots[known - 1] if known else ""
             table.inherit(name, parent, SnapshotName.parse(name).step)
             known += 1
@@ -95,14 +96,14 @@ def main() -> None:
     args = parser.parse_args()
     warned = Counter[str]()
     for number in range(args.leagues):
-        rng = np.random.default_rng([args.seed, number])
-        league = Noting(rng)
-        wrong = flipped(league.matches, rng)
-        for order, late in (("as they come", False), ("newest first", True)):
+        for when, is_late in (("as they come", False), ("late", True)):
+            rng = np.random.default_rng([args.seed, number])
+            league = Noting(rng, is_late=is_late)
+            wrong = flipped(league.matches, rng)
             for kind, matches in (("healthy", league.matches), ("broken", wrong)):
-                said = verdict(league, matches, late=late)
-                warned[f"{kind}, {order}"] += bool(said)
-                print(f"league {number}, {kind}, {order}: {said or 'agree'}", flush=True)
+                said = verdict(league, matches)
+                warned[f"{kind}, {when}"] += bool(said)
+                print(f"league {number}, {kind}, {when}: {said or 'agree'}", flush=True)
     for name, count in sorted(warned.items()):
         print(f"{name}: {count} of {args.leagues} disagree")
 

@@ -47,8 +47,9 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
     assert apart, listed
     for name in apart:
         row = listed[name]
-        gap = float(row["mu"]) - float(row["fit"])
-        assert float(row["disagrees"].removeprefix("mu ")) == pytest.approx(gap, abs=0.061)
+        gap = float(row["disagrees"].removeprefix("mu "))
+        assert abs(gap) > 0.74, "worth 5 % of win rate"
+        assert gap * (float(row["mu"]) - float(row["fit"])) > 0.0
         assert not float(row["low"]) <= float(row["mu"]) <= float(row["high"])
     assert all(float(row["low"]) <= float(row["mu"]) <= float(row["high"])
                for name, row in listed.items() if name not in apart)  # fmt: skip

@@ -62,11 +62,9 @@ def test_agreement_does_not_depend_on_the_zero_point(cells):
 
 def test_disagreement_needs_a_missed_interval_and_a_gap_that_matters(cells):
     check = cross_check(ratings(cells, {"a": 5.0, "d": -6.0, "b": LEAST_GAP * 0.9}), cells, [])
-    zero = LEAST_GAP * 0.45  # the median offset
-    assert list(check.gaps.items()) == [
-        ("d", pytest.approx(-6.0 - zero)),
-        ("a", pytest.approx(5.0 - zero)),
-    ]
+    assert list(check.gaps) == ["d", "a"]
+    assert min(map(abs, check.gaps.values())) >= LEAST_GAP
+    assert check.gaps["d"] < 0.0 < check.gaps["a"]
     assert check.words().endswith("2 players: d, a.")
     few = [cell for cell in cells if cell.wins <= 40]
     assert cross_check([], few, []).gaps == {}
@@ -85,7 +83,7 @@ def test_draws_of_another_kind_are_warned_of():
                     table.add(one, other, outcome)
     warned, fine = (cross_check([], table.cells(), []) for table in (even, davidson))
     assert warned.warning
-    assert warned.words().endswith(warned.warning)
+    assert warned.words() == f"{fine.words()} {warned.warning}", "draws say nothing of the players"
     assert fine.warning == ""
 
 
@@ -98,7 +96,7 @@ def test_anchors_fix_the_zero_point(cells):
     check = cross_check(moved, cells, [])
     assert len(check.gaps) >= 2, "a line through the anchor may meet one of them"
     assert "a" not in check.gaps
-    assert [*check.gaps.values()] == pytest.approx([9.0] * len(check.gaps), abs=0.1)
+    assert min(check.gaps.values()) > LEAST_GAP
     assert check.intervals["a"].low == check.intervals["a"].high == shift
 
 

@@ -40,8 +40,10 @@ UNDERSTATED = 1.5
 """Errors of μ in units of σ, which knows nothing of errors that players share (docs/ratings.md)."""
 LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
 """Of the line, and how far it lies from 1 as long as few players say otherwise."""
-MOST_TAU = 2.0
-"""Points; runs of brawl have 0.3 to 0.7."""
+MOST_TAU = 1.2
+"""Points; runs of brawl have 0.3 to 0.7. Simulated leagues like them have at most 0.81, and 0.9 to
+3.1 where half of the batches are reported the wrong way round.
+"""
 LEAST_FREEDOM = 30
 """Degrees of freedom of the pairs' scores: a few pairs deviate by chance."""
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
@@ -55,16 +57,19 @@ class CrossCheck:
 
     Attributes:
         intervals: 95 % intervals of μ by player, in points.
-        gaps: by how many points μ is above the fit, for players on which the two
+        gaps: by how many points μ is above the line, for players on which the two
             disagree, the widest gap first.
         widening: the factor on the intervals because of the fit's misfit.
-        warning: sentences where the two disagree on the league, where no ratings describe it, and
-            where draws are of another kind than the fit assumes, else "".
+        contradiction: sentences where the two disagree on the league, and where no ratings
+            describe it, else "".
+        warning: the contradiction, and a sentence where draws are of another kind than the fit
+            assumes, else "".
     """
 
     intervals: Mapping[str, Interval]
     gaps: Mapping[str, float]
     widening: float
+    contradiction: str
     warning: str
 
     def of_mixture(self, weights: Mapping[str, float]) -> Interval:
@@ -84,7 +89,7 @@ class CrossCheck:
         return f"{self._agreement()} {self.warning}".strip()
 
     def _agreement(self) -> str:
-        if not self.gaps and self.warning:
+        if not self.gaps and self.contradiction:
             return ""
         if not self.gaps:
             return "TrueSkill and the fit of all games agree on all players."
@@ -137,29 +142,36 @@ def cross_check(
     slope, line = _line(fits, np.array([mus[n] for n in compared]), widths, list(anchors.values()))
     quantile = normal.inv_cdf(1.0 - ERROR / 2.0 / max(1, len(compared)))
     gaps = {
-        name: mus[name] - intervals[name].estimate
+        name: mus[name] - on_line
         for name, width, on_line in zip(compared, widths, line.tolist(), strict=True)
         if abs(mus[name] - on_line) >= max(LEAST_GAP, quantile * width)
     }
     widest_first = sorted(gaps.items(), key=lambda item: (-abs(item[1]), item[0]))
-    warnings = []
+    contradictions = []
     if slope < LEAST_SLOPE:
-        warnings.append(
+        contradictions.append(
             f"TrueSkill puts the players {slope:.2f} times as far apart as the fit of all games: "
             "clean and training matches contradict each other."
         )
     if fit.tau > MOST_TAU and fit.freedom >= LEAST_FREEDOM:
-        warnings.append(
+        contradictions.append(
             f"Pairs deviate from their ratings by {fit.tau:.1f} points: no rating describes these "
             "players, or results are wrong."
         )
+    warnings = list(contradictions)
     if not fit.explains_draws:
         often = "more" if fit.draws_z > 0.0 else "less"
         warnings.append(
             f"Unequal players draw {often} often than the fit's model says: its intervals may not "
             "hold."
         )
-    return CrossCheck(intervals, dict(widest_first), fit.widening, " ".join(warnings))
+    return CrossCheck(
+        intervals,
+        dict(widest_first),
+        fit.widening,
+        " ".join(contradictions),
+        " ".join(warnings),
+    )
 
 
 def _line(
