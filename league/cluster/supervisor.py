@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
@@ -30,7 +32,7 @@ _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
-_STOPPED_BY_SECONDS = 8.0  # for the last curves after Ctrl-C
+_STOPPED_BY_SECONDS = 7.0  # for the last curves after Ctrl-C: the summary takes its time too
 STOP_WORKER_SECONDS = 7.0
 """For learner and evaluator to stop; a learner takes up to 6 to save."""
 DRAIN_SECONDS = 1800.0
@@ -64,6 +66,7 @@ class Supervisor:
         hang_seconds: float = HANG_SECONDS,
     ) -> None:
         self._folder, self._topology, self._credentials = folder, topology, credentials
+        self._shown = shlex.quote(str(folder.path))  # in commands
         self._stop_worker_seconds, self._drain_seconds = stop_worker_seconds, drain_seconds
         self._silent_seconds, self._hang_seconds = silent_seconds, hang_seconds
         self._heard: dict[str, tuple[float, float]] = {}  # last heartbeat, silence since; by worker
@@ -80,6 +83,7 @@ class Supervisor:
         self.files: list[Path] = []
         self._leaderboard: list[Path] = []
         self._no_leaderboard = ""  # why not
+        self._writer: threading.Thread | None = None
         self._drawing: subprocess.Popen[bytes] | None = None
         self._group = ProcessGroup(
             topology.specs,
@@ -130,6 +134,9 @@ class Supervisor:
             try:
                 self._group.start()
                 self._reader.start()
+                # takes seconds at the end, when a busy machine has none left
+                fit = ("league.stats.ratings.cross_check",)
+                threading.Thread(target=import_module, args=fit, daemon=True).start()
                 self._train()
                 self._drain()
             finally:
@@ -139,7 +146,7 @@ class Supervisor:
     def _train(self) -> None:
         mains = self._topology.mains
         if not mains:
-            self.say(f"This run has no learner: `bin/learner --run-dir {self._folder.path}` joins.")
+            self.say(f"This run has no learner: `bin/learner --run-dir {self._shown}` joins.")
         while not self._is_trained() and not self._stop_requests:
             if self._phase == "starting" and self._reader.facts.learner is not None:
                 self._phase = "training"
@@ -320,26 +327,29 @@ class Supervisor:
         if is_drawn:
             self.files.append(self._folder.path / CURVES)
             return
-        command = f"bin/league curves --run-dir {self._folder.path}"
+        command = f"bin/league curves --run-dir {self._shown}"
         self.say(f"The curves were not drawn: `{command}` draws them.", is_trouble=True)
 
     def _write_leaderboard(self, seconds: float) -> None:
         """Writes the leaderboard's files, within `seconds`: a matchmaker that hangs must not delay
-        the end. Ctrl-C leaves them out.
+        the end. Ctrl-C leaves them out. A writer that still works since Ctrl-C is waited for.
         """
         asked, deadline = self._stop_requests, time.monotonic() + seconds
-        writer = self._begin_leaderboard(seconds)
+        if self._writer is None or not self._writer.is_alive():
+            self._begin_leaderboard(seconds)
+        writer = self._writer
+        assert writer is not None
         while writer.is_alive() and time.monotonic() < deadline and self._stop_requests == asked:
             self._tick()
         if not self._leaderboard:
             reason = self._no_leaderboard or f"no answer of the matchmaker within {seconds:.1f} s"
             self.say(
                 f"The leaderboard was not written ({reason}): `bin/league leaderboard export "
-                f"--format html --out FILE --run-dir {self._folder.path}` writes it.",
+                f"--format html --out FILE --run-dir {self._shown}` writes it.",
                 is_trouble=True,
             )
 
-    def _begin_leaderboard(self, seconds: float) -> threading.Thread:
+    def _begin_leaderboard(self, seconds: float) -> None:
         """Writes the leaderboard's files in a thread, if the matchmaker answers in `seconds`."""
 
         def write() -> None:
@@ -355,9 +365,8 @@ class Supervisor:
             except LeagueError as error:
                 self._no_leaderboard = str(error)
 
-        writer = threading.Thread(target=write, daemon=True)
-        writer.start()
-        return writer
+        self._writer = threading.Thread(target=write, daemon=True)
+        self._writer.start()
 
     def _tick(self) -> None:
         self._display.show(self.screen)
