@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -116,7 +117,7 @@ class League:
         if not self.address and finding.live_address(self.folder()) is None:
             raise Refused(
                 f"{self.run_dir} is not running: start it again "
-                f"(bin/start-league --run-dir {self.run_dir}), then {then}"
+                f"(bin/start-league --run-dir {shlex.quote(str(self.run_dir))}), then {then}"
             )
 
     def _credentials(self, run_dir: Path | None = None) -> Credentials:

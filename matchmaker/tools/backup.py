@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -47,4 +48,4 @@ def restore(
     if missing := [one.name for one in active if one.digest and not blobs.has(one.digest)]:
         names = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
         print(f"{len(missing)} players have no weights in {blobs.root}: {names}")
-    print(f"`bin/start-league --run-dir {run_dir}` continues from there")
+    print(f"`bin/start-league --run-dir {shlex.quote(str(run_dir))}` continues from there")

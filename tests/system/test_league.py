@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import sqlite3
@@ -108,7 +109,8 @@ class League:
         return self.output.read_text()
 
     def query(self, sql: str) -> list[tuple[object, ...]]:
-        with sqlite3.connect(f"file:{self.folder / 'league.db'}?mode=ro", uri=True) as database:
+        log = f"{(self.folder / 'league.db').as_uri()}?mode=ro"
+        with sqlite3.connect(log, uri=True) as database:
             return database.execute(sql).fetchall()
 
 
@@ -117,7 +119,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., League]]:
     leagues: list[League] = []
 
     def start(*flags: str) -> League:
-        leagues.append(League(tmp_path / "run", *flags))
+        leagues.append(League(tmp_path / "rün [1] #%41", *flags))
         return leagues[-1]
 
     yield start
@@ -198,7 +200,7 @@ def test_a_run_survives_kills_and_ctrl_c_and_continues_to_its_end(
     for name in ("learner-main", "evaluator-0", "matchmaker", "dashboard"):
         assert f"{name} ended (signal 9)" in league.words
     assert "has done its steps" not in league.words
-    words = f"bin/start-league --run-dir {league.folder} --steps 1000000"
+    words = f"bin/start-league --run-dir {shlex.quote(str(league.folder))} --steps 1000000"
     assert f"Continue with: {words}" in league.words
     assert_whole(league)
     kept = [row[0] for row in league.query("SELECT name FROM players WHERE name LIKE 'main@%'")]

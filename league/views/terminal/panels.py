@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 import time
 from datetime import timedelta
@@ -226,7 +227,9 @@ def _footer(screen: Screen) -> Words:
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
     text.append("logs ", FAINT).append(screen.logs_dir)
     if not screen.dashboard:
-        text.append("   more ", FAINT).append(f"bin/league ratings --run-dir {screen.run_dir}")
+        text.append("   more ", FAINT).append(
+            f"bin/league ratings --run-dir {shlex.quote(screen.run_dir)}"
+        )
     return text
 
 
