@@ -91,6 +91,7 @@ def test_everything_stays_in_its_bounds_and_in_order(
 @settings(max_examples=12, deadline=None)
 @given(**conditions)
 @example(stage="warehouse", seed=2048084, density=0.53125, bots=(-1, -1), max_frames=500)
+@example(stage="warehouse", seed=17517, density=0.0, bots=(2, 8), max_frames=69)
 def test_by_the_fair_rules_swapped_seats_play_the_same_match(
     stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
 ) -> None:

@@ -252,13 +252,14 @@ def begin_order(match: Any, one: Any, other: Any, stage: Any) -> None:
 
 
 @njit
-def _platform_comes_first(match: Any, number: int) -> bool:
+def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
     """Whether the body's contact with the platform is solved before that with a ground.
 
     A body that was put anew in this frame looks at the grounds first; so do, from then on, those
-    that were put in the same frame as the platform.
+    that were put in the same frame as the platform. The order of boxes depends on the seats, so by
+    the fair rules every body looks at the grounds first.
     """
-    if number == NOBODY:
+    if number == NOBODY or stage.is_fair:
         return False
     drawn = match.boxes[number].drawn
     if drawn == match.frame or drawn == match.boxes[PLATFORM].drawn:
@@ -316,7 +317,7 @@ def move(
     if touches == 1:
         for k in range(SOLIDS + 1):
             _settle_touched(body, k, friction, match)
-    elif touches > 1 and _platform_comes_first(match, number):
+    elif touches > 1 and _platform_comes_first(match, number, stage):
         _mend(body, body.face[ground], out)  # the last one has its way
         _settle_both(body, SOLIDS, ground, friction, match)
     elif touches > 1:
