@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from league.errors import ConfigError
 from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
+from league.games.brawl.layout import PLACES
 from league.games.brawl.moves import MOVE_TYPES, UNARMED
 from league.games.brawl.spec import BOTS
 from league.games.brawl.stage import RULES, STAGES
@@ -114,7 +115,7 @@ def reflect(game: BrawlGame, other: BrawlGame) -> None:
     other._players_N2[:], other._matches_N[:] = game._players_N2, game._matches_N
     for name in ("x", "side", "facing", "last_x"):
         other._players_N2[name] *= -1
-    other._matches_N["weapons"] = game._matches_N["weapons"][:, [1, 0, 2, 3]]
+    other._matches_N["weapons"] = game._matches_N["weapons"][:, [1, 0, *range(2, PLACES)]]
 
 
 @pytest.mark.parametrize("bot", ["external", *SYMMETRIC_BOTS])

@@ -22,7 +22,7 @@ from league.games.ai2.observation import converted
 from league.games.ai2.worker import SEEN
 from league.games.base import BotSpec, GameSpec
 from league.games.brawl import rules
-from league.games.brawl.layout import OWN_FIELDS, PLACES, TERMS_ROW
+from league.games.brawl.layout import OWN_FIELDS, SLOTS, TERMS_ROW
 from league.games.brawl.moves import MOVE_NAMES, WEAPON_NAMES
 from league.games.brawl.rewards import ANNEALED
 from league.games.brawl.scoring import score
@@ -183,7 +183,7 @@ class Ai2Game(HostedGame):
     def frame(self, match: int) -> dict[str, Any]:
         """As `brawl` gives it, without the attacks' stages."""
         seen, place = self._seen_N[match], self._stage
-        weapons = seen["raw"][0, len(OWN_FIELDS) : len(OWN_FIELDS) + 3 * PLACES].reshape(-1, 3)
+        weapons = seen["raw"][0, len(OWN_FIELDS) : len(OWN_FIELDS) + 3 * SLOTS].reshape(-1, 3)
         return {
             "game": self.spec.name,
             "stage": "warehouse",

@@ -58,7 +58,7 @@ class BrawlGame(BatchedGame):
         self._stage = stage_1[0]
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
-        self._weapons_N4 = self._matches_N["weapons"]
+        self._weapons_NP = self._matches_N["weapons"]
         self._arrays = (  # in the order of the kernel; the caller's arrays as records
             *(stage_1, move_tables(), self._players_N2, self._matches_N),
             *(
@@ -142,7 +142,7 @@ class BrawlGame(BatchedGame):
                 "half_height": float(self._stage["platform_half_height"]),
             },
             "players": [_player_frame(self._players_N2[match, seat]) for seat in range(2)],
-            "weapons": _weapons_frame(self._weapons_N4[match], int(now["frame"])),
+            "weapons": _weapons_frame(self._weapons_NP[match], int(now["frame"])),
         }
 
 
@@ -157,7 +157,7 @@ def _player_frame(player: Any) -> dict[str, Any]:
     }
 
 
-def _weapons_frame(weapons_4: NDArray[np.void], frame: int) -> list[dict[str, Any]]:
+def _weapons_frame(weapons_P: NDArray[np.void], frame: int) -> list[dict[str, Any]]:
     """The weapons on the ground, each with where it came from and its frames left."""
     return [
         {
@@ -168,6 +168,6 @@ def _weapons_frame(weapons_4: NDArray[np.void], frame: int) -> list[dict[str, An
             "ready": frame >= int(weapon["ready"]),
             "frames_left": int(weapon["leaves"]) - frame,
         }
-        for place, weapon in enumerate(weapons_4)
+        for place, weapon in enumerate(weapons_P)
         if weapon["type"] != UNARMED
     ]

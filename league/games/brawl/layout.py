@@ -20,8 +20,10 @@ STATS: Final = (
 )
 """Totals of one player over a match."""
 
-PLACES: Final = 4
+PLACES: Final = 6
 """Places for weapons (weapons.py)."""
+SLOTS: Final = 4
+"""Places that an observation shows, the first ones."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
 """Frames of the platform's way there and back, at most (stage.py)."""
@@ -37,7 +39,7 @@ OWN_FIELDS: Final = (
 PLATFORM_FIELDS: Final = ("platform_x", "platform_y", "platform_vx", "platform_vy")
 FIELDS: Final = (
     *OWN_FIELDS,
-    *(f"slot{slot}_{field}" for slot in range(PLACES) for field in ("x", "y", "type")),
+    *(f"slot{slot}_{field}" for slot in range(SLOTS) for field in ("x", "y", "type")),
     *PLATFORM_FIELDS,
 )
 """What stands where in a half of an observation."""
@@ -150,7 +152,7 @@ WEAPON = np.dtype(
     ],
     align=True,
 )
-"""One of a match's four places for weapons (weapons.py)."""
+"""One of a match's places for weapons (weapons.py)."""
 
 MATCH = np.dtype(
     [
@@ -210,7 +212,7 @@ TERMS_ROW = np.dtype([(name, np.float32) for name in TERMS])
 HALF = np.dtype(
     [
         *((name, np.float32) for name in OWN_FIELDS),
-        ("slots", np.float32, (PLACES, 3)),
+        ("slots", np.float32, (SLOTS, 3)),
         *((name, np.float32) for name in PLATFORM_FIELDS),
     ]
 )

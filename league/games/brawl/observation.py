@@ -12,7 +12,7 @@ from typing import Any, Final
 from numba import njit
 
 from league.games.brawl import rules
-from league.games.brawl.layout import PLACES
+from league.games.brawl.layout import SLOTS
 from league.games.brawl.moves import UNARMED
 from league.games.brawl.rules import KEY_NAMES
 from league.games.brawl.variation import blur
@@ -62,7 +62,7 @@ def _write_player(half: Any, player: Any) -> None:
 @njit
 def _write_match(half: Any, other: Any, match: Any) -> None:
     """Weapons on the ground and the platform, scaled to [-1, 1]; both halves show the same."""
-    for p in range(PLACES):
+    for p in range(SLOTS):
         kind = match.weapons[p].type
         shown = 0 if kind == UNARMED else (_RANDOM if p < SPAWNERS else kind + 1)
         half.slots[p, 0] = other.slots[p, 0] = _clipped(match.weapons[p].shown_x / 14.0)

@@ -1,8 +1,9 @@
 """Weapons that come, lie, and are taken or dropped.
 
-Four places: the spawner of the right side, that of the left, and two for dropped weapons, the older
-one first. A weapon falls like a body and lies on a ground or the platform. Frames are those of the
-match.
+Six places: the right spawner, the left spawner, and four for dropped weapons, the oldest first. No
+match needs more: a spawner waits while a dropped weapon lies, so at most those on both spawners and
+in both hands get there. A weapon falls like a body and lies on a ground or the platform. Frames are
+those of the match.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ def _clear(place: Any, p: int, match: Any, since: int) -> None:
         place.comes = since + _integer(place, least, most)
     else:
         match.last_cleared = match.frame
-        if p == SPAWNERS and match.weapons[p + 1].type != _NOTHING:  # the older one comes first
+        while p < PLACES - 1 and match.weapons[p + 1].type != _NOTHING:  # the newer ones move up
             match.weapons[p] = match.weapons[p + 1]
-            place = match.weapons[p + 1]
+            p += 1
+        place = match.weapons[p]
     place.type, place.leaves = _NOTHING, NEVER
     place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
 
@@ -96,9 +98,8 @@ def come_and_go(match: Any, stage: Any) -> None:
 
     The frame in which the last dropped one is taken away still counts as one with it.
     """
-    for p in range(PLACES - 1, SPAWNERS - 1, -1):
-        if match.weapons[p].leaves <= match.frame:
-            _clear(match.weapons[p], p, match, match.frame)
+    while match.weapons[SPAWNERS].leaves <= match.frame:  # the oldest leaves first
+        _clear(match.weapons[SPAWNERS], SPAWNERS, match, match.frame)
     waits = match.weapons[SPAWNERS].type != _NOTHING or match.last_cleared == match.frame
     for p in range(SPAWNERS):
         place = match.weapons[p]
@@ -121,12 +122,10 @@ def come_and_go(match: Any, stage: Any) -> None:
 
 @njit
 def drop(player: Any, match: Any) -> None:
-    """Leaves the weapon in a player's hand where the player is, in place of the oldest dropped one
-    when two lie about.
-    """
-    if match.weapons[SPAWNERS + 1].type != _NOTHING:
-        _clear(match.weapons[SPAWNERS], SPAWNERS, match, match.frame)
-    p = SPAWNERS if match.weapons[SPAWNERS].type == _NOTHING else SPAWNERS + 1
+    """Leaves the weapon in a player's hand where the player is."""
+    p = SPAWNERS
+    while p < PLACES - 1 and match.weapons[p].type != _NOTHING:
+        p += 1
     player.dropped, player.weapon = player.weapon, moves.UNARMED
     place = match.weapons[p]
     x = player.x + player.facing * rules.DROP_AHEAD
@@ -179,9 +178,11 @@ def pick_up(
     A hand takes the first of the places in reach. Of two hands that of seat 0 is first; by the fair
     rules it is the nearer one, and neither at the same distance.
     """
-    for p in range(PLACES):
+    p = 0
+    while p < PLACES:
         place = match.weapons[p]
         if place.type == _NOTHING:
+            p += 1
             continue
         by_one = _takes(one, pressed_0, place, p, match, stage)
         by_other = _takes(other, pressed_1, place, p, match, stage)
@@ -192,3 +193,5 @@ def pick_up(
             _take(one, place, p, match, stats_0)
         elif by_other:
             _take(other, place, p, match, stats_1)
+        if p < SPAWNERS or not (by_one or by_other):  # else the next one has moved up
+            p += 1
