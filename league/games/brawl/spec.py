@@ -40,7 +40,7 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
     """The spec of a match of at most `max_frames` frames (None: 90 s)."""
     return GameSpec(
         name="brawl",
-        version="6",
+        version="7",
         frames_per_second=rules.FRAMES_PER_SECOND,
         observation_size=2 * OWN_SIZE + len(rules.KEY_NAMES),
         own_size=OWN_SIZE,
@@ -57,5 +57,5 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         max_frames=MAX_FRAMES if max_frames is None else max_frames,
         reward_presets=PRESETS,
         places=(FIELDS.index("x"), FIELDS.index("y")),
-        older_versions=("3", "4", "5"),
+        older_versions=("3", "4", "5", "6"),
     )
