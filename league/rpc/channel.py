@@ -29,8 +29,8 @@ PAUSE_SECONDS = 0.2  # between attempts; while the channel is down they cost no 
 
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", 256 << 20),
+    # Not min_reconnect_backoff_ms: it is also the longest that a handshake may take.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     # Two clients of one process must not share a connection that one of them closes.
     ("grpc.use_local_subchannel_pool", 1),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import grpc
 import pytest
@@ -27,6 +29,38 @@ def test_the_client_gives_up_in_a_sentence(tmp_path):
             client.status()
         with pytest.raises(Unavailable, match="no matchmaker answers"):
             next(client.watch())
+
+
+def test_a_handshake_may_take_seconds(league):
+    with late(league.server.address, 1.5) as address, MatchmakerClient(address) as client:
+        assert client.status().game == "brawl"
+
+
+@contextmanager
+def late(address: str, seconds: float) -> Iterator[str]:
+    """A relay to a service whose first bytes come after a while, as from a busy machine."""
+    host, port = address.split(":")
+
+    def carry(source: socket.socket, sink: socket.socket, pause: float) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                time.sleep(pause)
+                pause = 0.0
+                sink.sendall(data)
+
+    def relay() -> None:
+        with suppress(OSError):
+            while True:
+                near, far = front.accept()[0], socket.create_connection((host, int(port)))
+                for ends in ((near, far, 0.0), (far, near, seconds)):
+                    threading.Thread(target=carry, args=ends, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as front:
+        thread = threading.Thread(target=relay, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{front.getsockname()[1]}"
+        front.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 @pytest.mark.parametrize("address", ["localhost", "127.0.0.1:", ":80", "127.0.0.1:http"])
