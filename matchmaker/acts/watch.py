@@ -7,7 +7,6 @@ its results count again when it is released.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection
 from typing import Any
@@ -18,7 +17,6 @@ from matchmaker.acts import checks
 from matchmaker.acts.assign import close
 from matchmaker.state.league import League
 from matchmaker.store import pairings
-from matchmaker.store.rows import GATE
 from matchmaker.store.transaction import Reader, Transaction
 
 WATCH = "the watch"
@@ -69,16 +67,11 @@ def quarantine_worker(
 
 def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -> int:
     """Counts the clean results again if some are of these incarnations; returns how many are."""
-    first, results = tx.select(
-        "SELECT min(r.position), count(*) FROM results r JOIN assignments a USING (ordinal) "
-        "WHERE r.incarnation IN (SELECT value FROM json_each(:numbers)) AND a.book != 'train' "
-        f"AND a.category != '{GATE}' AND NOT r.failed",
-        numbers=json.dumps([*incarnations]),
-    )[0]
+    first, results = pairings.first_counted(tx, incarnations)
     if results:
         tx.drop_folds(after=first - 1)
         tx.after_commit(lambda: league.recount(tx))
-    return int(results)
+    return results
 
 
 class Watch:

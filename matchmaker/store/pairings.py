@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from league.players import Book
@@ -64,6 +65,20 @@ def settled(reader: Reader) -> int:
     """The ordinal up to which none has an open lease."""
     oldest = reader.select(f"SELECT min(ordinal) FROM {_OPEN}")[0][0]
     return reader.positions()[2] if oldest is None else int(oldest) - 1
+
+
+def first_counted(reader: Reader, incarnations: Collection[int]) -> tuple[int, int]:
+    """Returns the first log position and the number of clean results of these incarnations.
+
+    Failed matches and matches of gates are left out. Without results both are 0.
+    """
+    first, count = reader.select(
+        "SELECT min(r.position), count(*) FROM results r JOIN assignments a USING (ordinal) "
+        "WHERE r.incarnation IN (SELECT value FROM json_each(:numbers)) AND a.book != 'train' "
+        f"AND a.category != '{GATE}' AND NOT r.failed",
+        numbers=json.dumps([*incarnations]),
+    )[0]
+    return first or 0, count
 
 
 def results(reader: Reader, after: int, until: int) -> Iterator[PairedResult]:

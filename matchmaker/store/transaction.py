@@ -199,6 +199,18 @@ class Reader:
             f"{query} WHERE lease_state = 'open' AND incarnation = :number", number=incarnation
         )[0]
 
+    def closed_without_result(self) -> list[tuple[str, str, float, str]]:
+        """Returns id, lease state, closing time and reason of closed leases without a result."""
+        return self.select(
+            "SELECT match_id, lease_state, closed_at, close_reason FROM assignments "
+            "LEFT JOIN results r USING (ordinal) WHERE lease_state != 'open' AND r.position IS NULL"
+        )
+
+    def seats_since(self, since: float) -> list[tuple[str, str]]:
+        """Returns the pairs of players with a lease that is open, or was closed after `since`."""
+        played = "WHERE closed_at IS NULL OR closed_at >= :since"
+        return self.select(f"SELECT DISTINCT seat0, seat1 FROM assignments {played}", since=since)
+
     def open_counts(self) -> dict[int, int]:
         """The number of open leases by incarnation; incarnations without any are left out."""
         where = "FROM assignments WHERE lease_state = 'open'"
@@ -223,6 +235,10 @@ class Reader:
     def draw(self, number: int) -> DrawRow | None:
         row = next(map(DrawRow._make, self._rows("draws", "WHERE number = ?", number)), None)
         return row and row._replace(body_json=zlib.decompress(row.body_json).decode())  # type: ignore[arg-type]
+
+    def draw_positions(self) -> list[tuple[int, int]]:
+        """Returns the event position and the number of every draw, in this order."""
+        return self.select("SELECT event_position, number FROM draws ORDER BY 1, 2")
 
     def policy_json(self) -> str | None:
         """The sampling settings that were used last."""

@@ -91,10 +91,7 @@ def wrong_leases(reader: Reader) -> Iterator[str]:
     for event in reader.events_of("leases_expired", "leases_abandoned", "leases_released"):
         data, state = json.loads(event.data_json), event.kind.removeprefix("leases_")
         told |= dict.fromkeys(data["match_ids"], (state, event.at, data["reason"]))
-    closed = reader.select(
-        "SELECT match_id, lease_state, closed_at, close_reason FROM assignments "
-        "LEFT JOIN results r USING (ordinal) WHERE lease_state != 'open' AND r.position IS NULL"
-    )
+    closed = reader.closed_without_result()
     if wrong := [match_id for match_id, *how in closed if told.get(match_id) != tuple(how)]:
         yield invariants.finding("a lease without a result was closed as an event says", wrong)
 

@@ -99,14 +99,13 @@ def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
     for row in reader.all_assignments():
         if row.incarnation in own and row.mix:
             drawn[row.draw].append(row)
-    known = reader.select("SELECT event_position, number FROM draws ORDER BY 1, 2")
     books = Books(Quarantines(reader.events_of(*QUARANTINES)).without)
     pool = Pool(MatchmakerSettings(), players[learner], players, books.tables)
     expected: dict[int, tuple[str, float, int]] = {}
-    log = heapq.merge(
+    log: Iterator[tuple[int, Any]] = heapq.merge(
         ((row.event_position, row) for row in reader.results()),
         ((event.position, event) for event in reader.events_of(*RATING_EVENTS)),
-        ((position, number) for position, number in known if number in drawn),
+        ((at, number) for at, number in reader.draw_positions() if number in drawn),
         key=lambda one: one[0],
     )
     for _, one in log:

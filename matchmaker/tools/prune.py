@@ -91,8 +91,7 @@ def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) ->
     """What learners continue with from any of their checkpoints, and the evaluator's next work."""
     checkpoints = run_dir.glob("learner-*/**/checkpoints/step_*.pt")
     since = min((file.stat().st_mtime for file in checkpoints), default=math.inf)
-    played = "FROM assignments WHERE closed_at IS NULL OR closed_at >= :since"
-    for seats in reader.select(f"SELECT DISTINCT seat0, seat1 {played}", since=since):
+    for seats in reader.seats_since(since):
         yield from seats
     rows = read_rows(run_dir / "evaluator" / "evaluation_results.csv")
     evaluated = {row["player"] for row in rows}
