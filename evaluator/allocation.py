@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from evaluator.plan import Plan
 from league.exploiters import EXPLOITING
+from league.ids import lineage_of
 from league.players import Book, PlayerKind, PlayerState
 from league.stats.ratings.fit import Fit, log_probabilities
 
@@ -82,7 +83,7 @@ def goals(plan: Plan, fit: Fit) -> Array:
         if newest.name not in number:
             continue
         met = dict.fromkeys(held_out, 1.0 / max(1, len(held_out)))
-        bot_name = awaited.get(newest.name.partition("@")[0], "")
+        bot_name = awaited.get(lineage_of(newest.name), "")
         if bot_name in number:
             met[number[bot_name]] = 1.0
         for bot, weight in met.items():

@@ -120,6 +120,16 @@ def checked_learner_name(name: str) -> str:
     return _matched(_LEARNER, name, fault)[0]
 
 
+def lineage_of(name: str) -> str:
+    """Returns ``main`` for ``main@50000`` and ``main@average``, and "" for a name without @."""
+    return name.rpartition("@")[0]
+
+
+def average_of(lineage: str) -> str:
+    """Returns the name of a lineage's average, ``main@average`` for ``main``."""
+    return f"{lineage}@average"
+
+
 def averaged_lineage(name: str) -> str:
     """The lineage whose average a name is, `main` of ``main@average``; "" for any other name."""
     match = re.fullmatch(_AVERAGE, name)

@@ -11,6 +11,7 @@ from enum import Enum, StrEnum
 from typing import Final
 
 from league.errors import NotFound
+from league.ids import average_of, lineage_of
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
 """Categories that a mix of opponents may name, apart from bots."""
@@ -87,9 +88,7 @@ def newest_snapshot(
 ) -> Player:
     """The newest frozen weights of a live player, of those with games in `rated` if there are."""
     played = {rating.player.name for rating in rated if rating.games}
-    own = [
-        player for player in players if player.digest and player.name.rpartition("@")[0] == lineage
-    ]
+    own = [player for player in players if player.digest and lineage_of(player.name) == lineage]
     if not own:
         raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
     return max(own, key=lambda player: (player.name in played, player.step))
@@ -106,7 +105,7 @@ def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
         for player in players
         if player.kind is PlayerKind.SNAPSHOT
         and player.state is PlayerState.ACTIVE
-        and player.name.rpartition("@")[0] == lineage
+        and lineage_of(player.name) == lineage
     ]
     if not own:
         raise NotFound(f"{lineage} has no active snapshot: there is nothing to average")
@@ -116,13 +115,13 @@ def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
 def averages(players: Iterable[Player]) -> list[str]:
     """The names of the averages of a league's mains that have active snapshots."""
     lineages = {
-        player.name.rpartition("@")[0]: None
+        lineage_of(player.name): None
         for player in players
         if player.kind is PlayerKind.SNAPSHOT
         and player.state is PlayerState.ACTIVE
         and player.role is Role.MAIN
     }
-    return [f"{lineage}@average" for lineage in lineages]
+    return [average_of(lineage) for lineage in lineages]
 
 
 @dataclass(frozen=True, kw_only=True)

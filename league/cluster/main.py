@@ -31,6 +31,7 @@ from league.errors import (
     LeagueError,
     storage_fault,
 )
+from league.ids import average_of
 from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
 from league.security.credentials import of_run
@@ -338,7 +339,7 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     for name in mains:
         player = name.removeprefix("learner-")
         if is_exact(game["name"], **game["options"]):
-            commands.append(["exploitability", player, f"{player}@average"])
+            commands.append(["exploitability", player, average_of(player)])
         commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
     sys.stdout.flush()
     for command in commands:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
 from league.errors import InvalidInput
-from league.ids import SnapshotName
+from league.ids import SnapshotName, lineage_of
 from league.metrics import Interval
 from league.players import PayoffCell
 from league.stages import Stage
@@ -128,7 +128,7 @@ def _counted(
 ) -> list[tuple[int, PayoffCell]]:
     """The cells of a learner's snapshots of any incarnation, with their steps."""
     own = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
-    found = [(SnapshotName.parse(cell.row).step, cell) for cell in own if "@" in cell.row]
+    found = [(SnapshotName.parse(cell.row).step, cell) for cell in own if lineage_of(cell.row)]
     return [(step, cell) for step, cell in found if after < step <= now]
 
 

@@ -17,6 +17,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from league.errors import NotFound
+from league.ids import lineage_of
 from league.metrics import wilson_interval
 from league.players import Book
 from league.runs.records import Row, Series, broken, read_rows, read_scalars
@@ -121,7 +122,7 @@ def _win_rates(rows: Iterable[Row]) -> dict[str, WinRate]:
     """By bot, in the order of their last rate, the best first."""
     played: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for row in rows:
-        if row["book"] == Book.EVAL.value and "@" not in row["opponent"]:
+        if row["book"] == Book.EVAL.value and not lineage_of(row["opponent"]):
             counts = int(row["step"]), int(row["wins"]), int(row["matches"])
             played[row["opponent"]].append(counts)
     rates = {}

@@ -86,10 +86,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _lineage(options: argparse.Namespace) -> str:
-    from league.ids import checked_player_name
+    from league.ids import checked_player_name, lineage_of
 
     name = options.name or "clone-" + re.sub(r"[^a-z0-9_.-]+", "-", options.seat.lower())[:50]
-    if "@" in checked_player_name(name):
+    if lineage_of(checked_player_name(name)):
         raise InvalidInput(
             f"--name {name}: leave out @ and what follows, the snapshot's step is put there"
         )

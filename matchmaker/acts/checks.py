@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from league.errors import InvalidInput
-from league.ids import SnapshotName, checked_digest, checked_player_name
+from league.ids import SnapshotName, checked_digest, checked_player_name, lineage_of
 from league.players import MatchResult, Pairing, Player, PlayerKind
 
 MAX_BATCH = 4096
@@ -88,7 +88,7 @@ def player(player: Player, game: str) -> None:
     if player.kind is PlayerKind.SNAPSHOT:
         if SnapshotName.parse(player.name).step != player.step:
             raise InvalidInput(f"{player.name} has step {player.step}: name and step must agree")
-    elif "@" in player.name:
+    elif lineage_of(player.name):
         raise InvalidInput(f"{player.name} has @STEP, as only a snapshot's name may")
     if len(player.card_json.encode()) > MAX_CARD_BYTES:
         raise InvalidInput(f"{player.name}: the card has over {MAX_CARD_BYTES} bytes")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from league.errors import NotFound
+from league.ids import lineage_of
 from league.players import Book, PlayerKind
 from league.runs.files import read_json
 from league.runs.finding import FORMAT
@@ -107,7 +108,7 @@ def _ratings(source: Source) -> Iterator[Chart]:
     lanes: dict[str, list[tuple[float, float, float, float]]] = {}
     for one in source.ratings(Book.EVAL):
         if one.player.kind is PlayerKind.SNAPSHOT:
-            lane = one.player.name.rpartition("@")[0]
+            lane = lineage_of(one.player.name)
             half = 1.96 * one.sigma
             point = (one.player.step, 1000 * one.player.created_at, one.mu, half)
             lanes.setdefault(lane, []).append(point)

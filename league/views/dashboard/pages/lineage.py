@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from league.exploiters import CandidateGate, GateState, VictimGate
+from league.ids import lineage_of
 from league.players import Player, PlayerKind, PlayerState
 from league.views.dashboard.blocks import (
     PALETTE,
@@ -62,7 +63,7 @@ HEADINGS = ("lineage", "role", "snapshots#", "active#", "newest", "steps#", "fro
 
 def _lane(player: Player) -> str:
     """A snapshot's learner: what is before its @."""
-    return player.name.rpartition("@")[0] or player.name
+    return lineage_of(player.name) or player.name
 
 
 def _lane_row(lane: str, players: Sequence[Player]) -> Sequence[Text]:
@@ -81,7 +82,7 @@ def _lane_row(lane: str, players: Sequence[Player]) -> Sequence[Text]:
 
 
 def _lane_name(name: str) -> str:
-    return name.rpartition("@")[0] or name
+    return lineage_of(name) or name
 
 
 def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:

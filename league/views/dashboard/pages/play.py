@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from league.games.base import CHOICE
+from league.ids import lineage_of
 from league.views.dashboard.arena import HUMAN, Arena
 from league.views.dashboard.blocks import Block, choice, form, section
 from league.views.dashboard.source import Source
@@ -27,7 +28,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     settings = arena.settings()
     known = arena.names()
     first, second = parameters.get("first", HUMAN), parameters.get("second", "")
-    newest = next((name for name in known if "@" in name), "")
+    newest = next((name for name in known if lineage_of(name)), "")
     chosen = [name for name in dict.fromkeys((first, second)) if name in known[PLAYERS:]]
     names = known[:PLAYERS] + chosen
     seats = {HUMAN: "you"} | {name: name for name in names}
