@@ -51,22 +51,22 @@ _MATCH = slice(AssignmentRow._fields.index("seat0"), AssignmentRow._fields.index
 
 
 def acquire_matches(
-    league: League, tx: Transaction, number: int, count: int, mix: str
+    league: League, tx: Transaction, incarnation: int, count: int, mix: str
 ) -> list[Assignment]:
     """Leases `count` matches of the incarnation's learner against opponents drawn by a mix."""
     checks.number(count, "count", 1, MAX_COUNT)
     checks.text(mix, "mix", checks.MAX_NAME)
-    incarnation = league.trusted_incarnation(tx, number)
-    if not incarnation.player:
-        raise Refused(f"{incarnation.worker} trains no player: AcquirePairings is for evaluators")
-    name = incarnation.player
+    caller = league.trusted_incarnation(tx, incarnation)
+    if not caller.player:
+        raise Refused(f"{caller.worker} trains no player: AcquirePairings is for evaluators")
+    name = caller.player
     draw, table = _draw_table(league, tx, league.view.players[name], mix)
     stream, first = _stream(league.seed), league.view.ordinal + 1
     ordinals = range(first, first + count)
     return _leased(
         league,
         tx,
-        incarnation,
+        caller,
         [
             _Match(
                 drawn.opponent if drawn.learner_seat else name,
@@ -114,7 +114,7 @@ def _draw_table(
 
 
 def acquire_pairings(
-    league: League, tx: Transaction, number: int, pairings: Sequence[Pairing]
+    league: League, tx: Transaction, incarnation: int, pairings: Sequence[Pairing]
 ) -> list[Assignment]:
     """Leases matches between named players: each pair is one seed with the seats swapped.
 
@@ -122,7 +122,7 @@ def acquire_pairings(
     match takes a pair. Pairs are numbered by all that were ever leased: a seed whose match was lost
     with its lease is not played again.
     """
-    incarnation = league.trusted_incarnation(tx, number)
+    caller = league.trusted_incarnation(tx, incarnation)
     for pairing in pairings:
         checks.pairing(pairing)
         for name in (pairing.player, pairing.opponent):
@@ -147,7 +147,7 @@ def acquire_pairings(
             seed = derived_seed(pairing.seed, pair)
             for seats in (players, players[::-1]):
                 matches.append(_named_match(seats, pairing.book, seed, GAUNTLET, draw))
-    return _leased(league, tx, incarnation, matches)
+    return _leased(league, tx, caller, matches)
 
 
 def lease_gate_matches(
@@ -279,19 +279,19 @@ def assignments_of(league: League, rows: Iterable[AssignmentRow]) -> Iterable[As
 
 
 def release_matches(
-    league: League, tx: Transaction, number: int, match_ids: Sequence[str], reason: str
+    league: League, tx: Transaction, incarnation: int, match_ids: Sequence[str], reason: str
 ) -> int:
     """Closes the incarnation's open leases, or those named, as released; returns how many."""
-    incarnation = league.current_incarnation(tx, number)
+    caller = league.current_incarnation(tx, incarnation)
     checks.text(reason, "reason")
     checks.number(len(match_ids), "matches in one call", 0, checks.MAX_BATCH)
-    held = {row.match_id: row for row in tx.open_assignments(number)}
+    held = {row.match_id: row for row in tx.open_assignments(incarnation)}
     for match_id in match_ids:
         if match_id not in held and tx.assignment(checks.identifier(match_id, "match_id")) is None:
             raise NotFound(f"there is no match {match_id}: name ids that were assigned")
     named = set(match_ids)
     rows = [row for match_id, row in held.items() if not named or match_id in named]
-    close(league, tx, rows, "released", reason or f"handed back by {incarnation.worker}")
+    close(league, tx, rows, "released", reason or f"handed back by {caller.worker}")
     return len(rows)
 
 

@@ -33,7 +33,7 @@ MAX_PAIRS = 256
 """Pairs of members that one evaluation may have."""
 
 
-def request(
+def request_evaluation(
     league: League,
     tx: Transaction,
     player: str,
@@ -109,7 +109,9 @@ def _frozen(league: League, who: str, what: str) -> str:
     return text_of(shares)
 
 
-def cancel(league: League, tx: Transaction, number: int, by: str, reason: str) -> Evaluation:
+def cancel_evaluation(
+    league: League, tx: Transaction, number: int, by: str, reason: str
+) -> Evaluation:
     """Ends an open evaluation and returns it. One that has ended does not change."""
     checks.text(by, "by", checks.MAX_NAME)
     checks.text(reason, "reason")
@@ -129,7 +131,7 @@ def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason:
     """Cancels the open evaluations of a player."""
     for evaluation, wanted in list(_open(league)):
         if any(name in (target.player, target.opponent) for target in wanted):
-            cancel(league, tx, evaluation.number, by, reason)
+            cancel_evaluation(league, tx, evaluation.number, by, reason)
 
 
 def standing(league: League, asked: Asked) -> Evaluation:

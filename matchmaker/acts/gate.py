@@ -6,7 +6,7 @@
      └── undecided   the limit, failed matches, a newer snapshot, or it could not be played: it
                      retires
 
-Exploiters' candidates (`players.register_candidate`) are tested on shares of the points, in
+Exploiters' candidates (`players.open_gate`) are tested on shares of the points, in
 matches on a seed each, against their generation's victims one after the other. Mains' snapshots
 (`players.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on one
 seed, against the newest member of their learner. From the opening on both are played and decided
@@ -89,7 +89,7 @@ def is_of_a_main(player: Player) -> bool:
     )
 
 
-def open_gate(
+def begin_gate(
     league: League,
     tx: Transaction,
     player: Player,
@@ -156,11 +156,11 @@ def gate_of(league: League, candidate: str) -> CandidateGate:
     return gate
 
 
-def acquire_matches(
-    league: League, tx: Transaction, number: int, candidate: str, count: int
+def acquire_gate_matches(
+    league: League, tx: Transaction, incarnation: int, candidate: str, count: int
 ) -> list[Assignment]:
     """Leases at most `count` matches with the current victim, whole pairs; none once decided."""
-    incarnation = league.trusted_incarnation(tx, number)
+    caller = league.trusted_incarnation(tx, incarnation)
     checks.number(count, "count", 1, MAX_COUNT)
     gate, state = gate_of(league, candidate), league.view.exploiters
     if gate.state is not GateState.OPEN:
@@ -178,7 +178,7 @@ def acquire_matches(
     players = (candidate, test.victim)
     begun = len(played(tx, *players, rules)[0])
     seed = derived_seed(rules.seed, found.victims.index(test))
-    given = incarnation, players, seed, begun, fitting, matches_per_seed
+    given = caller, players, seed, begun, fitting, matches_per_seed
     return lease_gate_matches(league, tx, *given)
 
 
@@ -297,9 +297,9 @@ def played(
 # --- deciding
 
 
-def decide(league: League, tx: Transaction, number: int, candidate: str) -> CandidateGate:
+def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: str) -> CandidateGate:
     """Writes a decision down as soon as the log holds one, with the candidate's new state."""
-    league.trusted_incarnation(tx, number)
+    league.trusted_incarnation(tx, incarnation)
     gate = gate_of(league, candidate)
     found = judged(league, tx, gate)
     if gate.state is found.state:
@@ -307,14 +307,14 @@ def decide(league: League, tx: Transaction, number: int, candidate: str) -> Cand
     return close_gate(league, tx, found)
 
 
-def give_up(
-    league: League, tx: Transaction, number: int, candidate: str, reason: str
+def give_up_gate(
+    league: League, tx: Transaction, incarnation: int, candidate: str, reason: str
 ) -> CandidateGate:
     """Closes a gate that can't be played as undecided; a decided one does not change."""
     checks.text(reason, "reason")
     if not reason.strip():
         raise InvalidInput(f"the gate of {candidate} is given up without a reason: give one")
-    gate = decide(league, tx, number, candidate)
+    gate = decide_gate(league, tx, incarnation, candidate)
     if gate.state is not GateState.OPEN:
         return gate
     return close_gate(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from league.errors import Forbidden, InvalidInput, VersionMismatch
 from league.players import Assignment, PlayerKind
@@ -18,6 +19,24 @@ from matchmaker.store.rows import BeatRow, IncarnationRow
 from matchmaker.store.transaction import Transaction
 
 MAX_CARRIED = 4096
+
+
+class Opened(NamedTuple):
+    """A new incarnation: its number, the leases that it carries, and how many results are lost."""
+
+    incarnation: int
+    carried: list[Assignment]
+    lost_results: int
+
+
+class Beat(NamedTuple):
+    """Whether an incarnation is `fenced`, when its leases end without more progress, and the stage
+    that its player was asked to enter.
+    """
+
+    fenced: bool
+    lease_deadline: float
+    asked: StageRequest | None
 
 
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
@@ -52,12 +71,11 @@ def open_incarnation(
     player: str,
     checkpoint_step: int,
     checkpoint_log_position: int,
-    carried: Sequence[str],
+    carried_matches: Sequence[str],
     game_version: str = "",
-) -> tuple[int, list[Assignment], int]:
+) -> Opened:
     """Opens a worker's incarnation: fences its earlier ones, abandons their open leases, marks the
-    results after a learner's checkpoint as lost, and leases the carried matches again. Returns
-    its number, these leases, and how many results are lost.
+    results after a learner's checkpoint as lost, and leases the carried matches again.
     """
     checks.worker_name(worker)
     checks.text(game_version, "game_version")
@@ -70,7 +88,7 @@ def open_incarnation(
     checks.text(player, "player", checks.MAX_PLAYER_NAME)
     checks.number(checkpoint_step, "checkpoint_step", 0, checks.MAX_STEP)
     checks.number(checkpoint_log_position, "checkpoint_log_position", 0, league.view.log_position)
-    checks.number(len(carried), "carried matches", 0, MAX_CARRIED)
+    checks.number(len(carried_matches), "carried matches", 0, MAX_CARRIED)
     if player:
         trained = league.player(player)
         if trained.kind is not PlayerKind.LIVE:
@@ -94,7 +112,7 @@ def open_incarnation(
     mine = [lease for number in fenced for lease in tx.open_assignments(number)]
     close(league, tx, mine, "abandoned", f"incarnation {row.number} took over")
     lost = _lose(league, tx, row) if player else 0
-    return row.number, carry_matches(league, tx, row, carried), lost
+    return Opened(row.number, carry_matches(league, tx, row, carried_matches), lost)
 
 
 def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
@@ -116,40 +134,36 @@ def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
 def heartbeat(
     league: League,
     tx: Transaction,
-    number: int,
+    incarnation: int,
     progress: int,
     step: int,
     mix: str,
     activity: str,
     metrics: Mapping[str, float],
-) -> tuple[bool, float, StageRequest | None]:
-    """Keeps the newest beat; leases live on only when `progress` rose since the last one.
-
-    Returns whether the incarnation is fenced, when its leases end without more progress, and the
-    stage that its player was asked to enter.
-    """
-    incarnation = league.incarnation(tx, number)
+) -> Beat:
+    """Keeps the newest beat; leases live on only when `progress` rose since the last one."""
+    caller = league.incarnation(tx, incarnation)
     checks.number(progress, "progress", 0, checks.MAX_STEP)
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(mix, "mix", checks.MAX_NAME)
     checks.text(activity, "activity")
     kept = json.dumps(checks.metrics(metrics), separators=(",", ":"))
-    now, last = league.clock.now(), tx.beat(number)
-    if incarnation.fenced_by is not None or league.view.is_of_other_rules(incarnation):
-        return True, now, None
+    now, last = league.clock.now(), tx.beat(incarnation)
+    if caller.fenced_by is not None or league.view.is_of_other_rules(caller):
+        return Beat(True, now, None)
     deadline = now + limits.LEASE_SECONDS
     if last is None or progress > last.progress:
-        tx.extend_leases(number, deadline)
+        tx.extend_leases(incarnation, deadline)
     else:
-        deadline = tx.open_leases(number)[1] or deadline
+        deadline = tx.open_leases(incarnation)[1] or deadline
         progress = last.progress
-    told = league.view.curricula.get(incarnation.player)
-    if incarnation.player and told is None and mix and mix != (last.mix if last else ""):
-        text = f"{incarnation.player} trains in stage {mix!r} from step {step:,}"
-        league.log(tx, "stage", text, player=incarnation.player, mix=mix, step=step)
+    told = league.view.curricula.get(caller.player)
+    if caller.player and told is None and mix and mix != (last.mix if last else ""):
+        text = f"{caller.player} trains in stage {mix!r} from step {step:,}"
+        league.log(tx, "stage", text, player=caller.player, mix=mix, step=step)
     tx.set_beat(
         BeatRow(
-            incarnation=number,
+            incarnation=incarnation,
             at=now,
             progress=progress,
             step=step,
@@ -158,4 +172,5 @@ def heartbeat(
             metrics_json=kept,
         )
     )
-    return False, deadline, unobeyed(league, incarnation.player, told.place if told else None)
+    place = told.place if told else None
+    return Beat(False, deadline, unobeyed(league, caller.player, place))

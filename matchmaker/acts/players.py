@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
 from league.exploiters import CandidateGate
@@ -14,7 +15,7 @@ from league.players import Book, Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.acts.analyse import retire_surplus
 from matchmaker.acts.evaluate import cancel_those_of
-from matchmaker.acts.gate import open_gate, opponent_of, pass_over
+from matchmaker.acts.gate import begin_gate, opponent_of, pass_over
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 
@@ -24,18 +25,32 @@ FARTHEST = 1000.0
 """Points an anchor may lie from 0: a newcomer has 25, learners stay within a few dozen of it."""
 
 
+class Registered(NamedTuple):
+    """`players` as they are now, and the names `retired` because of `max_saved`."""
+
+    players: list[Player]
+    retired: list[str]
+
+
+class References(NamedTuple):
+    """The names of references that retired, and of those that came back."""
+
+    retired: list[str]
+    returned: list[str]
+
+
 def register_players(
-    league: League, tx: Transaction, players: Sequence[Player], number: int = 0
-) -> tuple[list[Player], list[str]]:
-    """Registers players in order, parents first, for incarnation `number` if there is one; returns
+    league: League, tx: Transaction, players: Sequence[Player], incarnation: int = 0
+) -> Registered:
+    """Registers players in order, parents first, for `incarnation` if it is not 0; returns
     them, and the names retired because of `max_saved`.
 
     The same again is fine and may raise a player to a milestone. A main's snapshot that must pass a
     gate is a candidate, and its gate is open.
     """
     checks.number(len(players), "players in one call", 1, checks.MAX_BATCH)
-    if number:
-        league.current_incarnation(tx, number)
+    if incarnation:
+        league.current_incarnation(tx, incarnation)
     known = dict(league.view.players)
     for player in players:
         checks.player(player, league.settings.game)
@@ -44,22 +59,20 @@ def register_players(
         known[player.name] = _register(league, tx, known, player, state)
         if opponent:
             known |= {one.name: one for one in pass_over(league, tx, player, known)}
-            open_gate(league, tx, player, [opponent])
+            begin_gate(league, tx, player, [opponent])
     snapshots = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
     lineages = {SnapshotName.parse(player.name).lineage for player in snapshots}
     retired = retire_surplus(league, tx, known, lineages)
     tx.after_commit(lambda: league.view.set_players(known.values()))
-    return [known[player.name] for player in players], retired
+    return Registered([known[player.name] for player in players], retired)
 
 
-def register_candidate(
-    league: League, tx: Transaction, number: int, player: Player
-) -> CandidateGate:
+def open_gate(league: League, tx: Transaction, incarnation: int, player: Player) -> CandidateGate:
     """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once."""
-    incarnation = league.current_incarnation(tx, number)
-    generation = league.view.exploiters.by_player.get(incarnation.player)
+    caller = league.current_incarnation(tx, incarnation)
+    generation = league.view.exploiters.by_player.get(caller.player)
     if generation is None:
-        raise InvalidInput(f"{incarnation.worker} trains no exploiter's generation")
+        raise InvalidInput(f"{caller.worker} trains no exploiter's generation")
     if player.kind is not PlayerKind.SNAPSHOT or player.role is not generation.role:
         raise InvalidInput(
             f"{player.name[: checks.MAX_NAME]} is no snapshot of a {generation.role.value}: "
@@ -69,7 +82,7 @@ def register_candidate(
     entered = _register(league, tx, dict(league.view.players), player, PlayerState.CANDIDATE)
     tx.after_commit(lambda: league.view.set_players([entered]))
     known = league.view.exploiters.gates.get(player.name)
-    return known or open_gate(league, tx, player, generation.victims, generation)
+    return known or begin_gate(league, tx, player, generation.victims, generation)
 
 
 def _register(
@@ -133,13 +146,13 @@ def change_state(
 
 
 def keep_references(
-    league: League, tx: Transaction, number: int, names: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Retires the references that incarnation `number`'s worker made and does not name; one that it
+    league: League, tx: Transaction, incarnation: int, names: Sequence[str]
+) -> References:
+    """Retires the references that the worker of `incarnation` made and does not name; one that it
     names again is active again. Returns the names of both, in order of registration.
     """
     checks.number(len(names), "references", 0, checks.MAX_BATCH)
-    worker = league.current_incarnation(tx, number).worker
+    worker = league.current_incarnation(tx, incarnation).worker
     mine = {
         player.name: player
         for player in league.view.players.values()
@@ -160,56 +173,60 @@ def keep_references(
     for player in returns:
         words = f"{player.name} is back: {worker} returned to a checkpoint that has it"
         change_state(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
-    return [player.name for player in leaves], [player.name for player in returns]
+    return References([one.name for one in leaves], [one.name for one in returns])
 
 
-def pin(league: League, tx: Transaction, name: str, mu: float, unpin: bool, by: str) -> int:
+def pin_rating(
+    league: League, tx: Transaction, player: str, mu: float, unpin: bool, by: str
+) -> int:
     """Pins a player at `mu` points in every book, or unpins it; returns the log position then."""
-    player, who = _known(league, name, by)
+    target, who = _known(league, player, by)
     position = tx.positions()[0]
     if unpin:
-        if name not in league.view.tables[Book.EVAL].anchors():
-            raise InvalidInput(f"{name} is not pinned: `bin/league pin` lists those that are")
-        words = f"{who}unpins {name} from log position {position + 1} on: its results rate it again"
-        league.log(tx, "rating_unpinned", words, player=name, by=by)
+        if player not in league.view.tables[Book.EVAL].anchors():
+            raise InvalidInput(f"{player} is not pinned: `bin/league pin` lists those that are")
+        words = (
+            f"{who}unpins {player} from log position {position + 1} on: its results rate it again"
+        )
+        league.log(tx, "rating_unpinned", words, player=player, by=by)
         return position
-    if player.kind is PlayerKind.LIVE:
-        raise InvalidInput(f"{name} learns, so its rating moves: pin one of its snapshots")
+    if target.kind is PlayerKind.LIVE:
+        raise InvalidInput(f"{player} learns, so its rating moves: pin one of its snapshots")
     if not (math.isfinite(mu) and abs(mu) <= FARTHEST):
         raise InvalidInput(f"mu = {mu} is no rating: give {-FARTHEST:g} to {FARTHEST:g} points")
-    words = f"{who}pins {name} at {mu:.2f} points from log position {position + 1} on"
-    league.log(tx, "rating_pinned", words, player=name, mu=mu, by=by)
+    words = f"{who}pins {player} at {mu:.2f} points from log position {position + 1} on"
+    league.log(tx, "rating_pinned", words, player=player, mu=mu, by=by)
     return position
 
 
 def quarantine(
-    league: League, tx: Transaction, name: str, release: bool, reason: str, by: str
+    league: League, tx: Transaction, player: str, release: bool, reason: str, by: str
 ) -> PlayerState:
     """Stops drawing this player, or ends that; returns its state. Matches that were assigned are
     played, and results stay.
     """
-    player, who = _known(league, name, by)
+    target, who = _known(league, player, by)
     if release:
-        if player.state is not PlayerState.QUARANTINED:
-            raise InvalidInput(f"{name} is in no quarantine, but {player.state.value}")
+        if target.state is not PlayerState.QUARANTINED:
+            raise InvalidInput(f"{player} is in no quarantine, but {target.state.value}")
         quarantines = [json.loads(event.data_json) for event in tx.events_of("player_quarantined")]
-        state = PlayerState([data["was"] for data in quarantines if data["player"] == name][-1])
-        words = f"{who}releases {name} from quarantine: it is {state.value}"
-        change_state(league, tx, player, state, "player_released", words, by=by, state=state.value)
+        state = PlayerState([data["was"] for data in quarantines if data["player"] == player][-1])
+        words = f"{who}releases {player} from quarantine: it is {state.value}"
+        change_state(league, tx, target, state, "player_released", words, by=by, state=state.value)
         return state
     checks.text(reason, "reason")
     if not reason.strip():
-        raise InvalidInput(f"{name} is put into quarantine without a reason: say why")
-    if player.kind is PlayerKind.LIVE:
-        raise InvalidInput(f"{name} learns and is no opponent: stop it, or name its snapshots")
-    if player.state is PlayerState.QUARANTINED:
-        raise InvalidInput(f"{name} is in quarantine already")
-    if player.state is PlayerState.CANDIDATE:
-        raise Refused(f"{name} is not drawn while its gate is open: wait until that is decided")
-    words = f"{who}puts {name} into quarantine: {reason}"
-    state, was = PlayerState.QUARANTINED, player.state.value
-    change_state(league, tx, player, state, "player_quarantined", words, by=by, was=was)
-    cancel_those_of(league, tx, name, by or "an operator", f"{name} is in quarantine")
+        raise InvalidInput(f"{player} is put into quarantine without a reason: say why")
+    if target.kind is PlayerKind.LIVE:
+        raise InvalidInput(f"{player} learns and is no opponent: stop it, or name its snapshots")
+    if target.state is PlayerState.QUARANTINED:
+        raise InvalidInput(f"{player} is in quarantine already")
+    if target.state is PlayerState.CANDIDATE:
+        raise Refused(f"{player} is not drawn while its gate is open: wait until that is decided")
+    words = f"{who}puts {player} into quarantine: {reason}"
+    state, was = PlayerState.QUARANTINED, target.state.value
+    change_state(league, tx, target, state, "player_quarantined", words, by=by, was=was)
+    cancel_those_of(league, tx, player, by or "an operator", f"{player} is in quarantine")
     return state
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from league.errors import InvalidInput
 from league.players import MatchResult, Refusal, Verdict
@@ -41,12 +42,19 @@ def refused(match_id: str, error: InvalidInput) -> Verdict:
     )
 
 
+class Verdicts(NamedTuple):
+    """A verdict on each result, in order, and the newest result's position in the log."""
+
+    verdicts: list[Verdict]
+    log_position: int
+
+
 def report_results(
-    league: League, tx: Transaction, number: int, results: Sequence[MatchResult | Verdict]
-) -> tuple[list[Verdict], int]:
-    """Accepts or refuses results, in order; returns verdicts and the newest result's position."""
+    league: League, tx: Transaction, incarnation: int, results: Sequence[MatchResult | Verdict]
+) -> Verdicts:
+    """Accepts or refuses results, in order."""
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
-    incarnation = league.incarnation(tx, number)
+    caller = league.incarnation(tx, incarnation)
     leases = tx.assignments([one.match_id for one in results if isinstance(one, MatchResult)])
     position = league.view.log_position
     verdicts: list[Verdict] = []
@@ -67,7 +75,7 @@ def report_results(
                 assert row is not None  # both were written in one transaction
                 verdicts.append(_repeated(result, _known(row), row.position))
             else:
-                _check(lease, incarnation, result, league)
+                _check(lease, caller, result, league)
                 position += 1
                 accepted[match_id], positions[match_id] = (result, lease), position
                 verdicts.append(Verdict(match_id=match_id, accepted=True, log_position=position))
@@ -80,7 +88,7 @@ def report_results(
         tx.close_leases([row.ordinal for row in rows], "reported", now, "")
         tx.after_commit(lambda: league.view.add_results(rows))
     tx.after_commit(lambda: league.on_verdicts(verdicts))
-    return verdicts, position
+    return Verdicts(verdicts, position)
 
 
 def _lease(lease: AssignmentRow | None, result: MatchResult) -> AssignmentRow:

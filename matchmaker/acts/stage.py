@@ -31,7 +31,7 @@ DONE = "done"
 def enter_stage(
     league: League,
     tx: Transaction,
-    number: int,
+    incarnation: int,
     step: int,
     stages: Sequence[Stage],
     index: int,
@@ -41,14 +41,14 @@ def enter_stage(
     reason: str,
 ) -> StageRequest | None:
     """Records a learner's stages and its place in them; returns the request it has to obey."""
-    incarnation = league.current_incarnation(tx, number)
-    if not incarnation.player:
-        raise InvalidInput(f"{incarnation.worker} trains no player: it has no stages")
+    caller = league.current_incarnation(tx, incarnation)
+    if not caller.player:
+        raise InvalidInput(f"{caller.worker} trains no player: it has no stages")
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(reason, "reason")
     place = Place(index=index, since_step=since_step, by_hand=by_hand, obeyed=obeyed)
     _check(league, stages, place)
-    told = CurriculumStatus(player=incarnation.player, stages=tuple(stages), place=place)
+    told = CurriculumStatus(player=caller.player, stages=tuple(stages), place=place)
     if told != league.view.curricula.get(told.player):
         name = told.stage.name
         text = f"{told.player} is in stage {name!r} at step {step:,}"

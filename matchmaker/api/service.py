@@ -62,10 +62,122 @@ REPORT_SECONDS = 0.5
 """Between two looks of a stream of reports, which each commit may have changed."""
 
 
+def _result(message: t.Result) -> MatchResult | Verdict:
+    """Decodes a result. A malformed result is refused alone: the rest of its batch is accepted."""
+    try:
+        return from_message(MatchResult, message)
+    except InvalidInput as error:
+        return report.refused(message.match_id, error)
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "Result": _result,
+    **{cls.__name__: partial(from_message, cls) for cls in (Pairing, Player, Stage)},
+}
+"""Decodes a message to a domain value, by the message's name."""
+_ENUMS: dict[str, Callable[[Any], Any]] = {
+    "Role": partial(from_enum, Role),
+    "Book": partial(from_enum, Book, unspecified=Book.EVAL),
+}
+
+
+def _decoder(field: Any) -> Callable[[Any], Any]:
+    """Returns the function that decodes a request's field for an act."""
+    if field.enum_type is not None:
+        return _ENUMS[field.enum_type.name]
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return plain_names
+    if field.message_type is not None:
+        decode = _DECODERS[field.message_type.name]
+    elif field.type == field.TYPE_STRING:
+        decode = plain
+    else:
+        return lambda value: value
+    if not field.is_repeated:
+        return decode
+
+    def decoded(values: Any) -> list[Any]:
+        checks.number(len(values), field.name, 0, checks.MAX_BATCH)  # before it reads them
+        return list(map(decode, values))
+
+    return decoded
+
+
+def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
+    """Makes a method that decodes a request, calls its act in a transaction, and encodes the reply.
+
+    Args:
+        module: the generated module with the messages ``{name}Request`` and ``{name}Response``.
+        name: the call.
+        act: takes the league, the transaction and the request's fields by name. It returns the
+            reply's one field, or a named tuple of the reply's fields.
+
+    Returns:
+        The method of `MatchmakerService`.
+    """
+    request_class, reply_class = (getattr(module, name + word) for word in ("Request", "Response"))
+    decoders = {field.name: _decoder(field) for field in request_class.DESCRIPTOR.fields}
+    is_repeatable = decoders.pop("request_id", None) is not None
+    reply_fields = [field.name for field in reply_class.DESCRIPTOR.fields]
+
+    async def method(self: MatchmakerService, request: Any, _: Any) -> Any:
+        caller = CALLER.get()
+        token = caller.name if caller and caller.role is AccessRole.WORKER else ""
+
+        def effect(tx: Transaction) -> Any:
+            given = {field: decode(getattr(request, field)) for field, decode in decoders.items()}
+            value = act(self.league, tx, **given)
+            values = value._asdict() if len(reply_fields) > 1 else {reply_fields[0]: value}
+            return reply_class(**{field: encoded(value) for field, value in values.items()})
+
+        change = self.once(request, reply_class, effect) if is_repeatable else effect
+
+        def checked(tx: Transaction) -> Any:
+            if token:  # also of a repeated request: its reply is for the worker's owner
+                worker = getattr(request, "worker", "")
+                number = getattr(request, "incarnation", 0)
+                incarnate.check_owner(self.league, tx, token, worker, number)
+            return change(tx)
+
+        return await self.league.store.submitted(checked)
+
+    return method
+
+
+def fingerprint(request: Message) -> str:
+    """The hash by which a request is compared with another one of the same id."""
+    return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
+
+
 class MatchmakerService(
     MatchmakerServiceServicer, ExploiterServiceServicer, EvaluatorServiceServicer
 ):
-    """Serves one league; `MUTATIONS` has the calls that change it. `stopping` ends the streams."""
+    """Serves a league. Calls that change the league are made by `mutation`.
+
+    Setting the event `stopping` ends the streams.
+    """
+
+    RegisterPlayers = mutation(m, "RegisterPlayers", players.register_players)
+    OpenIncarnation = mutation(m, "OpenIncarnation", incarnate.open_incarnation)
+    AcquireMatches = mutation(m, "AcquireMatches", assign.acquire_matches)
+    AcquirePairings = mutation(m, "AcquirePairings", assign.acquire_pairings)
+    ReleaseMatches = mutation(m, "ReleaseMatches", assign.release_matches)
+    ReportResults = mutation(m, "ReportResults", report.report_results)
+    Heartbeat = mutation(m, "Heartbeat", incarnate.heartbeat)
+    KeepReferences = mutation(m, "KeepReferences", players.keep_references)
+    EnterStage = mutation(m, "EnterStage", stage.enter_stage)
+    AskStage = mutation(m, "AskStage", stage.ask_stage)
+    PinRating = mutation(m, "PinRating", players.pin_rating)
+    Quarantine = mutation(m, "Quarantine", players.quarantine)
+    QuarantineWorker = mutation(m, "QuarantineWorker", watch.quarantine_worker)
+    BeginGeneration = mutation(x, "BeginGeneration", exploit.begin_generation)
+    OpenGate = mutation(x, "OpenGate", players.open_gate)
+    AcquireGateMatches = mutation(x, "AcquireGateMatches", gate.acquire_gate_matches)
+    DecideGate = mutation(x, "DecideGate", gate.decide_gate)
+    GiveUpGate = mutation(x, "GiveUpGate", gate.give_up_gate)
+    ReviewExploiters = mutation(x, "ReviewExploiters", exploit.review_exploiters)
+    RequestEvaluation = mutation(e, "RequestEvaluation", evaluate.request_evaluation)
+    CancelEvaluation = mutation(e, "CancelEvaluation", evaluate.cancel_evaluation)
 
     def __init__(self, league: League, *, read_only: bool = False) -> None:
         self.league = league
@@ -277,111 +389,3 @@ class MatchmakerService(
             "the matchmaker plays no matches: ask an evaluator, at the address in the run's "
             "evaluator.json"
         )
-
-
-def _result(message: t.Result) -> MatchResult | Verdict:
-    """A malformed result is refused alone; the others of its batch are accepted."""
-    try:
-        return from_message(MatchResult, message)
-    except InvalidInput as error:
-        return report.refused(message.match_id, error)
-
-
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "Result": _result,
-    **{cls.__name__: partial(from_message, cls) for cls in (Pairing, Player, Stage)},
-}
-"""What makes a domain value of a message, by the message's name."""
-_ENUMS: dict[str, Callable[[Any], Any]] = {
-    "Role": partial(from_enum, Role),
-    "Book": partial(from_enum, Book, unspecified=Book.EVAL),
-}
-MUTATIONS: dict[str, Callable[..., Any]] = {
-    "RegisterPlayers": players.register_players,
-    "OpenIncarnation": incarnate.open_incarnation,
-    "AcquireMatches": assign.acquire_matches,
-    "AcquirePairings": assign.acquire_pairings,
-    "ReleaseMatches": assign.release_matches,
-    "ReportResults": report.report_results,
-    "Heartbeat": incarnate.heartbeat,
-    "KeepReferences": players.keep_references,
-    "EnterStage": stage.enter_stage,
-    "AskStage": stage.ask_stage,
-    "PinRating": players.pin,
-    "Quarantine": players.quarantine,
-    "QuarantineWorker": watch.quarantine_worker,
-    "BeginGeneration": exploit.begin_generation,
-    "OpenGate": players.register_candidate,
-    "AcquireGateMatches": gate.acquire_matches,
-    "DecideGate": gate.decide,
-    "GiveUpGate": gate.give_up,
-    "ReviewExploiters": exploit.review,
-    "RequestEvaluation": evaluate.request,
-    "CancelEvaluation": evaluate.cancel,
-}
-"""The act of each call that changes the league. It takes the fields of the request in their order,
-and returns those of the reply in theirs.
-"""
-
-
-def _decoder(field: Any) -> Callable[[Any], Any]:
-    """What makes the argument of an act of a request's field."""
-    if field.enum_type is not None:
-        return _ENUMS[field.enum_type.name]
-    if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return plain_names
-    if field.message_type is not None:
-        decode = _DECODERS[field.message_type.name]
-    elif field.type == field.TYPE_STRING:
-        decode = plain
-    else:
-        return lambda value: value
-    if not field.is_repeated:
-        return decode
-
-    def decoded(values: Any) -> list[Any]:
-        checks.number(len(values), field.name, 0, checks.MAX_BATCH)  # before it reads them
-        return list(map(decode, values))
-
-    return decoded
-
-
-def _mutation(name: str) -> Callable[..., Any]:
-    """The method that decodes a request, calls its act in a transaction, and encodes the reply."""
-    module: Any = next(one for one in (m, x, e) if hasattr(one, f"{name}Request"))
-    request_class, reply_class = (getattr(module, name + word) for word in ("Request", "Response"))
-    asked = {field.name: _decoder(field) for field in request_class.DESCRIPTOR.fields}
-    is_repeatable = asked.pop("request_id", None) is not None
-    wanted = [field.name for field in reply_class.DESCRIPTOR.fields]
-
-    async def method(self: MatchmakerService, request: Any, _: Any) -> Any:
-        caller = CALLER.get()
-        token = caller.name if caller and caller.role is AccessRole.WORKER else ""
-
-        def effect(tx: Transaction) -> Any:
-            given = (decode(getattr(request, field)) for field, decode in asked.items())
-            found = MUTATIONS[name](self.league, tx, *given)
-            values = found if len(wanted) > 1 else (found,)
-            return reply_class(**dict(zip(wanted, map(encoded, values), strict=True)))
-
-        change = self.once(request, reply_class, effect) if is_repeatable else effect
-
-        def checked(tx: Transaction) -> Any:
-            if token:  # also of a repeated request: its reply is for the worker's owner
-                worker = getattr(request, "worker", "")
-                number = getattr(request, "incarnation", 0)
-                incarnate.check_owner(self.league, tx, token, worker, number)
-            return change(tx)
-
-        return await self.league.store.submitted(checked)
-
-    return method
-
-
-for _name in MUTATIONS:
-    setattr(MatchmakerService, _name, _mutation(_name))
-
-
-def fingerprint(request: Message) -> str:
-    """The hash by which a request is compared with another one of the same id."""
-    return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()

@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ import pytest
 from league.players import Assignment
 from league.v1 import matchmaker_pb2 as m
 from matchmaker.acts import assign as assigning
+from matchmaker.acts.incarnate import Opened, open_incarnation
 from matchmaker.api.server import MatchmakerServer
-from matchmaker.api.service import MUTATIONS
+from matchmaker.api.service import mutation
 from matchmaker.sampling import draw as sampling
 from matchmaker.sampling.draw import Draw
 
@@ -43,18 +45,17 @@ class RecordedDraws:
         self.places: dict[str, Place] = {}
         self._next: Counter[str] = Counter()
         self._mix, self._given = "", list[Draw]()
-        self._acquire, self._open = MUTATIONS["AcquireMatches"], MUTATIONS["OpenIncarnation"]
 
     def of(self, server: MatchmakerServer, patch: pytest.MonkeyPatch) -> RecordedDraws:
         """Makes them `server`'s, which must not serve yet."""
-        patch.setitem(MUTATIONS, "AcquireMatches", self.acquire_matches)
         patch.setattr(assigning, "draws", self.draws)
-        patch.setitem(MUTATIONS, "OpenIncarnation", self.open_incarnation)
-        answer = server.service.AcquireMatches
+        opening = mutation(m, "OpenIncarnation", self.open_incarnation)
+        patch.setattr(server.service, "OpenIncarnation", MethodType(opening, server.service))
+        answer = mutation(m, "AcquireMatches", self.acquire_matches)
 
         async def wait(request: m.AcquireMatchesRequest, context: Any) -> m.AcquireMatchesResponse:
             try:
-                return await answer(request, context)
+                return await answer(server.service, request, context)
             except NotYet:
                 await asyncio.sleep(0.02)  # the learner asks again at once
                 return m.AcquireMatchesResponse()
@@ -63,7 +64,7 @@ class RecordedDraws:
         return self
 
     def acquire_matches(
-        self, league: Any, tx: Any, number: int, count: int, mix: str
+        self, league: Any, tx: Any, incarnation: int, count: int, mix: str
     ) -> list[Assignment]:
         first = self._next[mix]
         known = self.record.setdefault(mix, [])[first : first + count]
@@ -71,7 +72,8 @@ class RecordedDraws:
         if known and not self._given:
             raise NotYet(f"{known[0].opponent} has not joined yet")
         self._mix = mix
-        matches = self._acquire(league, tx, number, len(self._given) or count, mix)
+        count = len(self._given) or count
+        matches = assigning.acquire_matches(league, tx, incarnation, count, mix)
         self._next[mix] += len(matches)
         self.places |= {match.match_id: (mix, place) for place, match in enumerate(matches, first)}
         return matches
@@ -83,10 +85,10 @@ class RecordedDraws:
         self.record[self._mix] += drawn
         return iter(drawn)
 
-    def open_incarnation(self, *asked: Any) -> tuple[int, list[Assignment], int]:
-        opened: tuple[int, list[Assignment], int] = self._open(*asked)
+    def open_incarnation(self, league: Any, tx: Any, **asked: Any) -> Opened:
+        opened = open_incarnation(league, tx, **asked)
         self._next.clear()
-        for match in opened[1]:
+        for match in opened.carried:
             mix, index = self.places[match.match_id] = self.places[match.replaces]
             self._next[mix] = max(self._next[mix], index + 1)
         return opened

@@ -15,7 +15,6 @@ from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError,
 from league.players import Book, Pairing, PlayerKind, PlayerState, Role
 from league.v1 import matchmaker_pb2 as m
 from matchmaker import limits
-from matchmaker.api.service import MUTATIONS
 from matchmaker.sampling.draw import Stream, draw_table, draw_table_of, draws
 from matchmaker.state.books import Books
 
@@ -392,7 +391,7 @@ def test_what_fails_inside_is_told_without_its_details(league, monkeypatch, capl
     def broken(*_):
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setitem(MUTATIONS, "AcquireMatches", broken)
+    monkeypatch.setattr("matchmaker.acts.assign.draws", broken)
     with pytest.raises(LeagueError, match="failed inside") as caught:
         league.client.acquire_matches(league.open(), 1, "league")
     assert "secret" not in str(caught.value)

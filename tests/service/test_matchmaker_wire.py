@@ -15,8 +15,11 @@ from waiting import wait_for
 
 from league.errors import InvalidInput, LeagueError, Unavailable
 from league.rpc.client import MatchmakerClient
+from league.v1 import evaluator_pb2 as e
+from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import matchmaker_pb2_grpc
+from league.v1 import types_pb2 as t
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -76,6 +79,31 @@ def test_a_closed_client_says_so(league):
     client.close()
     with pytest.raises(Unavailable, match="closed"):
         client.status()
+
+
+CALLS = {
+    f"/{service.full_name}/{method.name}": (module, method)
+    for module in (m, x, e)
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+    if "request_id" in method.input_type.fields_by_name or method.name == "Heartbeat"
+}
+"""The calls that change the league, from the protos."""
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_a_calls_act_takes_the_fields_of_its_request(league, path):
+    module, method = CALLS[path]
+    request = getattr(module, method.input_type.name)()
+    if "request_id" in method.input_type.fields_by_name:
+        request.request_id = "request-1"
+    if path.endswith("/OpenGate"):
+        request.player.kind = t.PLAYER_KIND_SNAPSHOT
+    with grpc.insecure_channel(league.server.address) as channel:
+        call = channel.unary_unary(path, request.SerializeToString, bytes)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(request)
+    assert caught.value.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
 
 
 def test_watching_from_the_start_and_as_it_happens(league):
