@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from evaluator.settings import EvaluatorSettings
 from league.evaluations import FILES, Evaluation, targets
-from league.exploiters import EXPLOITING, CandidateGate, GateState, is_mains_snapshot
+from league.exploiters import EXPLOITING, is_mains_snapshot
+from league.gates import CandidateGate, GateState
 from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.stages import CurriculumStatus

@@ -31,8 +31,8 @@ from league.errors import (
     Unavailable,
 )
 from league.evaluations import targets
-from league.exploiters import CandidateGate, GateState
 from league.games.base import BatchedGame
+from league.gates import CandidateGate, GateState
 from league.players import (
     CORE_WAIT,
     MOST_CORE_WAIT,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from evaluator.runner import ALLOCATED, Evaluator
-from league.exploiters import GateState
+from league.gates import GateState
 from league.rpc.channel import CALL_SECONDS
 from league.rpc.client import MatchmakerClient
 from league.rpc.status import error_of

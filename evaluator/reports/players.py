@@ -10,8 +10,9 @@ from scipy.special import betaincinv, stdtrit
 
 from evaluator.benchmark import Score
 from league.errors import InvalidName
-from league.exploiters import EXPLOITING, CandidateGate, GateState, VictimGate
+from league.exploiters import EXPLOITING
 from league.games.base import GameSpec
+from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import SnapshotName
 from league.metrics import Measured, interval_at, wilson_interval
 from league.players import PayoffCell, Player, PlayerKind

@@ -11,7 +11,8 @@ import typer
 from league.cli.connection import League, with_league
 from league.cli.output import print_pairs, print_table, say, when
 from league.errors import NotFound
-from league.exploiters import EXPLOITING, CandidateGate, GateState, Generation, VictimGate
+from league.exploiters import EXPLOITING, Generation
+from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import GenerationName
 from league.players import PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient

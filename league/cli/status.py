@@ -15,7 +15,7 @@ from league.cli.connection import League, with_league
 from league.cli.options import AsJson
 from league.cli.output import plain, print_pairs, print_table, share, when
 from league.errors import InvalidInput, nearest
-from league.exploiters import CandidateGate
+from league.gates import CandidateGate
 from league.players import EVENT_KINDS, Event, LeagueStatus, MatchRecord, WorkerStatus
 from league.views.text import long_duration, speed
 

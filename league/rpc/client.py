@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
 from league.evaluations import Evaluation, Report
-from league.exploiters import CandidateGate, Generation, Standing
+from league.exploiters import Generation, Standing
+from league.gates import CandidateGate
 from league.ids import new_id
 from league.players import (
     Assignment,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from league.exploiters import CandidateGate, is_mains_snapshot
+from league.exploiters import is_mains_snapshot
+from league.gates import CandidateGate
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 import grpc
 
 from league.errors import LeagueError, Unavailable
-from league.exploiters import GateState, is_mains_snapshot
+from league.exploiters import is_mains_snapshot
+from league.gates import GateState
 from league.players import Book, LeagueStatus, PayoffCell, PlayerKind, PlayerState
 from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient

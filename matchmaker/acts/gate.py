@@ -24,7 +24,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from league.errors import InvalidInput, NotFound, Refused
-from league.exploiters import CandidateGate, GateState, Generation, VictimGate
+from league.exploiters import Generation
+from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import SnapshotName
 from league.players import Assignment, Book, Player, PlayerKind, PlayerState, Role
 from league.stats.gates import (
@@ -45,7 +46,8 @@ from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
 from matchmaker.sampling.draw import derived_seed
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.books import margin_of
-from matchmaker.state.exploiters import GateRules, opened_gate, to_data
+from matchmaker.state.exploiters import to_data
+from matchmaker.state.gates import GateRules, opened_gate
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Reader, Transaction
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
-from league.exploiters import CandidateGate
+from league.gates import CandidateGate
 from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState
 from matchmaker.acts import checks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from league.exploiters import GateState
+from league.gates import GateState
 from league.players import PlayerState
 from matchmaker.acts.analyse import is_active_snapshot
 from matchmaker.acts.assign import close

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from league.errors import DataCorrupt
-from league.exploiters import GateState, VictimGate
+from league.gates import GateState, VictimGate
 from league.players import PlayerState
 from league.runs import finding
 from league.security.credentials import Credentials, of_run
@@ -20,7 +20,8 @@ from matchmaker.acts.assign import GAUNTLET
 from matchmaker.acts.gate import played, tallied
 from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table_of, draws
 from matchmaker.state import folding
-from matchmaker.state.exploiters import EVENTS, ExploiterState, GateRules
+from matchmaker.state.exploiters import EVENTS, ExploiterState
+from matchmaker.state.gates import GateRules
 from matchmaker.store import invariants
 from matchmaker.store.rows import GATE, DrawRow
 from matchmaker.store.sqlite import SqliteStore

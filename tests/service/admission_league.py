@@ -9,7 +9,7 @@ from pathlib import Path
 from exploiter_league import ExploiterLeague, Outcome, loses_always, wins_always
 from small_league import small_league, snapshot
 
-from league.exploiters import CandidateGate
+from league.gates import CandidateGate
 from league.players import Assignment, Player, PlayerState
 
 __all__ = ["AdmissionLeague", "admission_league", "first_seat_wins", "loses_always", "wins_always"]

@@ -21,7 +21,7 @@ from test_matchmaker_process import matchmaker, ready_port
 
 from league.cli.main import main
 from league.errors import InvalidInput, Refused
-from league.exploiters import GateState
+from league.gates import GateState
 from league.players import Assignment, Book, Pairing, PlayerKind, PlayerState, Role
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict

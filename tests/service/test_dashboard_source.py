@@ -12,7 +12,8 @@ import pytest
 from small_league import played, report, small_league
 from waiting import PATIENCE, wait_for
 
-from league.exploiters import CandidateGate, GateState, Patch, VictimGate
+from league.exploiters import Patch
+from league.gates import CandidateGate, GateState, VictimGate
 from league.players import Book, Pairing
 from league.stats.gates import BernoulliTest, Gate, Result, Subject, certify
 from league.views.dashboard.pages import lineage

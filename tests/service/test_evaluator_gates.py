@@ -16,8 +16,8 @@ from waiting import PATIENCE, wait_for
 
 from evaluator.runner import Evaluator
 from evaluator.settings import EvaluatorSettings
-from league.exploiters import GateState
 from league.games.registry import make_batched
+from league.gates import GateState
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate

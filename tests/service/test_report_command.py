@@ -16,7 +16,7 @@ from scipy.stats import beta
 from small_league import played
 
 from league.cli.main import main
-from league.exploiters import GateState
+from league.gates import GateState
 from league.players import Book, Pairing
 from league.views.text import at_least
 

@@ -14,7 +14,7 @@ from test_matchmaker_process import matchmaker
 
 from league.cluster.topology import LearnerOptions, plan
 from league.errors import Fenced, VersionMismatch
-from league.exploiters import GateState
+from league.gates import GateState
 from league.players import Book, PlayerState, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import Request, open_run

@@ -16,9 +16,9 @@ import pytest
 
 from league.agent.history_policy import answers
 from league.agent.snapshot import load_snapshot
-from league.exploiters import GateState
 from league.games.exact import game_tree, rules_of, table_of
 from league.games.registry import make_batched
+from league.gates import GateState
 from league.ids import SnapshotName
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder

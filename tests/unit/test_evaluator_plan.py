@@ -12,7 +12,8 @@ from evaluator.plan import Batch, Facts, Plan, exploiters_to_meet
 from evaluator.settings import EvaluatorSettings
 from league.errors import ConfigError
 from league.evaluations import Evaluation
-from league.exploiters import CandidateGate, GateState, Generation, Patch
+from league.exploiters import Generation, Patch
+from league.gates import CandidateGate, GateState
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.settings.base import lay_over
 from league.stages import CurriculumStatus, Place, Stage

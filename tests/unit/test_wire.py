@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league import errors
-from league.exploiters import CandidateGate, Generation, Patch, Standing, VictimGate
+from league.exploiters import Generation, Patch, Standing
+from league.gates import CandidateGate, VictimGate
 from league.players import (
     Assignment,
     Book,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from league.errors import NotFound, Unavailable
 from league.evaluations import OpponentScore, Report
-from league.exploiters import CandidateGate
+from league.gates import CandidateGate
 from league.players import (
     Book,
     Event,

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from league.exploiters import CandidateGate, GateState, VictimGate
+from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import lineage_of
 from league.players import Player, PlayerKind, PlayerState
 from league.views.dashboard.blocks import (
