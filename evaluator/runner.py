@@ -34,8 +34,6 @@ from league.evaluations import targets
 from league.games.base import BatchedGame
 from league.gates import CandidateGate, GateState
 from league.players import (
-    CORE_WAIT,
-    MOST_CORE_WAIT,
     Assignment,
     Book,
     MatchResult,
@@ -52,6 +50,7 @@ from league.runs.blobs import BlobFolder
 from league.service.pace import Pace
 from league.service.priority import seconds_without_core, step_back
 from league.stats.ratings.lineage import fit_league
+from league.status import CORE_WAIT, MOST_CORE_WAIT
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """What loading a snapshot raises when its file, card or digest is damaged; others continue."""

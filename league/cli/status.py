@@ -16,7 +16,8 @@ from league.cli.options import AsJson
 from league.cli.output import plain, print_pairs, print_table, share, when
 from league.errors import InvalidInput, nearest
 from league.gates import CandidateGate
-from league.players import EVENT_KINDS, Event, LeagueStatus, MatchRecord, WorkerStatus
+from league.players import EVENT_KINDS, Event, MatchRecord
+from league.status import LeagueStatus, WorkerStatus
 from league.views.text import long_duration, speed
 
 WORKERS = "worker player does step# rate# leases# seen#"

@@ -19,10 +19,10 @@ from types import FrameType
 from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError, StorageFull, Unavailable
-from league.players import ENDED, SILENT_SECONDS, STALLED
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import CURVES, RunFolder
 from league.security.credentials import Credentials
+from league.status import ENDED, SILENT_SECONDS, STALLED
 from league.views.facts import Note, Screen, State
 from league.views.leaderboard import export_all
 from league.views.reader import LeagueReader

@@ -19,7 +19,6 @@ from league.players import (
     Book,
     Event,
     Incarnation,
-    LeagueStatus,
     MatchLine,
     MatchRecord,
     MatchResult,
@@ -35,6 +34,7 @@ from league.players import (
 from league.rpc.channel import Connection
 from league.rpc.convert import encoded, from_enum, from_message
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
+from league.status import LeagueStatus
 from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m

@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from league import exploiters, gates, players, stages
+from league import exploiters, gates, players, stages, status
 from league.errors import InvalidInput, plain
 from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2, types_pb2
 
@@ -33,7 +33,7 @@ Convert = Callable[[Any], Any]
 _MESSAGES: dict[type, Any] = {
     gates.CandidateGate: exploiters_pb2.Gate,
     exploiters.Standing: exploiters_pb2.GetStandingResponse,
-    players.LeagueStatus: matchmaker_pb2.GetStatusResponse,
+    status.LeagueStatus: matchmaker_pb2.GetStatusResponse,
     players.MatchRecord: matchmaker_pb2.GetMatchResponse,
     players.MatchResult: types_pb2.Result,
     players.Verdict: types_pb2.ResultVerdict,

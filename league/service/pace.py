@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from league.players import STALLED, at_rest
+from league.status import STALLED, at_rest
 
 LEAST_SECONDS = 10.0
 """Nobody hangs who made progress so recently."""

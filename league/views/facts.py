@@ -8,7 +8,8 @@ from enum import Enum
 
 from league.exploiters import is_mains_snapshot
 from league.gates import CandidateGate
-from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, WorkerStatus
+from league.players import PayoffCell, Player, PlayerKind, Rating
+from league.status import LeagueStatus, WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 
 MEASURED = (

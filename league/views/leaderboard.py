@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from league.metrics import wilson_interval
-from league.players import Book, PayoffCell, PlayerKind, Rating, Share
+from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
 from league.stats.payoff import Stakes, paid_each
+from league.status import Share
 from league.views.page import cells, page, section
 from league.views.text import percent, when
 

@@ -12,11 +12,12 @@ import grpc
 from league.errors import LeagueError, Unavailable
 from league.exploiters import is_mains_snapshot
 from league.gates import GateState
-from league.players import Book, LeagueStatus, PayoffCell, PlayerKind, PlayerState
+from league.players import Book, PayoffCell, PlayerKind, PlayerState
 from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient
 from league.runs.alarms import of_metrics as alarms_of
 from league.security.credentials import Credentials, of_run
+from league.status import LeagueStatus
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 from league.views.facts import LeagueFacts
 

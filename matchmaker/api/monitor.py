@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf import json_format
 
 from league.errors import DataCorrupt, LeagueError, StorageFull, StorageReadOnly
-from league.players import Vitals
 from league.service.health import Health
 from league.service.interceptor import Call, Observer
 from league.service.logs import CallLog
 from league.service.settings import OperationsSettings
+from league.status import Vitals
 from matchmaker.acts import checks
 from matchmaker.api.service import fingerprint
 from matchmaker.state.league import League

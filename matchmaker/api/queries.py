@@ -7,18 +7,13 @@ from typing import Any
 
 from league import __version__
 from league.errors import DataCorrupt, InvalidInput, NotFound
-from league.players import (
+from league.players import Book, MatchLine, MatchRecord, MatchResult, Role, SeatResult
+from league.status import (
     ENDED,
     SILENT_SECONDS,
     STALLED,
-    Book,
     LeagueStatus,
-    MatchLine,
-    MatchRecord,
-    MatchResult,
     RatingEpoch,
-    Role,
-    SeatResult,
     Share,
     WorkerStatus,
     at_rest,

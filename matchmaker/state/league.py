@@ -10,7 +10,8 @@ from typing import Any
 
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, Quarantined, VersionMismatch
-from league.players import EVENT_KINDS, Event, Player, Verdict, Vitals
+from league.players import EVENT_KINDS, Event, Player, Verdict
+from league.status import Vitals
 from matchmaker import limits
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state import folding

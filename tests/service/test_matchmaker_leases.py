@@ -7,7 +7,8 @@ import pytest
 from small_league import played, report, small_league, snapshot
 
 from league.errors import Fenced, InvalidInput, NotFound
-from league.players import SILENT_SECONDS, STALLED, Book, Pairing, Refusal
+from league.players import Book, Pairing, Refusal
+from league.status import SILENT_SECONDS, STALLED
 from matchmaker import limits
 from matchmaker.store import invariants
 

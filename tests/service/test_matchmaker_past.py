@@ -14,10 +14,11 @@ from ratings_league import BOTS, at_step, books, pair, random_outcome, train
 from small_league import SmallLeague, learner_wins, played, report, small_league, snapshot
 
 from league.errors import InvalidInput, NotFound
-from league.players import Book, Vitals
+from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.service.settings import OperationsSettings
 from league.stages import Place, Stage
+from league.status import Vitals
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.store.copies import moment_of
 

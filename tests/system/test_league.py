@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 
 from league.errors import LeagueError, Unauthenticated
-from league.players import WorkerStatus
 from league.rpc.client import MatchmakerClient
 from league.runs.records import read_rows
 from league.security.credentials import Credentials, of_run
 from league.security.issuing import make_folder
+from league.status import WorkerStatus
 from matchmaker.tools.fsck import fsck
 
 

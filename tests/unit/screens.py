@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
+from league.players import PayoffCell, Player, PlayerKind, Rating
+from league.status import LeagueStatus, Share, WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 from league.views.facts import (
     LeagueFacts,

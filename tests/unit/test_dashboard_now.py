@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import screens
 
-from league.players import SILENT_SECONDS, Vitals, WorkerStatus
+from league.status import SILENT_SECONDS, Vitals, WorkerStatus
 from league.views.dashboard.pages import now
 
 

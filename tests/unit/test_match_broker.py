@@ -7,10 +7,11 @@ from learning import assignments
 from waiting import PATIENCE, wait_for
 
 from league.errors import Fenced, LeagueError, Unavailable
-from league.players import STALLED, MatchResult, SeatResult, Verdict
+from league.players import MatchResult, SeatResult, Verdict
 from league.rpc.client import Beat
 from league.service import pace
 from league.stages import StageRequest
+from league.status import STALLED
 from learner.rollout.source import MatchBroker
 
 

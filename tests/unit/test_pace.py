@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from league.players import STALLED
 from league.service.pace import LEAST_SECONDS, TIMES, Pace
+from league.status import STALLED
 
 METRICS = {"rate/steps_per_second": 100.0, "loss/policy": 0.5, "progress/seconds_left": 9.0}
 

@@ -15,7 +15,8 @@ import pytest
 import screens
 from rich.console import Console
 
-from league.players import Player, PlayerKind, Role, WorkerStatus
+from league.players import Player, PlayerKind, Role
+from league.status import WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 from league.views.facts import Note, Screen
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary, progress_lines

@@ -17,7 +17,6 @@ from league.players import (
     Assignment,
     Book,
     Event,
-    LeagueStatus,
     MatchRecord,
     MatchResult,
     Pairing,
@@ -26,13 +25,12 @@ from league.players import (
     PlayerKind,
     Rating,
     SeatResult,
-    Share,
     Verdict,
-    WorkerStatus,
 )
 from league.rpc.convert import from_enum, from_message, to_message
 from league.rpc.status import CODES, code_of, error_of
 from league.stages import CurriculumStatus, Place, Stage
+from league.status import LeagueStatus, Share, WorkerStatus
 from league.v1 import exploiters_pb2 as x
 from league.v1 import types_pb2 as t
 

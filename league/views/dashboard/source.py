@@ -18,17 +18,9 @@ from typing import Any, TypeVar, cast
 from league.errors import NotFound, Unavailable
 from league.evaluations import OpponentScore, Report
 from league.gates import CandidateGate
-from league.players import (
-    Book,
-    Event,
-    LeagueStatus,
-    MatchLine,
-    MatchRecord,
-    PayoffCell,
-    Player,
-    Rating,
-)
+from league.players import Book, Event, MatchLine, MatchRecord, PayoffCell, Player, Rating
 from league.rpc.client import MatchmakerClient
+from league.status import LeagueStatus
 from league.views.dashboard.jobs import ExploitJob
 from league.views.facts import LeagueFacts
 from league.views.reader import LeagueReader

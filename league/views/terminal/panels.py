@@ -16,8 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from league.metrics import wilson_interval
-from league.players import PlayerKind, WorkerStatus
+from league.players import PlayerKind
 from league.runs.alarms import of_metrics as alarms_of
+from league.status import WorkerStatus
 from league.views.facts import MEASURED, ProcessFacts, Screen, State
 from league.views.text import Words
 

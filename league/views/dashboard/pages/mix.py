@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from league.players import Share
+from league.status import Share
 from league.views.dashboard.blocks import GRID, PALETTE, Block, Chart, joined, link, section, table
 from league.views.dashboard.source import Source
 from league.views.text import percent

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from markupsafe import Markup
 
 from league.metrics import wilson_interval
-from league.players import SILENT_SECONDS, WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
+from league.status import SILENT_SECONDS, WorkerStatus
 from league.views.dashboard.blocks import (
     Block,
     Text,

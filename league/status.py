@@ -1,0 +1,111 @@
+"""The state of a league's services: workers, shares of opponents, and the matchmaker itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from league.players import Book
+
+ENDED = ("done", "stopped")
+"""Activities of a worker that plays no more."""
+SILENT_SECONDS = 30.0
+"""A worker sends a heartbeat every second or two; without one for so long it hangs or has ended."""
+
+STALLED = "progress/stalled_seconds"
+"""Metric of a worker that sends heartbeats and makes no progress, and does not say that it waits:
+for how long.
+"""
+
+CORE_WAIT = "evaluator/core_wait_share"
+"""Metric: share of its time in which an evaluator could have played and had no core."""
+MOST_CORE_WAIT = 0.5
+"""One that waits for more says that it waits for a free core."""
+
+
+def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
+    """A worker's metrics when it does nothing any more."""
+    rates = {name: 0.0 for name in metrics if name.startswith("rate/")}
+    return {name: one for name, one in metrics.items() if name != "progress/seconds_left"} | rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What part of `player`'s matches by `mix` a category has: as set, in its next draw, as drawn.
+
+    Categories without players have no share of the next draw, and `adaptive` moves weight.
+    """
+
+    player: str
+    mix: str
+    category: str
+    configured: float
+    expected: float
+    realised: float
+    matches: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerStatus:
+    worker: str
+    incarnation: int
+    player: str
+    step: int
+    mix: str
+    activity: str
+    last_beat_at: float
+    metrics: Mapping[str, float]
+    open_leases: int
+    trouble: str = ""
+    """Why it is in quarantine, or which worker it disagrees with; "" for most."""
+    is_quarantined: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vitals:
+    """How a service itself is; `trouble` is why its health is NOT_SERVING. Times are Unix
+    seconds.
+    """
+
+    trouble: str = ""
+    now: float = 0.0
+    started_at: float = 0.0
+    store_bytes: int = 0
+    disk_free_bytes: int = -1
+    event_position: int = 0
+    assignments: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatingEpoch:
+    """What a book's ratings expect of results after `after_position`, estimated from `games`."""
+
+    book: Book
+    after_position: int
+    games: int
+    draw_probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeagueStatus:
+    game: str
+    log_position: int
+    open_leases: int
+    workers: tuple[WorkerStatus, ...]
+    shares: tuple[Share, ...]
+    version: str
+    vitals: Vitals = field(default_factory=Vitals)
+    epochs: tuple[RatingEpoch, ...] = ()
+    payoff_unit: str = ""
+    """Unit of payoffs, as "chips"; "" in games without."""
+
+    def is_silent(self, worker: WorkerStatus) -> bool:
+        """Whether a worker's heartbeats have stopped, and it did not say that it ends."""
+        heard = max(worker.last_beat_at, self.vitals.started_at)  # none comes before the start
+        is_late = self.vitals.now - heard > SILENT_SECONDS
+        return is_late and worker.activity not in ENDED
+
+    def is_running(self, worker: WorkerStatus) -> bool:
+        """Whether a worker has been heard from lately, and did not say that it ends."""
+        is_heard = self.vitals.now - worker.last_beat_at < SILENT_SECONDS
+        return is_heard and worker.activity not in ENDED
