@@ -1,3 +1,3 @@
-"""What every part of the league shares: vocabulary, statistics, games, agents, the client."""
+"""Holds the parts that all services share: vocabulary, statistics, games, agents, the client."""
 
 __version__ = "0.1.0"

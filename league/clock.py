@@ -1,4 +1,4 @@
-"""Time as a value that is passed in: services take a `Clock`, tests pass one that they move."""
+"""Passes time as a value: services take a `Clock`, and tests move theirs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Unix seconds."""
+        """Returns Unix seconds."""
         ...
 
 
 class SystemClock:
-    """Unix seconds that never jump: the wall clock read once, then the monotonic one.
+    """Counts Unix seconds without jumps: it reads the wall clock once, then the monotonic clock.
 
     A lease must not expire because the machine's clock is set.
     """
@@ -26,7 +26,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that tests move."""
+    """Stands still until a test moves it."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start

@@ -1,8 +1,8 @@
-"""One tree of errors. A message says what is wrong, with which value, and what to do.
+"""Defines the tree of errors. A message says what is wrong, gives the value, and says what to do.
 
-Launchers print the message alone and exit with `exit_code`: 2 for wrong input, 4 for damaged data
-and 6 for a read-only disk, which no restart cures, 3 for a full disk, and 1 for all else. Services
-send it with the gRPC code that `league.rpc.status` gives for the class.
+Launchers print only the message and exit with `exit_code`. Wrong input exits with 2, a full disk
+with 3, damaged data with 4, and a read-only disk with 6, which no restart cures. All other errors
+exit with 1. Services send the gRPC code that `league.rpc.status` gives for the class.
 """
 
 from __future__ import annotations
@@ -14,9 +14,19 @@ from contextlib import contextmanager
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Asks «did you mean 'based'?» when one of `known` looks like `word`; "" otherwise."""
+    """Asks «did you mean 'based'?» when a known word looks like `word`.
+
+    For the name of a snapshot it suggests the same lineage at the nearest step.
+
+    Args:
+        word: the word that was not found.
+        known: the words to choose from.
+
+    Returns:
+        The question, or "" if no known word is similar.
+    """
     lineage, at, step = word.rpartition("@")
-    if at and step.isdecimal():  # of one lineage the nearest step, which is seldom alike in letters
+    if at and step.isdecimal():  # steps that are near are seldom spelled alike
         steps = [name.rpartition("@") for name in known]
         ages = [int(age) for name, _, age in steps if name == lineage and age.isdecimal()]
         if ages:
@@ -27,79 +37,82 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """The text on one line and without control characters, which could forge a line or steer a
-    terminal: a blank takes the place of each.
+    """Replaces each control character by a blank.
+
+    Control characters could forge a line of a log or steer a terminal.
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
 class LeagueError(Exception):
-    """Anything that the league reports on purpose. It may repeat what a stranger sent."""
+    """Reports a fault that the league expects. The message may repeat text from a stranger."""
 
     exit_code = 1
     retry_seconds = 0.0
-    """When the caller of a service should send the same call again; 0 for never."""
+    """Says when the caller of a service should repeat the call, 0 for never."""
 
     def __str__(self) -> str:
         return plain(super().__str__())
 
 
 class InvalidInput(LeagueError):
-    """The caller's value is wrong; the same call will fail again."""
+    """Says that the caller's value is wrong. The same call will fail again."""
 
     exit_code = 2
 
 
 class InvalidName(InvalidInput):
-    """A name that no player, match or file can have."""
+    """Rejects a name that no player, match or file can have."""
 
 
 class ConfigError(InvalidInput):
-    """A setting, preset or flag that can't be used."""
+    """Rejects a setting, preset or flag that can't be used."""
 
 
 class NothingPlayable(ConfigError):
-    """No match can be played on: only unplayable opponents are handed out, or every match fails."""
+    """Says that no match can be played: all opponents are unplayable, or every match fails."""
 
 
 class NotFound(LeagueError):
-    """A player, match, file or preset that does not exist."""
+    """Says that a player, match, file or preset does not exist."""
 
 
 class AlreadyExists(LeagueError):
-    """The name is taken by something else."""
+    """Says that the name belongs to something else."""
 
 
 class Refused(LeagueError):
-    """The state of the league forbids it: a fenced lease, a retired player, a held-out opponent."""
+    """Says that the state of the league forbids the call, as for a retired player or a fenced
+    lease.
+    """
 
 
 class Fenced(Refused):
-    """A newer incarnation of this worker exists: this one must stop."""
+    """Says that this worker must stop, because it has a newer incarnation."""
 
 
 class Quarantined(Refused):
-    """The worker is in quarantine: it gets no matches until an operator releases it."""
+    """Says that the worker is in quarantine: it gets no matches until an operator releases it."""
 
 
 class Unauthenticated(LeagueError):
-    """The service wants a token, and the call has none or an unknown one."""
+    """Says that the service wants a token, and the call has no token or an unknown token."""
 
     exit_code = 2
 
 
 class Forbidden(LeagueError):
-    """The token is known, and its role does not allow this call."""
+    """Says that the role of the token does not allow this call."""
 
     exit_code = 2
 
 
 class Unavailable(LeagueError):
-    """A service or resource can't be reached now; the same call may work later."""
+    """Says that a service or resource can't be reached now. The same call may work later."""
 
 
 class Busy(Unavailable):
-    """Too much is asked for at once; the client sends the same call again in `retry_seconds`."""
+    """Says that the service is overloaded. The client repeats the call after `retry_seconds`."""
 
     def __init__(self, message: str, retry_seconds: float = 1.0) -> None:
         super().__init__(message)
@@ -107,48 +120,50 @@ class Busy(Unavailable):
 
 
 class Closing(Busy):
-    """The service stops; after a restart it answers again."""
+    """Says that the service stops. After a restart it answers again."""
 
 
 class RankGone(Unavailable):
-    """Another rank of the same learner has ended, and the others can't continue without it."""
+    """Says that another rank of the same learner has ended, without which this rank can't
+    continue.
+    """
 
 
 class DataCorrupt(LeagueError):
-    """A file does not hold what its name or card says."""
+    """Says that a file does not hold what its name or card promises."""
 
     exit_code = 4
 
 
 class VersionMismatch(DataCorrupt):
-    """Made by another version of the format or the rules."""
+    """Says that data was made by another version of the format or the rules."""
 
 
 class NumericalFault(LeagueError):
-    """NaN or infinity where a number must be; the message names the tensor."""
+    """Reports NaN or infinity where a finite number is required. The message names the tensor."""
 
 
 class DeviceError(LeagueError):
-    """A compute device that is missing or out of memory: another one must be chosen."""
+    """Says that a compute device is missing or out of memory, so another device must be chosen."""
 
     exit_code = 2
 
 
 class StorageFull(LeagueError):
-    """No space left to write; what was on disk is whole."""
+    """Says that the disk has no space left. Data that was on disk before is intact."""
 
     exit_code = 3
     retry_seconds = 1.0
 
 
 def is_full(error: OSError) -> bool:
-    """Whether the disk is full, or its user's quota."""
+    """Returns whether the disk, or the quota of its user, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
 def suppress_full() -> Iterator[None]:
-    """Ends the block quietly at an error of a full disk."""
+    """Ends the block without an error if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -157,14 +172,18 @@ def suppress_full() -> Iterator[None]:
 
 
 class StorageReadOnly(LeagueError):
-    """The disk takes no more writes (read-only, or broken); what was on disk is whole."""
+    """Says that the disk takes no more writes. Data that was on disk before is intact."""
 
     exit_code = 6
     retry_seconds = 1.0
 
 
 def storage_fault(error: OSError) -> LeagueError | None:
-    """What to tell people of a disk that is full or read-only; None for another error."""
+    """Translates an error of the operating system to a sentence for people.
+
+    Returns:
+        The error to raise if the disk is full or read-only, None for any other error.
+    """
     if is_full(error):
         return StorageFull(
             "the disk is full: free some space and start again, to continue from the newest "

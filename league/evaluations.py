@@ -1,7 +1,7 @@
-"""Evaluations on request: which clean matches are wanted, and what the log has of them.
+"""Describes evaluations on request: the clean matches that they want, and the results in the log.
 
-An evaluation is done when the log has its matches, at any time and by any worker: matches of frozen
-players can be repeated, so none is played for it that is there already.
+An evaluation is done when the log has its matches, whenever and by whichever worker they were
+played. Frozen players don't change, so an evaluation never repeats matches that are in the log.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from league.metrics import Measured, wilson_interval
 from league.players import Book, PayoffCell, Player, later_half
 
 Who = str | Mapping[str, float]
-"""A player's name, or a mixture of players with its weights."""
+"""A player's name, or the weights of a mixture's members."""
 LEAST_SHARE = 1e-9
-"""Of a mixture's member: a smaller one is a mistake, and products of two would vanish."""
+"""Smallest share of a mixture's member. A smaller share is a mistake, and products of two such
+shares would underflow.
+"""
 FILES = "file"
-"""The run that weights files come from, in their names: ``file:0a1b2c3d4e5f@2000``."""
+"""Run name of weights files that are no run's: ``file:0a1b2c3d4e5f@2000``."""
 PAIRED = "matches come in pairs, one at least for each member of a mixture"
-"""Why there may be more matches than are asked for."""
+"""Explains why more matches may be played than were asked for."""
 LONGEST = 160
 """Characters of a wrong mixture that a message repeats."""
 
@@ -38,11 +40,15 @@ class EvaluationState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """A request for `matches` clean matches of `player` against each of `opponents` in `book`.
+    """Requests clean matches of a player against some opponents.
 
-    All of them are names of frozen players, or mixtures such as "based=3,random=1". `number` is the
-    request's position in the log, `by` who asked, `at` a Unix time, and `reason` why it was
-    cancelled.
+    Attributes:
+        number: position of the request in the log.
+        player, opponents: names of frozen players, or mixtures such as "based=3,random=1".
+        matches: how many to play against each opponent.
+        by: who asked.
+        at: Unix seconds.
+        reason: why the evaluation was cancelled.
     """
 
     number: int
@@ -57,7 +63,7 @@ class Evaluation:
 
 
 class Target(NamedTuple):
-    """Two players whose matches in a book are to become `until`, an even number."""
+    """Names two players who play until a book holds `until` of their matches, an even number."""
 
     player: str
     opponent: str
@@ -67,13 +73,13 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OpponentScore:
-    """What an evaluation's player did against `opponent` in all clean matches of the log.
+    """Sums up all clean matches of an evaluation's player against `opponent` in the log.
 
     Attributes:
-        matches, wins, draws, losses: of a mixture without its weights.
-        win_rate: wins / matches, a draw is no win; Wilson's interval. 0, from 0 to 1, before the
-            first match.
-        means: the player's numbers a match.
+        matches, wins, draws, losses: counts, for a mixture without its weights.
+        win_rate: wins / matches with Wilson's interval. A draw is no win. Before the first match it
+            is 0, from 0 to 1.
+        means: the player's statistics per match.
     """
 
     opponent: str
@@ -87,8 +93,11 @@ class OpponentScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """An evaluation, its scores in the order of its opponents, and how many of the matches that it
-    wants the log has.
+    """Says how far an evaluation is, with its scores in the order of its opponents.
+
+    Attributes:
+        matches_done: wanted matches that the log has.
+        matches_total: wanted matches.
     """
 
     evaluation: Evaluation
@@ -102,8 +111,14 @@ class Report:
 
 
 def mixture_of(who: Who) -> Mapping[str, float]:
-    """The weights of members: of a mapping, of "based=3,random=1", or of one name alone, which may
-    be a path of a weights file.
+    """Reads the weights of a mixture's members.
+
+    Args:
+        who: a mapping, a text such as "based=3,random=1", or a single name, which may be the path
+            of a weights file.
+
+    Returns:
+        The share of each member, in all 1.
 
     Raises:
         InvalidInput: a weight is no positive number.
@@ -132,15 +147,18 @@ def members_of(
     players: Callable[[], Iterable[Player]],
     nash: Callable[[], Mapping[str, float]],
 ) -> dict[str, float]:
-    """The weights of members, as `mixture_of`, with members in the place of mixtures that have a
-    name.
+    """Reads the weights of members like `mixture_of`, and replaces named mixtures by their members.
 
-    ``main@average`` is every snapshot of the later half of main's with the same weight, and
-    ``league@nash`` the mixture of active snapshots that none of them beats.
+    ``main@average`` is every snapshot of the later half of main's, all with the same weight.
+    ``league@nash`` is the Nash mixture of active snapshots, which no snapshot beats.
 
     Args:
-        players: returns those of the league.
+        who: as for `mixture_of`.
+        players: returns the league's players.
         nash: returns the league's Nash mixture, {} before the first clean match.
+
+    Returns:
+        The share of each member, in all 1.
 
     Raises:
         InvalidInput: a weight is no positive number.
@@ -162,21 +180,23 @@ def members_of(
 
 
 def text_of(mixture: Mapping[str, float]) -> str:
-    """The text that `mixture_of` reads: one name alone, or each with its weight."""
+    """Writes a mixture as `mixture_of` reads it: a single name alone, otherwise names with
+    weights.
+    """
     if len(mixture) == 1:
         return next(iter(mixture))
     return ",".join(f"{name}={weight:g}" for name, weight in mixture.items())
 
 
 def pairs_of(share: float, pairs: int) -> int:
-    """How many of `pairs` pairs of matches a share of a mixture has: one at least."""
+    """Returns how many of `pairs` pairs of matches belong to a share of a mixture, at least 1."""
     return max(1, round(share * pairs))
 
 
 def targets(evaluation: Evaluation) -> list[Target]:
-    """The matches that an evaluation wants, by pair of members.
+    """Lists the matches that an evaluation wants, by pair of members.
 
-    A pair that two opponents have in common has the larger of their numbers.
+    A pair that two opponents have in common gets the larger of their numbers.
     """
     until: dict[tuple[str, str], int] = defaultdict(int)
     for opponent in evaluation.opponents:
@@ -187,10 +207,17 @@ def targets(evaluation: Evaluation) -> list[Target]:
 
 
 def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell]) -> OpponentScore:
-    """What `player` did against `opponent`, each a name or a mixture, by the counts of `cell`.
+    """Scores a player's matches against an opponent.
 
     Members that have not met yet are left out, and the others share their weight. The interval is
-    Wilson's for the number of independent matches that unequal weights are worth: 1 / Σ w² (Kish).
+    Wilson's for the number of independent matches that unequal weights are worth, 1 / Σ w² (Kish).
+
+    Args:
+        player, opponent: names or mixtures.
+        cell: returns the counts of two players.
+
+    Returns:
+        The score, with weighted means.
     """
     met = [(share, cell(one, other)) for one, other, share in _meetings(player, opponent)]
     met = [(share, counts) for share, counts in met if counts.games]
@@ -216,7 +243,7 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
 
 
 def _meetings(player: str, opponent: str) -> Iterator[tuple[str, str, float]]:
-    """Each pair of members with its share of the matches."""
+    """Yields each pair of members with its share of the matches."""
     for one, weight in mixture_of(player).items():
         for other, its_weight in mixture_of(opponent).items():
             yield one, other, weight * its_weight

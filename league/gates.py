@@ -1,4 +1,4 @@
-"""Gates: what a candidate must pass to join the league, an exploiter or a snapshot of a main."""
+"""Describes gates, which exploiters, and snapshots of mains if `admit = "gate"`, must pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from league.exploiters import Generation, Patch
 
 
 class GateState(Enum):
-    """Of a gate, or of its test against one victim."""
+    """Names the state of a gate, or of its test against a victim."""
 
     WAITING = "waiting"
     OPEN = "open"
@@ -20,10 +20,10 @@ class GateState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class VictimGate:
-    """The test of a candidate against one victim: what it has counted, the candidate's wins first.
+    """Tests a candidate against a victim. Wins are the candidate's.
 
-    `pairs`: where it counts pairs of matches, how many scored 0, ½, 1, 1½ and 2; wins, draws and
-    losses are then those of the pairs' matches. () where matches count one by one.
+    `pairs` counts the scores 0, ½, 1, 1½ and 2 of pairs of matches. Wins, draws and losses then
+    count the matches of these pairs. It is () if the test counts single matches.
     """
 
     victim: str
@@ -42,11 +42,13 @@ class VictimGate:
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateGate:
-    """A candidate and its tests against its victims, one after the other.
+    """Tests a candidate against its victims one after the other. It must pass all tests.
 
-    It is accepted when it passes against every victim. `generation` is None for a main's snapshot:
-    its one victim is the newest member of its learner. `reason` says why it is not accepted; times
-    are Unix seconds, `decided_at` 0 while the gate is open.
+    Attributes:
+        generation: None for a main's snapshot, whose only victim is the newest member of its
+            learner.
+        reason: why the candidate is not accepted.
+        opened_at, decided_at: Unix seconds. `decided_at` is 0 while the gate is open.
     """
 
     candidate: str
@@ -60,23 +62,23 @@ class CandidateGate:
 
     @property
     def playing(self) -> VictimGate | None:
-        """The test that is under way, None once the gate is decided."""
+        """Returns the test that is being played, None once the gate is decided."""
         return next((test for test in self.victims if test.state is GateState.OPEN), None)
 
     @property
     def is_exploiters(self) -> bool:
-        """Whether it is an exploiter's gate; else a main's snapshot wants to be a member."""
+        """Returns whether the candidate is an exploiter. Otherwise it is a main's snapshot."""
         return self.generation is not None
 
     @property
     def was_passed_over(self) -> bool:
-        """Whether a newer snapshot took its place before its gate had begun."""
+        """Returns whether a newer snapshot came before the first match of this gate."""
         unplayed = not any(test.matches for test in self.victims)
         return not self.is_exploiters and self.state is GateState.UNDECIDED and unplayed
 
     @property
     def outcome(self) -> str:
-        """The gate's outcome as a clause without a full stop."""
+        """Returns the gate's outcome as a clause without a full stop."""
         accepted = (
             "is accepted as an exploiter" if self.is_exploiters else "is admitted to the league"
         )

@@ -1,4 +1,4 @@
-"""Names with an inner structure: they are made and parsed only here."""
+"""Makes and parses names with an inner structure. No other module splits names."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ _GENERATION = rf"(?P<learner>{_LEARNER})\.g(?P<number>[1-9][0-9]{{0,8}})"
 _DIGEST = r"[0-9a-f]{64}"
 _AVERAGE = rf"(?P<lineage>(?:{_NAME}:)?{_NAME})@average"
 NASH = "league@nash"
-"""Name of the league's Nash mixture. As a lineage's average it is no player's: these have a number
-after the @.
+"""Name of the league's Nash mixture. A player's name has a number after the @, so no player has
+this name.
 """
 SHOWN = 80
 """Characters of a wrong name that a message repeats."""
 
 
 def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:
-    """The match of the whole name; raises `InvalidName` with the name and the `fault`."""
+    """Matches the whole name.
+
+    Raises:
+        InvalidName: the name does not match. The message has the name and the `fault`.
+    """
     match = re.fullmatch(pattern, name)
     if match is None:
         raise InvalidName(f"{name[:SHOWN]!r} {fault}")
@@ -34,9 +38,9 @@ def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:
 
 @dataclass(frozen=True)
 class SnapshotName:
-    """Name of a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps.
+    """Names a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps.
 
-    One from another run has that run's name: ``first:main@50000`` is of lineage ``first:main``.
+    A snapshot of another run has that run's name: ``first:main@50000`` has lineage ``first:main``.
     """
 
     lineage: str
@@ -47,15 +51,15 @@ class SnapshotName:
 
     @property
     def run(self) -> str:
-        """The run that it came from, "" for one of this league."""
+        """Returns the run that the snapshot came from, "" for this league's."""
         run, colon, _ = self.lineage.partition(":")
         return run if colon else ""
 
     def imported(self, run: str) -> SnapshotName:
-        """Its name in another league, unchanged for one that was imported before.
+        """Returns the name in another league. Names that were imported before stay.
 
         Raises:
-            InvalidName: `run` can't be part of it.
+            InvalidName: `run` can't be part of a name.
         """
         if self.run:
             return self
@@ -64,14 +68,18 @@ class SnapshotName:
 
     @classmethod
     def parse(cls, name: str) -> SnapshotName:
-        """Raises `InvalidName` when `name` is no snapshot's."""
+        """Parses a snapshot's name.
+
+        Raises:
+            InvalidName: `name` is no snapshot's name.
+        """
         match = _matched(_SNAPSHOT, name, "is no snapshot's name: one looks like main@50000")
         return cls(match["lineage"], int(match["step"]))
 
 
 @dataclass(frozen=True)
 class ReferenceName:
-    """Name of a frozen copy of a learner for regularisation, such as ``main.reference-50000``."""
+    """Names a frozen copy of a learner for regularisation, such as ``main.reference-50000``."""
 
     lineage: str
     step: int
@@ -81,7 +89,11 @@ class ReferenceName:
 
     @classmethod
     def parse(cls, name: str) -> ReferenceName:
-        """Raises `InvalidName` when `name` is no reference's."""
+        """Parses a reference's name.
+
+        Raises:
+            InvalidName: `name` is no reference's name.
+        """
         fault = "is no reference's name: one looks like main.reference-50000"
         match = _matched(_REFERENCE, name, fault)
         return cls(match["lineage"], int(match["step"]))
@@ -89,7 +101,7 @@ class ReferenceName:
 
 @dataclass(frozen=True)
 class GenerationName:
-    """Name of the live player of an exploiter's generation, such as ``main-exploiter.g2``."""
+    """Names the live player of an exploiter's generation, such as ``main-exploiter.g2``."""
 
     learner: str
     number: int
@@ -99,20 +111,32 @@ class GenerationName:
 
     @classmethod
     def parse(cls, name: str) -> GenerationName:
-        """Raises `InvalidName` when `name` is no generation's."""
+        """Parses the name of a generation's player.
+
+        Raises:
+            InvalidName: `name` is no generation's name.
+        """
         fault = "is no generation's name: one looks like main-exploiter.g2"
         match = _matched(_GENERATION, name, fault)
         return cls(match["learner"], int(match["number"]))
 
 
 def checked_player_name(name: str) -> str:
-    """`name` itself when a player may have it, else `InvalidName`."""
+    """Returns `name` if a player may have it.
+
+    Raises:
+        InvalidName: no player may have this name.
+    """
     fault = "can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP after it for a snapshot"
     return _matched(f"{_NAME}|{_SNAPSHOT}", name, fault)[0]
 
 
 def checked_learner_name(name: str) -> str:
-    """`name` itself when a learner that has generations may have it, else `InvalidName`."""
+    """Returns `name` if a learner with generations may have it.
+
+    Raises:
+        InvalidName: no such learner may have this name.
+    """
     fault = (
         "can't name an exploiter's learner: use up to 54 of a-z 0-9 _ . -, for a generation's name "
         "is its name with .gNUMBER after it"
@@ -131,21 +155,27 @@ def average_of(lineage: str) -> str:
 
 
 def averaged_lineage(name: str) -> str:
-    """The lineage whose average a name is, `main` of ``main@average``; "" for any other name."""
+    """Returns the lineage of an average, ``main`` for ``main@average``, and "" for any other
+    name.
+    """
     match = re.fullmatch(_AVERAGE, name)
     return match["lineage"] if match else ""
 
 
 def is_mixture(name: str) -> bool:
-    """Whether the name is that of a mixture of players: a lineage's average, or `NASH`."""
+    """Returns whether the name is a lineage's average or `NASH`."""
     return name == NASH or bool(averaged_lineage(name))
 
 
 def checked_digest(digest: str) -> str:
-    """`digest` itself when it is a lower-case sha256, so safe in a path, else `InvalidName`."""
+    """Returns `digest` if it is a lower-case sha256, so it is safe in a path.
+
+    Raises:
+        InvalidName: it is no sha256.
+    """
     return _matched(_DIGEST, digest, "is no sha256 digest: 64 hexadecimal digits are wanted")[0]
 
 
 def new_id() -> str:
-    """A fresh identifier for a request, match or lease."""
+    """Returns a new identifier for a request, match or lease."""
     return uuid.uuid4().hex

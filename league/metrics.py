@@ -1,4 +1,4 @@
-"""Numbers that add up: means that can be merged, and intervals that say how sure a win rate is."""
+"""Provides means that can be merged, and intervals that say how certain a win rate is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from league.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean as its sum and its count, so that two of them merge exactly: ``a + b``."""
+    """Keeps a mean as a sum and a count, so two means merge exactly: ``a + b``."""
 
     total: float = 0.0
     count: int = 0
@@ -21,18 +21,18 @@ class Mean:
         return Mean(self.total + other.total, self.count + other.count)
 
     def add(self, value: float, count: int = 1) -> Mean:
-        """The mean with `count` more observations of `value`."""
+        """Returns the mean with `count` more observations of `value`."""
         return Mean(self.total + value * count, self.count + count)
 
     @property
     def value(self) -> float:
-        """The mean itself, NaN when nothing has been observed."""
+        """Returns the mean itself, NaN without observations."""
         return self.total / self.count if self.count else math.nan
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Two-sided bounds of a share, both in [0, 1]."""
+    """Bounds a share from both sides. Both bounds lie in [0, 1]."""
 
     low: float
     high: float
@@ -40,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its 95 % interval, whose ends are NaN where it is not known."""
+    """Gives a number with its 95 % interval. Unknown ends are NaN."""
 
     value: float
     low: float = math.nan
@@ -48,17 +48,26 @@ class Measured:
 
 
 def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -> Interval:
-    """Wilson's score interval of a binomial share, without continuity correction.
+    """Computes Wilson's score interval of a binomial share, without continuity correction.
 
     With p = successes / trials and z the normal quantile of (1 + confidence) / 2::
 
         (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-    JASA 22 (1927); known answers from R. G. Newcombe, Statistics in Medicine 17 (1998), table I. A
-    draw may count as half a success: that varies less, and the interval is only wider than it need
-    be. No trials at all leave the share unknown: (0, 1). Raises `InvalidInput` on impossible
-    counts.
+    JASA 22 (1927). Known answers: R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
+
+    Args:
+        successes: wins. A draw may count as half a win, which varies less, so the interval is wider
+            than necessary.
+        trials: matches. With 0 the share is unknown: (0, 1).
+        confidence: probability that the interval covers the share.
+
+    Returns:
+        The interval.
+
+    Raises:
+        InvalidInput: the counts or the confidence are impossible.
     """
     if trials < 0 or not 0 <= successes <= max(trials, 0):
         raise InvalidInput(
@@ -81,10 +90,18 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
 
 
 def mean_interval(values: Sequence[float], largest: float, confidence: float = 0.95) -> Measured:
-    """The mean of independent values in [-largest, largest], with the interval of `interval_at`.
+    """Computes the mean of independent values in [-largest, largest] with an interval.
+
+    Args:
+        values: any number of values.
+        largest: bound of their size.
+        confidence: as for `interval_at`.
+
+    Returns:
+        The mean with the interval of `interval_at`.
 
     Raises:
-        InvalidInput: a value is beyond `largest`, so that no interval could be trusted.
+        InvalidInput: a value exceeds `largest`, so no interval could be trusted.
     """
     if not values:
         return Measured(math.nan, -largest, largest)
@@ -102,17 +119,23 @@ def mean_interval(values: Sequence[float], largest: float, confidence: float = 0
 def interval_at(
     mean: float, square: float, count: int, largest: float, confidence: float = 0.95
 ) -> Measured:
-    """An interval of the mean of `count` independent values in [-largest, largest].
+    """Computes an interval of the mean of `count` independent values in [-largest, largest].
 
-    Either end is that of the normal interval after z² more observations of the worst value there,
-    z being the normal quantile of (1 + confidence) / 2: the low end allows for losses that are too
-    rare to be seen. A. Agresti and B. Coull, "Approximate is better than exact", The American
-    Statistician 52 (1998), add half as many of both, which errs too often at one end where large
-    values are rare.
+    Each end is the end of the normal interval after adding z² observations of the worst value on
+    that side. z is the normal quantile of (1 + confidence) / 2. So the low end allows for losses
+    that are too rare to be seen. A. Agresti and B. Coull, "Approximate is better than exact", The
+    American Statistician 52 (1998), add half as many on both sides, which errs too often on one
+    side where large values are rare.
 
     Args:
-        mean: of the values.
-        square: the mean of their squares.
+        mean: mean of the values.
+        square: mean of their squares.
+        count: number of values.
+        largest: bound of their size.
+        confidence: probability that the interval covers the mean.
+
+    Returns:
+        The mean with its interval.
     """
     z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
     worth = count + z * z

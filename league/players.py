@@ -1,6 +1,6 @@
-"""The league's domain types: frozen values that services, learners and readers share.
+"""Defines the league's domain types: frozen values that services, learners and readers share.
 
-Protobuf stops at the edges: `league.rpc.convert` turns these into messages and back.
+Protobuf stops at the edges: `league.rpc.convert` turns these values into messages and back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from league.errors import NotFound
 from league.ids import average_of, lineage_of
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
-"""Categories that a mix of opponents may name, apart from bots."""
+"""Categories, apart from bots, that a mix of opponents may name."""
 
 
 class PlayerKind(StrEnum):
@@ -47,7 +47,7 @@ class Book(StrEnum):
 
 
 class Refusal(Enum):
-    """Why a result was refused, for programs and counters; people read the verdict's `reason`."""
+    """Says why a result was refused, for programs. People read the verdict's `reason`."""
 
     NONE = ""
     UNKNOWN_MATCH = "unknown_match"
@@ -64,8 +64,9 @@ class Refusal(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Player:
-    """A member of the league. `digest` is the sha256 of the weights, "" for bots and live
-    players.
+    """Describes a member of the league.
+
+    `digest` is the sha256 of the weights, "" for bots and live players.
     """
 
     name: str
@@ -86,7 +87,19 @@ class Player:
 def newest_snapshot(
     lineage: str, players: Iterable[Player], rated: Iterable[Rating] = ()
 ) -> Player:
-    """The newest frozen weights of a live player, of those with games in `rated` if there are."""
+    """Finds the newest frozen weights of a live player.
+
+    Args:
+        lineage: name of the live player.
+        players: the league's players.
+        rated: ratings. Snapshots with games in them are preferred.
+
+    Returns:
+        The snapshot.
+
+    Raises:
+        NotFound: the player has no snapshot yet.
+    """
     played = {rating.player.name for rating in rated if rating.games}
     own = [player for player in players if player.digest and lineage_of(player.name) == lineage]
     if not own:
@@ -95,10 +108,10 @@ def newest_snapshot(
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
-    """The later half of a lineage's active snapshots by their steps; of one alone, that one.
+    """Returns the later half of a lineage's active snapshots by steps, at least one snapshot.
 
     Raises:
-        NotFound: it has none.
+        NotFound: the lineage has no active snapshot.
     """
     own = [
         player
@@ -113,7 +126,7 @@ def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
 
 
 def averages(players: Iterable[Player]) -> list[str]:
-    """The names of the averages of a league's mains that have active snapshots."""
+    """Returns the names of the averages of all mains that have active snapshots."""
     lineages = {
         lineage_of(player.name): None
         for player in players
@@ -126,7 +139,7 @@ def averages(players: Iterable[Player]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """One match to play, held under a lease. Field meanings: proto/league/v1/types.proto."""
+    """Assigns a match under a lease. proto/league/v1/types.proto documents the fields."""
 
     match_id: str
     ordinal: int
@@ -141,7 +154,7 @@ class Assignment:
 
     @property
     def opponent(self) -> Player:
-        """The player across from the learner."""
+        """Returns the player in the learner's opposite seat."""
         return self.seats[1 - self.learner_seat]
 
 
@@ -156,7 +169,7 @@ class SeatResult:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchResult:
-    """How an assigned match ended. `outcome` is seat 0's: 1 win, 0.5 draw, 0 loss."""
+    """Says how an assigned match ended. `outcome` is seat 0's: 1 win, 0.5 draw, 0 loss."""
 
     match_id: str
     lease_token: str
@@ -170,7 +183,7 @@ class MatchResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the matchmaker did with a result."""
+    """Says what the matchmaker did with a result."""
 
     match_id: str
     accepted: bool
@@ -182,11 +195,11 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """`pairs` times two matches on a common seed with seats swapped.
+    """Asks for `pairs` times two matches, each pair on a common seed with swapped seats.
 
-    With `until`, pairs are leased only until the two players have that many matches in the book,
-    counted or leased by anyone; each pair's seed then follows from `seed` and the number of pairs
-    of these players that were leased before.
+    With `until`, pairs are leased only until the book holds that many matches of the two players,
+    counted or leased by any worker. The seed of a pair then follows from `seed` and the number of
+    pairs that these players were leased before.
     """
 
     player: str
@@ -208,9 +221,9 @@ class Rating:
     losses: int
     rank: int
     pinned: bool = False
-    """An anchor: an operator put it where it is, and it stays there."""
+    """Marks an anchor: an operator fixed the rating."""
     trend: tuple[float, ...] = ()
-    """Its score after some of its matches, evenly chosen, the oldest first."""
+    """Scores after some of the matches, evenly chosen, oldest first."""
 
     @property
     def games(self) -> int:
@@ -219,12 +232,14 @@ class Rating:
 
 @dataclass(frozen=True, kw_only=True)
 class PayoffCell:
-    """Counts of `row` against `column`, from the row's point of view. Where they were asked for:
-    the row's matches and wins in seat 0, the matches' frames, and the row's mean statistics a
-    match (one without the number counts as 0).
+    """Counts the matches of `row` against `column`, from the row's point of view.
 
-    In games with payoffs a match pays half of what the row was paid more than the column: `paid`
-    is the sum, `staked` the sum of the sizes, and `squares` the sum of the squares.
+    On request a cell has the row's matches and wins in seat 0, the frames, and the row's mean
+    statistics per match, where a match without the number counts as 0.
+
+    In games with payoffs, a match pays half of the difference between the row's and the column's
+    payoff. `paid` is the sum, `staked` the sum of the absolute values, and `squares` the sum of the
+    squares.
     """
 
     row: str
@@ -254,7 +269,7 @@ class Incarnation:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchRecord:
-    """Everything the log knows of one match; `why_json` is the draw that made it."""
+    """Collects what the log has of a match. `why_json` is the draw that made it."""
 
     assignment: Assignment
     worker: str
@@ -267,7 +282,7 @@ class MatchRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchLine:
-    """A match with a result, in short. `position` is the result's in the log."""
+    """Summarises a match with a result. `position` is the result's position in the log."""
 
     position: int
     match_id: str
@@ -314,7 +329,7 @@ EVENT_KINDS = (
     "worker_released",
     "workers_disagree",
 )
-"""What `Event.kind` may be."""
+"""Allowed values of `Event.kind`."""
 
 
 @dataclass(frozen=True, kw_only=True)

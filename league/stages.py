@@ -1,4 +1,4 @@
-"""A learner's curriculum as the league sees it: its stages, its place in them, and requests."""
+"""Describes a learner's curriculum as the league sees it: its stages, its place, and requests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from league.errors import InvalidInput, NotFound, Refused, nearest
 
 NEXT = "next"
-"""Asks for the stage after the present one, so no stage may have this name."""
+"""Asks for the stage after the present stage, so no stage may have this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage; field meanings: `learner.settings.StageSettings`."""
+    """Describes a stage. `learner.settings.StageSettings` documents the fields."""
 
     name: str
     mix: str
@@ -26,7 +26,9 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageRequest:
-    """An operator's request. `number` is its position in the log: the later of two counts."""
+    """Carries an operator's request. `number` is its position in the log, and the latest request
+    counts.
+    """
 
     number: int
     stage: str
@@ -36,7 +38,7 @@ class StageRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where in its curriculum a learner is, as its checkpoint stores it."""
+    """Says where in its curriculum a learner is, as its checkpoint stores it."""
 
     index: int = 0
     since_step: int = 0
@@ -46,7 +48,9 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class CurriculumStatus:
-    """A learner's stages and its place in them; `asked` is a request that it has not obeyed yet."""
+    """Combines a learner's stages with its place. `asked` is a request that it has not obeyed
+    yet.
+    """
 
     player: str
     stages: tuple[Stage, ...]
@@ -61,15 +65,24 @@ class CurriculumStatus:
 
     @property
     def is_climbing(self) -> bool:
-        """Whether the learner has a goal to reach before its next stage."""
+        """Returns whether the learner has a goal to reach before its next stage."""
         return bool(self.stage.until_opponent) and self.stage is not self.stages[-1]
 
 
 def named_stage(status: CurriculumStatus, name: str) -> Stage:
-    """The stage that an operator means by `name` or by "next".
+    """Finds the stage that an operator asks for.
 
-    Raises `NotFound` for a name that no stage has, `InvalidInput` for one that can't be asked for,
-    and `Refused` when the learner's steps are done.
+    Args:
+        status: the learner's curriculum.
+        name: the name of a stage, or "next".
+
+    Returns:
+        The stage.
+
+    Raises:
+        NotFound: no stage has this name.
+        InvalidInput: the learner is in this stage already, or there is no next stage.
+        Refused: the learner's steps are done.
     """
     player, stages, now = status.player, status.stages, status.stage
     if status.done:
@@ -94,16 +107,27 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
 
 
 def _other(status: CurriculumStatus, stage: Stage) -> Stage:
-    """`stage`, unless it is on already; then it may only take an unobeyed request back."""
+    """Checks that a stage is not active yet. The active stage may only take an unobeyed request
+    back.
+    """
     if stage == status.stage and (status.asked is None or status.asked.stage == stage.name):
         raise InvalidInput(f"{status.player} is in stage {stage.name!r} already: name another one")
     return stage
 
 
 def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> CurriculumStatus:
-    """The curriculum of `player`, or the only one where no player is named.
+    """Finds the curriculum of a player.
 
-    Raises `NotFound` when there is none, `InvalidInput` when there are several to choose from.
+    Args:
+        curricula: the curricula of all learners.
+        player: the live player, or "" if only one learner has a curriculum.
+
+    Returns:
+        The curriculum.
+
+    Raises:
+        NotFound: the player has no curriculum.
+        InvalidInput: no player is named, and there are several to choose from.
     """
     known = {status.player: status for status in curricula}
     if not known:
@@ -118,16 +142,20 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
 
 
 def evidence_after(place: Place) -> int:
-    """Step after which a snapshot must be frozen for matches since then to end the present stage.
+    """Returns the step after which a snapshot's matches count as evidence to end the present stage.
 
-    A stage that began by hand wants new evidence, else one that is gone back to would end at once
-    by matches that ended it before.
+    A stage that an operator began needs new evidence. Otherwise the matches that ended it before
+    would end it again at once.
     """
     return place.since_step if place.by_hand else -1
 
 
 def checked_stages(stages: Sequence[Stage], index: int) -> None:
-    """Raises `InvalidInput` unless the stages have different names and `index` is one of theirs."""
+    """Checks the names of stages.
+
+    Raises:
+        InvalidInput: two stages have the same name, or `index` is out of range.
+    """
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
         raise InvalidInput(f"stages need different names: {', '.join(names)}")

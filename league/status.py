@@ -1,4 +1,4 @@
-"""The state of a league's services: workers, shares of opponents, and the matchmaker itself."""
+"""Describes a league's services: workers, shares of opponents, and the matchmaker itself."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from league.players import Book
 ENDED = ("done", "stopped")
 """Activities of a worker that plays no more."""
 SILENT_SECONDS = 30.0
-"""A worker sends a heartbeat every second or two; without one for so long it hangs or has ended."""
+"""Age of a heartbeat after which a worker hangs or has ended. Workers send one every second or
+two.
+"""
 
 STALLED = "progress/stalled_seconds"
-"""Metric of a worker that sends heartbeats and makes no progress, and does not say that it waits:
-for how long.
+"""Metric: seconds without progress of a worker that sends heartbeats and reports no reason to
+wait.
 """
 
 CORE_WAIT = "evaluator/core_wait_share"
-"""Metric: share of its time in which an evaluator could have played and had no core."""
+"""Metric: share of its time in which an evaluator could have played but had no core."""
 MOST_CORE_WAIT = 0.5
-"""One that waits for more says that it waits for a free core."""
+"""Share above which an evaluator reports that it waits for a free core."""
 
 
 def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
-    """A worker's metrics when it does nothing any more."""
+    """Returns the metrics of a worker that has stopped working."""
     rates = {name: 0.0 for name in metrics if name.startswith("rate/")}
     return {name: one for name, one in metrics.items() if name != "progress/seconds_left"} | rates
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What part of `player`'s matches by `mix` a category has: as set, in its next draw, as drawn.
+    """Gives a category's share of a player's matches by a mix: configured, in the next draw, and
+    drawn.
 
     Categories without players have no share of the next draw, and `adaptive` moves weight.
     """
@@ -57,14 +60,17 @@ class WorkerStatus:
     metrics: Mapping[str, float]
     open_leases: int
     trouble: str = ""
-    """Why it is in quarantine, or which worker it disagrees with; "" for most."""
+    """Says why the worker is in quarantine, or which worker it disagrees with. "" for most
+    workers.
+    """
     is_quarantined: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vitals:
-    """How a service itself is; `trouble` is why its health is NOT_SERVING. Times are Unix
-    seconds.
+    """Describes the health of a service. Times are Unix seconds.
+
+    `trouble` is the reason why its health is NOT_SERVING.
     """
 
     trouble: str = ""
@@ -78,7 +84,9 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """What a book's ratings expect of results after `after_position`, estimated from `games`."""
+    """Gives what a book's ratings expect of results after `after_position`, estimated from
+    `games`.
+    """
 
     book: Book
     after_position: int
@@ -97,15 +105,15 @@ class LeagueStatus:
     vitals: Vitals = field(default_factory=Vitals)
     epochs: tuple[RatingEpoch, ...] = ()
     payoff_unit: str = ""
-    """Unit of payoffs, as "chips"; "" in games without."""
+    """Unit of payoffs, such as "chips", or "" in games without payoffs."""
 
     def is_silent(self, worker: WorkerStatus) -> bool:
-        """Whether a worker's heartbeats have stopped, and it did not say that it ends."""
-        heard = max(worker.last_beat_at, self.vitals.started_at)  # none comes before the start
+        """Returns whether a worker's heartbeats have stopped although it did not report its end."""
+        heard = max(worker.last_beat_at, self.vitals.started_at)  # heartbeats begin with the start
         is_late = self.vitals.now - heard > SILENT_SECONDS
         return is_late and worker.activity not in ENDED
 
     def is_running(self, worker: WorkerStatus) -> bool:
-        """Whether a worker has been heard from lately, and did not say that it ends."""
+        """Returns whether a worker sent a heartbeat lately and did not report its end."""
         is_heard = self.vitals.now - worker.last_beat_at < SILENT_SECONDS
         return is_heard and worker.activity not in ENDED
