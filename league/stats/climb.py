@@ -1,11 +1,11 @@
-"""How often a learner wins against one opponent now, from all its matches against it so far.
+"""Estimates a learner's present win rate against an opponent from all its matches so far.
 
 The logit of the win rate is a Gaussian process along the training steps: a random walk whose slope
-is a random walk too. Wins are binomial; a draw is none. The posterior is Laplace's approximation
-(C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, algorithms
-3.1 and 3.2; the slope's kernel is that of their equation 6.28). How far the walks move is not
-known: the posteriors of a small grid are mixed by their evidence, so the estimate follows a fast
-learner and averages over a slow one.
+is a random walk too. Wins are binomial, and a draw is no win. The posterior is Laplace's
+approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning",
+2006, algorithms 3.1 and 3.2, with the kernel of their equation 6.28 for the slope). The sizes of
+the walks are unknown. So the posteriors of a small grid of sizes are mixed by their evidence: the
+estimate follows a fast learner and averages over a slow learner.
 
 Shapes: N points along the steps, G sizes of the two walks.
 """
@@ -29,23 +29,25 @@ from league.stages import Stage
 Array = NDArray[np.float64]
 
 FEWEST_MATCHES = 30
-"""An estimate from fewer ends no stage."""
+"""Matches that an estimate needs to end a stage."""
 MOST_POINTS = 64
-"""Points that count, the newest: with two for each snapshot, those of the last 32."""
+"""Number of newest points that count. With two points for each snapshot, these are the last 32."""
 FIRST_SD, FIRST_SLOPE_SD = 2.0, 0.3
-"""Of the logit at the first point, around even matches, and of its slope, around none. A slope is
-in logits over the mean distance of two points.
+"""Standard deviations at the first point of the logit, around even matches, and of its slope,
+around 0. A slope is in logits over the mean distance of two points.
 """
 LEVEL_SD_G, SLOPE_SD_G = (
     size.ravel()[:, None, None] for size in np.meshgrid((0.03, 0.1, 0.3), (0.0, 0.03, 0.1))
 )
-"""How far the level and the slope walk over that distance, (G, 1, 1)."""
+"""Standard deviations that the level and the slope walk over that distance, (G, 1, 1)."""
 _ITERATIONS, _CLOSE = 50, 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate:
-    """A posterior: the logit of the win rate is normal. `matches` is how many it rests on."""
+    """Describes a posterior in which the logit of the win rate is normal, from `matches`
+    matches.
+    """
 
     mean: float
     sd: float
@@ -53,16 +55,16 @@ class WinRate:
 
     @property
     def estimate(self) -> float:
-        """The median: the win rate is as likely above it as below."""
+        """Returns the median: the win rate is as likely above it as below."""
         return float(expit(self.mean))
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The bounds between which the win rate is with probability `confidence`."""
+        """Returns the bounds that contain the win rate with probability `confidence`."""
         half = self.sd * NormalDist().inv_cdf((1.0 + confidence) / 2.0)
         return Interval(float(expit(self.mean - half)), float(expit(self.mean + half)))
 
     def sentence(self, player: str, opponent: str) -> str:
-        """The estimate and its 95 % interval in words."""
+        """Returns the estimate and its 95 % interval in words."""
         found = self.interval()
         return (
             f"{player} wins an estimated {100 * self.estimate:.0f} % ({100 * found.low:.0f} to "
@@ -72,7 +74,7 @@ class WinRate:
 
 
 def goal_reached(stage: Stage, found: WinRate | None) -> bool:
-    """Whether the learner more likely wins the stage's share of matches than not."""
+    """Returns whether the learner wins the stage's share of matches with a probability above ½."""
     return (
         found is not None
         and found.matches >= FEWEST_MATCHES
@@ -89,22 +91,22 @@ def win_rate_now(
     after: int = -1,
     least: int = 0,
 ) -> WinRate | None:
-    """The posterior of a learner's win rate against one opponent at its present step.
+    """Estimates a learner's win rate against an opponent at its present step.
 
     Args:
         player: the learner.
-        clean: counts against the opponent in clean matches; those of the learner's snapshots
-            count, each at its step.
-        training: the learner's own, by the snapshot that it had frozen last
-            (`MatchmakerClient.payoff` with `climb`); each counts in the middle between that
+        clean: counts against the opponent in clean matches. The learner's snapshots count, each at
+            its step.
+        training: the learner's own counts by the snapshot that it had frozen last
+            (`MatchmakerClient.payoff` with `climb`). Each counts in the middle between that
             snapshot and the next, or the present step.
-        now: the learner's step; snapshots of later ones are from a run that was taken back.
-        after: of a snapshot up to this step nothing counts.
-        least: training matches from which on they count. When a learner begins to meet an
-            opponent, the short matches end first, and those are wins more often than not.
+        now: the learner's step. Snapshots of later steps come from a run that was taken back.
+        after: snapshots up to this step don't count.
+        least: training matches from which on they count. When a learner begins to meet an opponent,
+            the short matches end first, and short matches are wins more often than not.
 
     Returns:
-        None without a match.
+        The estimate, None without matches.
     """
     snapshots = _counted(player, clean, after, now)
     stretches = _counted(player, training, after, now)
@@ -126,22 +128,26 @@ def win_rate_now(
 def _counted(
     player: str, cells: Iterable[PayoffCell], after: int, now: int
 ) -> list[tuple[int, PayoffCell]]:
-    """The cells of a learner's snapshots of any incarnation, with their steps."""
+    """Returns the cells of a learner's snapshots of any incarnation, with their steps."""
     own = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
     found = [(SnapshotName.parse(cell.row).step, cell) for cell in own if lineage_of(cell.row)]
     return [(step, cell) for step, cell in found if after < step <= now]
 
 
 def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: ArrayLike) -> WinRate:
-    """The posterior of a win rate at step `now` from counts at steps up to it.
+    """Computes the posterior of a win rate at step `now` from counts at steps up to it.
 
     Args:
+        now: the present step.
         step_N: steps in order.
-        wins_N: matches won there.
-        games_N: matches played there.
+        wins_N: matches won at each step.
+        games_N: matches played at each step.
+
+    Returns:
+        The posterior.
 
     Raises:
-        InvalidInput: the counts or their order can't be.
+        InvalidInput: the counts or their order are impossible.
     """
     x_N, won_N, played_N = (np.asarray(one, np.float64) for one in (step_N, wins_N, games_N))
     if not x_N.ndim == won_N.ndim == played_N.ndim == 1 <= len(x_N):
@@ -165,7 +171,9 @@ def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: Array
 
 
 def _laplace(kernel_GMM: Array, won_N: Array, played_N: Array) -> tuple[Array, Array, Array]:
-    """The mean and variance of the last logit, which has no counts, and the log evidence."""
+    """Returns the mean and variance of the last logit, which has no counts, and the log
+    evidence.
+    """
     prior_GNN, cross_GN = kernel_GMM[:, :-1, :-1], kernel_GMM[:, :-1, -1]
     logit_GN = np.tile(logit((won_N + 0.5) / (played_N + 1.0)), (len(kernel_GMM), 1))
     identity_NN = np.eye(len(won_N))

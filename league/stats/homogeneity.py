@@ -1,18 +1,18 @@
-"""Do all workers play the same game? Finds the one with other rules or corrupted weights.
+"""Finds a worker that plays a different game than the others, by other rules or corrupted weights.
 
-Matches of frozen players are repeatable, so who plays them makes no difference. The watch compares
-a worker's matches of two players with those of all others, one with one, in the order in which
-they were assigned: its first pair of matches (two seats, one seed) with the others' first one, and
-so on. If all play the same game, the one with more points (or draws, or failures) is as likely the
-worker's as the others'. That is a fair coin, whatever the players' strengths, the seats, and the
-correlation of matches on one seed.
+Matches of frozen players are repeatable, so it makes no difference which worker plays them. The
+watch compares a worker's matches of two players with those that all other workers played, in the
+order in which they were assigned: its first pair of matches (two seats, same seed) with the others'
+first pair, and so on. If all workers play the same game, the larger number of points (or draws, or
+failures) is as likely the worker's as the others'. That is a fair coin, whatever the players'
+strengths, the seats, and the correlation of matches on a common seed.
 
-Against fair coins stand mixtures of biased ones, p ~ Beta(a, a), whose likelihood ratio is an
-e-value: over all looks of a run, with fair coins, it exceeds 10,000 with a probability of at most
-1 in 10,000 (Ville's inequality). So one may look as often as one likes. The six that are averaged:
+Mixtures of biased coins, p ~ Beta(a, a), are tested against fair coins. Their likelihood ratio is
+an e-value. Over all looks of a run, with fair coins, it exceeds 10,000 with a probability of at
+most 1 in 10,000 (Ville's inequality), so any number of looks is safe. Six e-values are averaged:
 
-- the points of each pair of players, for three a: rules that favour now the one, now the other;
-- the points of one player against all, for each player: its weights are corrupted;
+- the points of each pair of players, for three a: rules that favour either player;
+- the points of a player against all others, for each player: its weights are corrupted;
 - draws, and failures, over all matches.
 
 Source: Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid
@@ -28,21 +28,23 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 CERTAIN = math.log(10_000.0)
-"""Log of the e-value from which a worker is found."""
+"""Log of the e-value from which a worker is certain to differ."""
 LEAD = math.log(100.0)
-"""By how much the evidence must exceed that against the next worker: where two workers differ,
-both differ from the others.
+"""Least distance of its evidence from the next worker's. If two workers differ, both differ from
+the others.
 """
 _WIDTHS = (1.0, 4.0, 16.0)
-"""a for the points of pairs: biases with standard deviations of .29, .17 and .09."""
+"""Values of a for the points of pairs: biases with standard deviations of .29, .17 and .09."""
 
 
 _FEW = 256
-"""Players that share half of the weight evenly; all that come later share the rest."""
+"""Number of players that share half of the weight evenly. All later players share the rest."""
 
 
 class PairOfMatches(NamedTuple):
-    """Two matches with seats swapped on one seed, from the point of view of the first player."""
+    """Sums up two matches on a common seed with swapped seats, from the first player's point of
+    view.
+    """
 
     points: float
     draws: int
@@ -50,23 +52,23 @@ class PairOfMatches(NamedTuple):
 
 
 class Suspect(NamedTuple):
-    """How much speaks against a worker, and the player whose points differ most."""
+    """Gives the evidence against a worker, and the player whose points differ most."""
 
     worker: str
     evidence: float
     """Log of the e-value."""
     player: str
     share: float
-    """Of the points that the player earns with this worker."""
+    """Share of the points that the player earns with this worker."""
     others: float
-    """The same in `matches` matches with the others."""
+    """Share of the points that it earns in `matches` matches with the others."""
     matches: int
     failures: int
     others_failures: int
 
     @property
     def words(self) -> str:
-        """What differs, for an operator."""
+        """Describes the difference for an operator."""
         parts = []
         if self.failures != self.others_failures:
             parts.append(
@@ -82,7 +84,7 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class _Coin:
-    """Tosses of a coin that should be fair: how many came up for the worker."""
+    """Counts tosses of a coin that should be fair, and how many came up for the worker."""
 
     ups: int = 0
     tosses: int = 0
@@ -93,7 +95,7 @@ class _Coin:
             self.tosses += 1
 
     def evidence(self, width: float) -> float:
-        """Log of the likelihood under p ~ Beta(width, width), compared with a fair coin."""
+        """Returns the log-likelihood ratio of p ~ Beta(width, width) to a fair coin."""
         downs = self.tosses - self.ups
         return (
             self.tosses * math.log(2.0)
@@ -112,7 +114,7 @@ class _OfPlayer:
 
 @dataclass(slots=True)
 class _OfWorker:
-    """Everything that compares one worker with the others."""
+    """Collects the comparisons of a worker with the others."""
 
     pairs: dict[object, _Coin] = field(default_factory=lambda: defaultdict(_Coin))
     by_width: list[float] = field(default_factory=lambda: [0.0] * len(_WIDTHS))
@@ -125,8 +127,8 @@ class _OfWorker:
 
 @dataclass(slots=True)
 class _Pair:
-    """All matches of two players in a book: the worker and result of each, and where each worker's
-    and the others' next matches are that were not compared.
+    """Keeps all matches of two players in a book with their workers, and the positions of the next
+    matches of each worker and of its others that were not compared.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -136,14 +138,21 @@ class _Pair:
 
 
 class Homogeneity:
-    """Compares workers; give it the matches in the order of their assignment."""
+    """Compares workers. It takes matches in the order of their assignment."""
 
     def __init__(self) -> None:
         self._pairs: dict[tuple[str, str, str], _Pair] = defaultdict(_Pair)
         self._workers: dict[str, _OfWorker] = defaultdict(_OfWorker)
 
     def add(self, worker: str, book: str, first: str, second: str, matches: PairOfMatches) -> None:
-        """Takes in a pair of matches of `first` against `second`, always in this order."""
+        """Adds a pair of matches of two players.
+
+        Args:
+            worker: the worker that played them.
+            book: the book.
+            first, second: the players, always in the same order.
+            matches: the results from the first player's point of view.
+        """
         pair = self._pairs[book, first, second]
         pair.workers.append(worker)
         pair.matches.append(matches)
@@ -175,14 +184,20 @@ class Homogeneity:
             its.matches += 2
 
     def suspects(self) -> list[Suspect]:
-        """Every worker that was compared, the one with most against it first."""
+        """Returns every worker that was compared, most evidence first."""
         found = [_suspect(worker, of) for worker, of in self._workers.items()]
         return sorted(found, key=lambda one: -one.evidence)
 
 
 def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
-    """Returns the worker that is certain to differ, or else those of which one differs where the
-    results don't show which, as with two workers.
+    """Names the workers that play a different game.
+
+    Args:
+        suspects: all compared workers, most evidence first.
+
+    Returns:
+        The worker that is certain to differ, or None, and else the workers that contradict each
+        other if the results don't show which is right, as with two workers.
     """
     certain = [one for one in suspects if one.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:
@@ -191,7 +206,9 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
 
 
 def _next(pair: _Pair, worker: str) -> tuple[PairOfMatches, PairOfMatches] | None:
-    """A worker's next matches and the others' next ones, None while one of the two is missing."""
+    """Returns a worker's next matches and the others' next matches, None while either is
+    missing.
+    """
     end, mine, theirs = len(pair.workers), pair.mine[worker], pair.theirs.get(worker, 0)
     while mine < end and pair.workers[mine] != worker:
         mine += 1
@@ -223,7 +240,9 @@ def _suspect(worker: str, of: _OfWorker) -> Suspect:
 
 
 def _log_weight(place: int) -> float:
-    """Of the player that came as number `place`: all weights sum to less than 1."""
+    """Returns the log weight of the player that came as number `place`. All weights sum to less
+    than 1.
+    """
     return -math.log(2.0 * _FEW if place <= _FEW else 2.0 * place * (place + 1) / (_FEW + 1))
 
 

@@ -1,8 +1,8 @@
-"""Counts of one book's results by pair of players, a pure function of the results.
+"""Counts a book's results by pair of players. The counts depend on nothing but the results.
 
-In games with payoffs players are compared by their mean payoff, in wins of one stake: a
-match that pays x is worth ½ + x / (2 · stake) points. Such points vary more than wins and losses
-do, so n matches count for n · stake² / x̄², x̄² the mean square of the payments.
+Games with payoffs compare players by their mean payoff, in wins of a stake: a match that pays x is
+worth ½ + x / (2 · stake) points. Such points vary more than wins and losses, so n matches count for
+n · stake² / x̄², where x̄² is the mean square of the payments.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from league.metrics import Measured
 from league.players import PayoffCell
 
 MOST_STATS = 64
-"""Statistics that a table sums, the first ones: the most that a result may hold of a seat."""
+"""Number of statistics that a table sums, as many as a result may hold of a seat."""
 FEW = 50
-"""Even matches that are added to a pair's before its mean may widen the stake."""
+"""Even matches that are added to a pair's matches before its mean may widen the stake."""
 LEAST_SQUARES = 1e-200
-"""Payments whose squares sum to less are nothing: floats would lose them."""
+"""Sum of squared payments below which they count as 0, because floats would lose them."""
 USUAL = 10
-"""Matches of the usual mean square that are added to those of a pair."""
+"""Matches of the usual mean square that are added to a pair's matches."""
 
 
 @dataclass(slots=True)
 class Sums:
-    """Over one player's matches against another; `stats` in the order of the table's names."""
+    """Sums over a player's matches against another player. `stats` is in the order of the table's
+    names.
+    """
 
     seat0_games: int
     seat0_wins: int
@@ -40,7 +42,7 @@ class Sums:
 
 @dataclass(slots=True)
 class Counts:
-    """Matches of one player against another, from the first one's point of view."""
+    """Counts the matches of two players from the first player's point of view."""
 
     wins: int = 0
     draws: int = 0
@@ -60,8 +62,8 @@ NO_GAMES = Counts()
 
 @dataclass(slots=True)
 class Stakes:
-    """How much the matches of a book pay: sums over them, and the most that those of one pair pay
-    on average.
+    """Describes the payments of a book's matches: sums over them, and the most that the matches of
+    a pair pay on average.
     """
 
     games: int = 0
@@ -72,7 +74,7 @@ class Stakes:
 
     @classmethod
     def of(cls, cells: Iterable[PayoffCell | Counts]) -> Stakes:
-        """The stakes of pairs of players."""
+        """Returns the stakes of pairs of players."""
         found = cls()
         for cell in cells:
             found.add(cell, cell.games, cell.wins + cell.losses, cell.staked, cell.squares)
@@ -81,7 +83,15 @@ class Stakes:
     def add(
         self, pair: PayoffCell | Counts, games: int, decided: int, staked: float, squares: float
     ) -> None:
-        """Adds the sums over some matches of a pair that counts them already."""
+        """Adds the sums over some matches of a pair.
+
+        Args:
+            pair: the pair's counts, which include these matches.
+            games: number of matches.
+            decided: matches other than draws.
+            staked: sum of the payments' absolute values.
+            squares: sum of their squares.
+        """
         self.games += games
         self.decided += decided
         self.staked += staked
@@ -90,8 +100,10 @@ class Stakes:
 
     @property
     def stake(self) -> float:
-        """The mean size of the payments that are not 0, or more where the matches of a pair pay
-        more on average; 0 in games without payoffs.
+        """Returns the mean size of the payments other than 0, or more if a pair's matches pay more
+        on average.
+
+        It is 0 in games without payoffs.
         """
         if self.squares < LEAST_SQUARES:
             return 0.0
@@ -99,12 +111,13 @@ class Stakes:
 
     @property
     def square(self) -> float:
-        """The mean square of the payments."""
+        """Returns the mean square of the payments."""
         return self.squares / self.games if self.games else 0.0
 
     def counted(self, cell: PayoffCell | Counts) -> tuple[float, float, float]:
-        """A pair's wins, draws and losses. In games with payoffs these are as many wins and losses
-        of one stake as carry the same evidence.
+        """Returns a pair's wins, draws and losses.
+
+        In games with payoffs these are wins and losses of a stake that carry the same evidence.
         """
         stake = self.stake
         if not stake or not cell.games:
@@ -115,10 +128,17 @@ class Stakes:
         return won * worth, 0.0, (1.0 - won) * worth
 
     def mean(self, cell: PayoffCell, confidence: float = 0.95) -> Measured | None:
-        """The mean payment of a pair's matches with an interval; None in games without payoffs.
+        """Computes the mean payment of a pair's matches with an interval.
 
-        z² matches of the usual mean square and a mean of 0 are added for the interval, z the normal
-        quantile (Agresti and Coull): it stays wide where few matches all paid alike.
+        For the interval z² matches of the usual mean square and a mean of 0 are added, where z is
+        the normal quantile (Agresti and Coull). So it stays wide if few matches all paid alike.
+
+        Args:
+            cell: the pair's counts.
+            confidence: probability that the interval covers the mean.
+
+        Returns:
+            The mean and its interval, None in games without payoffs.
         """
         if not self.stake or not cell.games:
             return None
@@ -133,7 +153,7 @@ class Stakes:
 
 
 def paid_each(cells: Collection[PayoffCell]) -> dict[str, float]:
-    """The mean payment of each player's matches; {} in games without payoffs."""
+    """Returns the mean payment of each player's matches, {} in games without payoffs."""
     paid, games = defaultdict[str, float](float), defaultdict[str, int](int)
     for cell in cells:
         paid[cell.row] += cell.paid
@@ -146,7 +166,7 @@ def paid_each(cells: Collection[PayoffCell]) -> dict[str, float]:
 
 
 class PayoffTable:
-    """Counts by ordered pair; both directions are kept, so a row reads at once."""
+    """Counts matches by ordered pair. It keeps both directions, so a row can be read at once."""
 
     def __init__(self) -> None:
         self.stakes = Stakes()
@@ -154,8 +174,12 @@ class PayoffTable:
         self._stats: dict[str, int] = {}  # number of each statistic
 
     def add(self, seat0: str, seat1: str, outcome: float, paid: float = 0.0) -> None:
-        """Counts one match; `outcome` and `paid` are seat 0's. A player against itself is not
-        counted.
+        """Counts a match. A player against itself is not counted.
+
+        Args:
+            seat0, seat1: names of the players.
+            outcome: outcome of seat 0: 1, ½ or 0.
+            paid: payment of seat 0.
         """
         if seat0 != seat1:
             self.count(seat0, seat1, outcome, paid)
@@ -164,7 +188,13 @@ class PayoffTable:
             self.stakes.add(pair, 1, outcome != 0.5, abs(paid), paid * paid)
 
     def count(self, row: str, column: str, outcome: float, paid: float = 0.0) -> None:
-        """Counts one match for its row alone."""
+        """Counts a match only for its row.
+
+        Args:
+            row, column: names of the players.
+            outcome: outcome of the row: 1, ½ or 0.
+            paid: payment of the row.
+        """
         counts = self._rows[row].get(column)
         if counts is None:
             counts = self._rows[row][column] = Counts()
@@ -187,7 +217,14 @@ class PayoffTable:
         frames: int,
         stats: Iterable[Mapping[str, float]],
     ) -> None:
-        """Sums the numbers of a match that `add` has counted, `stats` by seat."""
+        """Sums the statistics of a match that `add` has counted.
+
+        Args:
+            seat0, seat1: names of the players.
+            outcome: outcome of seat 0.
+            frames: frames of the match.
+            stats: statistics by seat.
+        """
         if seat0 == seat1:
             return
         pairs = (seat0, seat1), (seat1, seat0)
@@ -212,17 +249,26 @@ class PayoffTable:
                 total[number] += value
 
     def counts(self, row: str, column: str) -> Counts:
-        """Counts of `row` against `column`, zeros when they never met."""
+        """Returns the counts of `row` against `column`, zeros if they never met."""
         return self._rows.get(row, {}).get(column, NO_GAMES)
 
     def row(self, name: str) -> dict[str, Counts]:
-        """Counts of `name` against each that it met."""
+        """Returns the counts of `name` against each player that it met."""
         return dict(self._rows.get(name, {}))
 
     def cells(
         self, rows: Iterable[str] = (), columns: Iterable[str] = (), *, with_stats: bool = False
     ) -> list[PayoffCell]:
-        """Cells of the pairs that met, sorted by row and column; none named means all."""
+        """Returns the cells of the pairs that met, sorted by row and column.
+
+        Args:
+            rows: names of rows, empty for all.
+            columns: names of columns, empty for all.
+            with_stats: whether to add frames, seats and mean statistics.
+
+        Returns:
+            The cells.
+        """
         wanted_rows, wanted_columns = set(rows), set(columns)
         return [
             self._cell(row, column, counts, with_stats)
@@ -256,11 +302,11 @@ class PayoffTable:
         )
 
     def cell(self, row: str, column: str) -> PayoffCell:
-        """The cell of one pair with its statistics, zeros when they never met."""
+        """Returns the cell of a pair with its statistics, zeros if they never met."""
         return self._cell(row, column, self.counts(row, column), with_stats=True)
 
     def state(self) -> dict[str, Any]:
-        """Every number of each cell, as JSON keeps it to the last bit."""
+        """Returns every number of each cell in a form that JSON keeps to the last bit."""
         return {
             "stakes": astuple(self.stakes),
             "stats": list(self._stats),
@@ -272,7 +318,7 @@ class PayoffTable:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> PayoffTable:
-        """The table that `state` was taken of."""
+        """Returns the table that `state` was taken from."""
         table = cls()
         table.stakes = Stakes(*state["stakes"])
         table._stats = {name: number for number, name in enumerate(state["stats"])}

@@ -1,19 +1,20 @@
-"""What learners scored lately, for a learner changes and old results say little about it.
+"""Weights learners' recent scores, because a learner changes and old results say little about it.
 
 A match of a learner against an opponent counts for
 
     2^(−Δ/h) · (1 − 1/m)^k,  h = 100,000 steps, m = 100 matches
 
-where Δ is how many steps the learner has made since, and k how many matches of the same two came
-later. So a learner of few steps and many matches, as in a small game, forgets too.
+where Δ is the number of steps that the learner has made since, and k the number of later matches of
+the same two players. So a learner of few steps and many matches, as in a small game, forgets too.
 
-A snapshot's neighbours in its lineage are much like it: a match against one that is d steps away
-counts for e^(−d/r), r = 200,000 steps, of one against itself, and all of them for 30 matches at
-most, so that they never outweigh what is known of the snapshot.
+A snapshot's neighbours in its lineage are similar to it. A match against a neighbour that is d
+steps away counts for e^(−d/r), r = 200,000 steps, of a match against the snapshot itself. All
+neighbours together count for at most 30 matches, so they never outweigh the matches against the
+snapshot.
 
 Measured on a run of `laptop` and on simulated learners: docs/league.md.
 
-Shapes: N opponents that are asked for, K that were met, L and M of them in one lineage.
+Shapes: N opponents that are asked for, K that were met, L and M of them in the same lineage.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _KEPT = 1.0 - 1.0 / MEMORY_MATCHES
 
 @dataclass(slots=True)
 class _Cell:
-    """Of a learner against an opponent, as weighted at the learner's `step`."""
+    """Sums of a learner against an opponent, weighted at the learner's `step`."""
 
     step: int
     games: float = 0.0
@@ -49,11 +50,11 @@ class _Cell:
 
 
 class RecentScores:
-    """The weighted matches of every learner against every opponent.
+    """Keeps the weighted matches of every learner against every opponent.
 
-    A match has a margin: what the learner was paid more than its opponent, or in games without
-    payoffs 1 for a win and −1 for a loss. A score is ½ + margin / (2 · stake), where the stake is
-    the mean size of the margins that are not 0: 1, ½ and 0 in games without payoffs.
+    The margin of a match is the learner's payoff minus its opponent's, or in games without payoffs
+    1 for a win and −1 for a loss. A score is ½ + margin / (2 · stake), where the stake is the mean
+    size of the margins other than 0. In games without payoffs scores are 1, ½ and 0.
     """
 
     def __init__(self) -> None:
@@ -63,7 +64,13 @@ class RecentScores:
         self._decided = 0
 
     def add(self, learner: str, opponent: str, margin: float, step: int) -> None:
-        """Counts a match of a learner that had made `step` steps when it began."""
+        """Counts a match of a learner.
+
+        Args:
+            learner, opponent: names of the players.
+            margin: the learner's margin.
+            step: the learner's steps when the match began.
+        """
         row = self._rows[learner]
         cell = row.get(opponent)
         if cell is None:
@@ -85,15 +92,19 @@ class RecentScores:
 
     @property
     def stake(self) -> float:
-        """The mean size of the margins that are not 0; 1 before the first."""
+        """Returns the mean size of the margins other than 0, and 1 before the first."""
         return self._stakes / self._decided if self._decided else 1.0
 
     def evidence(self, learner: str, names: Sequence[str]) -> tuple[Array, Array]:
-        """Returns what a learner's matches say about its score now against each of N opponents.
+        """Estimates a learner's present score against each of N opponents from its matches.
+
+        Args:
+            learner: the learner.
+            names: N opponents.
 
         Returns:
-            games_N: how many matches they count for, with those of neighbours.
-            points_N: the sum of their scores, from 0 to games_N.
+            games_N: number of matches that they count for, with matches against neighbours.
+            points_N: sum of their scores, from 0 to games_N.
         """
         row, now = self._rows.get(learner, {}), self._steps.get(learner, 0)
         found = {
@@ -118,7 +129,7 @@ class RecentScores:
         return games_N, points_N
 
     def state(self) -> dict[str, Any]:
-        """Returns everything as values that JSON keeps to the last bit."""
+        """Returns all values in a form that JSON keeps to the last bit."""
         return {
             "rows": {
                 learner: {name: astuple(cell) for name, cell in row.items()}
@@ -130,7 +141,7 @@ class RecentScores:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> RecentScores:
-        """Returns the scores that `state` was taken of."""
+        """Returns the scores that `state` was taken from."""
         scores = cls()
         for learner, row in state["rows"].items():
             scores._rows[learner] = {name: _Cell(*values) for name, values in row.items()}
@@ -140,7 +151,7 @@ class RecentScores:
 
 
 def _by_lineage(names: Sequence[str]) -> dict[str, tuple[list[int], Array]]:
-    """Returns the places in `names` and the steps of each lineage's snapshots."""
+    """Returns the positions in `names` and the steps of each lineage's snapshots."""
     found: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for place, name in enumerate(names):
         snapshot = _snapshot(name)

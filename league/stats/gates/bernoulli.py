@@ -1,6 +1,6 @@
-"""Wald's sequential probability ratio test on a share of points, for large differences.
+"""Implements Wald's sequential probability ratio test on a share of points, for large differences.
 
-Also what every test shares: counts of results, error rates and their bounds.
+It also provides the parts that all tests share: counts of results, error rates and their bounds.
 """
 
 from __future__ import annotations
@@ -13,29 +13,41 @@ from typing import Literal
 from league.errors import InvalidInput
 
 Counts = tuple[int, ...]
-"""How many results each score has, the worst first: (losses, draws, wins), or pairs by score."""
+"""Number of results of each score, the worst first: (losses, draws, wins), or pairs by score."""
 LEAST_GAP = 1e-6
-"""How far apart two hypotheses on shares must be: 10^12 results hardly decide between closer ones.
+"""Least distance of two hypotheses on shares. 10^12 results hardly decide between closer
+hypotheses.
 """
 LEAST_VARIANCE = 1e-12
-"""Of a result's score."""
+"""Least variance of a result's score."""
 Diffusion = Callable[[float], tuple[float, float]]
 """Maps a true score to the drift and variance of the log-likelihood ratio per result."""
 
 
 def unit(cells: int) -> str:
-    """What a test with this many cells counts: "match" or "pair"."""
+    """Returns the unit that a test with this many cells counts: "match" or "pair"."""
     return "pair" if cells == 5 else "match"
 
 
 def amount(results: float, cells: int) -> str:
-    """«1,234 pairs», «1 match»."""
+    """Returns a number with its unit: «1,234 pairs», «1 match»."""
     one, many = ("pair", "pairs") if cells == 5 else ("match", "matches")
     return f"{results:,.0f} {one if f'{results:,.0f}' == '1' else many}"
 
 
 def checked_counts(counts: Sequence[int], cells: int) -> Counts:
-    """`counts` as a tuple of `cells` whole numbers from 0 on, else raises `InvalidInput`."""
+    """Checks the counts of a test.
+
+    Args:
+        counts: number of results of each score.
+        cells: number of scores.
+
+    Returns:
+        The counts as a tuple.
+
+    Raises:
+        InvalidInput: there are other than `cells` counts, or a count is no whole number from 0.
+    """
     if len(counts) != cells:
         kinds = "losses, draws, wins" if cells == 3 else "pairs that scored 0, ½, 1, 1½, 2"
         raise InvalidInput(f"{len(counts)} counts were given where {cells} are wanted: {kinds}")
@@ -46,7 +58,11 @@ def checked_counts(counts: Sequence[int], cells: int) -> Counts:
 
 
 def checked_shares(shares: dict[str, float], meaning: str) -> None:
-    """Raises `InvalidInput` for a share that is not between 0 and 1."""
+    """Checks that shares lie between 0 and 1.
+
+    Raises:
+        InvalidInput: a share does not.
+    """
     for name, share in shares.items():
         if not 0.0 < share < 1.0:
             raise InvalidInput(
@@ -55,22 +71,22 @@ def checked_shares(shares: dict[str, float], meaning: str) -> None:
 
 
 def points(counts: Counts) -> float:
-    """The sum of the scores of all results."""
+    """Returns the sum of the scores of all results."""
     return sum(cell * count for cell, count in enumerate(counts)) / (len(counts) - 1)
 
 
 def mean_score(counts: Counts) -> float:
-    """The share of the points, NaN without results."""
+    """Returns the share of the points, NaN without results."""
     return points(counts) / sum(counts) if any(counts) else math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
 class Risks:
-    """The error rates that a test may have, and the bounds on its log-likelihood ratio.
+    """Sets the error rates of a test, and so the bounds on its log-likelihood ratio.
 
-    `alpha` is how often the test accepts a candidate as weak as the null hypothesis, `beta` how
-    often it rejects one as strong as the alternative. The true rates α', β' hold α' <= α/(1 − β),
-    β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical
+    `alpha` is how often the test accepts a candidate as weak as the null hypothesis. `beta` is how
+    often it rejects a candidate as strong as the alternative. The true rates α', β' hold α' <= α/(1
+    − β), β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical
     hypotheses", Annals of Mathematical Statistics 16 (1945).
     """
 
@@ -85,39 +101,41 @@ class Risks:
             )
 
     def of_each(self, tests: int) -> Risks:
-        """The risks of each of several tests, if a candidate must pass all of them.
+        """Returns the risks of each of several tests if a candidate must pass all of them.
 
-        One as strong as every alternative fails one of n tests with at most n times the `beta` of
-        each. `alpha` stays: a candidate that is weak in one test has to pass that one.
+        A candidate as strong as every alternative fails in n tests with at most n times the `beta`
+        of each. `alpha` stays, because a candidate that is weak in a test has to pass that test.
         """
         return replace(self, beta=self.beta / tests)
 
     @property
     def lower(self) -> float:
-        """ln(β/(1 − α)), −2.9444 at 5 %: the test rejects at or below it."""
+        """Returns ln(β/(1 − α)), −2.9444 at 5 %. The test rejects at or below it."""
         return math.log(self.beta / (1.0 - self.alpha))
 
     @property
     def upper(self) -> float:
-        """ln((1 − β)/α), 2.9444 at 5 %: the test accepts at or above it."""
+        """Returns ln((1 − β)/α), 2.9444 at 5 %. The test accepts at or above it."""
         return math.log((1.0 - self.beta) / self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BernoulliTest:
-    """H0: the score is `p0` or less, against H1: it is `p1` or more.
+    """Tests H0: the score is at most `p0`, against H1: the score is at least `p1`.
 
-    A win adds ln(p1/p0) to the log-likelihood ratio, a loss ln((1 − p1)/(1 − p0)), and a **draw
-    half of each**: it counts as half a win and half a loss. That is sound for any share of draws: a
-    result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 − p0))^(1 − x),
-    which is convex in x and so at most its chord, 1 at x = p0 and falling below it. So under
-    every distribution with a mean of at most p0 the ratio is a non-negative supermartingale, and
-    reaches the bound (1 − β)/α with a probability of at most α/(1 − β) (Ville 1939); so does its
-    inverse under a mean of p1 or more. Draws make tests longer and errors rarer.
+    A win adds ln(p1/p0) to the log-likelihood ratio, a loss adds ln((1 − p1)/(1 − p0)), and a
+    **draw adds half of each**: it counts as half a win and half a loss. That is sound for any share
+    of draws. A result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 −
+    p0))^(1 − x). This factor is convex in x, so it is at most its chord, which is 1 at x = p0 and
+    falls below it. So under every distribution with a mean of at most p0 the ratio is a
+    non-negative supermartingale. It reaches the bound (1 − β)/α with a probability of at most α/(1
+    − β) (Ville 1939). Its inverse does the same under a mean of p1 or more. Draws make tests longer
+    and errors rarer.
 
-    The same holds for a mean over an alternation, a match from each seat, as the product of two
-    chords is largest when both are equal; but matches must be independent. Two matches on one seed
-    may not be: count those as a pair (`MultinomialTest`). Source: A. Wald (1945).
+    The same holds for a mean over an alternation, a match from each seat, because the product of
+    two chords is largest when both are equal. But matches must be independent. Two matches on a
+    common seed may depend on each other, so count them as a pair (`MultinomialTest`). Source: A.
+    Wald (1945).
     """
 
     p0: float
@@ -134,38 +152,45 @@ class BernoulliTest:
 
     @property
     def cells(self) -> int:
-        """How many scores a result can have: 0, ½ and 1."""
+        """Returns the number of scores of a result: 0, ½ and 1."""
         return 3
 
     @property
     def values(self) -> tuple[float, float]:
-        """The two hypotheses, in the test's own unit."""
+        """Returns the two hypotheses in the test's own unit."""
         return self.p0, self.p1
 
     @property
     def win(self) -> float:
-        """What a win adds to the log-likelihood ratio."""
+        """Returns the amount that a win adds to the log-likelihood ratio."""
         return math.log(self.p1 / self.p0)
 
     @property
     def loss(self) -> float:
-        """What a loss adds, below 0."""
+        """Returns the amount that a loss adds, below 0."""
         return math.log((1.0 - self.p1) / (1.0 - self.p0))
 
     def llr(self, counts: Counts) -> float:
-        """(wins + draws/2) ln(p1/p0) + (losses + draws/2) ln((1 − p1)/(1 − p0))."""
+        """Returns (wins + draws/2) ln(p1/p0) + (losses + draws/2) ln((1 − p1)/(1 − p0))."""
         losses, draws, wins = checked_counts(counts, self.cells)
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
 
     def score(self, value: float) -> float:
-        """The value itself; raises `InvalidInput` when it is no share."""
+        """Returns the value itself.
+
+        Raises:
+            InvalidInput: it is no share.
+        """
         if not 0.0 <= value <= 1.0:
             raise InvalidInput(f"{value:g} is no share of the points: give one from 0 to 1")
         return value
 
     def diffusion(self, counts: Counts) -> Diffusion:
-        """The variance of a result is p(1 − p) less a quarter of the share of draws, two decided
-        results added."""
+        """Returns drift and variance as functions of the score.
+
+        The variance of a result is p(1 − p) minus a quarter of the share of draws, with two decided
+        results added.
+        """
         _, draws, _ = checked_counts(counts, self.cells)
         missing = draws / (sum(counts) + 2) / 4
         step = self.win - self.loss

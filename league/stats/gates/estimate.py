@@ -1,4 +1,4 @@
-"""The log-likelihood ratio as a Brownian motion between two bounds: forecasts and estimates."""
+"""Forecasts and estimates from the log-likelihood ratio as a Brownian motion between two bounds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from league.stats.gates.bernoulli import BernoulliTest, Counts, Risks, mean_scor
 from league.stats.gates.multinomial import MultinomialTest
 
 EDGE = 1e-6
-"""Scores are looked for from this one to 1 minus it."""
+"""Scores are searched from this value to 1 minus it."""
 OVERSHOOT = 0.583
-"""How far a random walk ends beyond a bound on average, in standard deviations of a step."""
+"""Mean distance beyond a bound at which a random walk ends, in standard deviations of a step."""
 LEVEL = 1e-7
 """Drift times the bounds' distance, per unit of variance, below which a walk has no drift."""
 ENDED = 3.0
@@ -22,7 +22,7 @@ TURNS = 20
 
 @dataclass(frozen=True)
 class Forecast:
-    """How likely a test accepts, and how many results it takes on average."""
+    """Gives the probability that a test accepts, and its mean number of results."""
 
     accepted: float
     results: float
@@ -31,12 +31,21 @@ class Forecast:
 def forecast(
     test: BernoulliTest | MultinomialTest, score: float, counts: Counts, risks: Risks
 ) -> Forecast:
-    """What a fresh test does at a true `score`, if results vary as in `counts` (all 0: unknown).
+    """Forecasts a new test.
 
-    A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower one A
-    with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ², after E S/μ results. Both bounds
+    A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower bound
+    A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ², after E S/μ results. Both bounds
     are moved outwards by the mean overshoot of a random walk (Siegmund, "Sequential Analysis",
     1985). Without that, a gate of .65 against .75 is promised with 7 % too few matches.
+
+    Args:
+        test: the test.
+        score: the candidate's true score.
+        counts: results whose variance is assumed, all 0 if it is unknown.
+        risks: the test's error rates.
+
+    Returns:
+        The forecast.
     """
     drift, variance = test.diffusion(counts)(score)
     moved = OVERSHOOT * math.sqrt(variance)
@@ -48,10 +57,10 @@ def forecast(
 
 
 def _upper_first(tilt: float, lower: float, upper: float) -> float:
-    """How likely a motion with the drift `tilt` per unit of variance reaches `upper` first."""
+    """Returns how likely a motion with drift `tilt` per unit of variance reaches `upper` first."""
     if abs(tilt) * (upper - lower) < LEVEL:
         return -lower / (upper - lower)
-    # written for the bound that it drifts to, so that no exponent is positive
+    # this form, for the bound in the direction of the drift, has no positive exponent
     far, exponent = (lower if tilt > 0 else upper), 2.0 * abs(tilt)
     reached = math.expm1(-exponent * abs(far)) / math.expm1(-exponent * (upper - lower))
     return reached if tilt > 0 else 1.0 - reached
@@ -59,9 +68,9 @@ def _upper_first(tilt: float, lower: float, upper: float) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score with its interval; unlike the mean of a stopped test, it is median-unbiased.
+    """Gives a score with its interval. Unlike the mean of a stopped test, it is median-unbiased.
 
-    `low` and `high` are 0 and 1 where the results set no bound.
+    `low` and `high` are 0 and 1 if the results set no bound.
     """
 
     score: float
@@ -75,12 +84,22 @@ def estimate(
     risks: Risks,
     confidence: float = 0.95,
 ) -> Estimate | None:
-    """The score under which an outcome this good or better has the probability ½, and an interval.
+    """Estimates the score of a test that stopped.
 
     A test that stops when its ratio is high stops on good luck, so the mean of its results is too
     high after an acceptance and too low after a rejection. Here an outcome is judged among all
     outcomes of the test, by when and where it stopped (`worse_outcome`). Counts beyond a bound are
-    set back to where the line to them met it. Returns None without results.
+    set back to where the line to them met the bound.
+
+    Args:
+        test: the test.
+        counts: its results.
+        risks: its error rates.
+        confidence: probability that the interval covers the score.
+
+    Returns:
+        The score under which an outcome this good or better has the probability ½, and its
+        interval. None without results.
     """
     if not any(counts):
         return None
@@ -96,8 +115,9 @@ def estimate(
         return 1.0 - worse_outcome(*diffusion(score), risks, results, position)
 
     def score_at(wanted: float) -> float:
-        """The score nearest to the mean where the probability is `wanted`, 0 or 1 where it is
-        nowhere: it rises there, and far off need not, as the variance depends on the score.
+        """Returns the score nearest to the mean where the probability is `wanted`, else 0 or 1.
+
+        The probability rises there. Far off it need not, because the variance depends on the score.
         """
         near, step = min(max(mean, EDGE), 1.0 - EDGE), EDGE
         upwards = same_or_better(near) < wanted
@@ -117,14 +137,22 @@ def estimate(
 def worse_outcome(
     drift: float, variance: float, risks: Risks, results: float, position: float
 ) -> float:
-    """How likely a Brownian motion does worse than to be at `position` after `results` results.
+    """Computes how likely a Brownian motion does worse than `position` after `results` results.
 
-    Worse is to cross the lower bound sooner, to be lower by then, to cross the upper bound later or
-    never: the order of Siegmund ("Sequential Analysis", 1985), by which tests that stopped at
-    different times compare. The motion begins at 0 with this drift and variance per result;
-    `position` lies between the bounds or on one. The series of reflections is exact: a path that is
-    above at the end having crossed the lower bound first did worse, one below having crossed the
-    upper bound first did not.
+    Worse means to cross the lower bound sooner, to be lower by then, or to cross the upper bound
+    later or never. This is the order of Siegmund ("Sequential Analysis", 1985), by which tests that
+    stopped at different times compare. The motion begins at 0. The series of reflections is exact:
+    a path that is above at the end, having crossed the lower bound first, did worse. A path that is
+    below, having crossed the upper bound first, did not.
+
+    Args:
+        drift, variance: of the motion per result.
+        risks: give the bounds.
+        results: number of results.
+        position: between the bounds or on a bound.
+
+    Returns:
+        The probability.
     """
     from scipy.special import log_ndtr
 

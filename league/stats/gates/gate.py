@@ -1,4 +1,4 @@
-"""A gate counts results in the order of assignment until its test decides, and certifies that."""
+"""Counts results in the order of assignment until a test decides, and certifies the decision."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ WARNING: Final = (
     "no rating. Rate from a number of matches that was fixed before."
 )
 TOLERANCE = 1e-6
-"""By how much a certificate's figures may differ from what its counts give, relative above 1."""
+"""Largest difference between a certificate's figures and its counts' figures, relative above 1."""
 
 
 class Verdict(Enum):
-    """What a gate says after the results so far."""
+    """Names the decision of a gate after the results so far."""
 
     ACCEPT = "accept"
     REJECT = "reject"
@@ -35,7 +35,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """The candidate's score in a match, or its mean over a pair, and its place in the order."""
+    """Gives a candidate's score in a match, or its mean over a pair, and its place in the order."""
 
     ordinal: int
     score: float
@@ -43,14 +43,15 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """A sequential test and all that it has counted. It is immutable: `take` returns another one.
+    """Holds a sequential test and all that it has counted. It is immutable: `take` returns a new
+    gate.
 
-    The candidate and its opponent must be frozen: a test says nothing about a player that changes.
-    Results come in assignment order (`settled`).
+    The candidate and its opponent must be frozen, because a test says nothing about a player that
+    changes. Results come in assignment order (`settled`).
 
     Attributes:
-        limit: after this many results a gate that has not decided rejects, which makes acceptance
-            only rarer; 0 for none.
+        limit: number of results after which an undecided gate rejects, 0 for no limit. It only
+            makes acceptance rarer.
         last: the ordinal of the last result counted, -1 before the first.
     """
 
@@ -68,27 +69,29 @@ class Gate:
 
     @property
     def paired(self) -> bool:
-        """Whether it counts pairs of matches on one seed, once from each seat."""
+        """Returns whether the gate counts pairs of matches on a common seed, a match from each
+        seat.
+        """
         return self.test.cells == 5
 
     @property
     def results(self) -> int:
-        """How many matches or pairs are counted."""
+        """Returns how many matches or pairs are counted."""
         return sum(self.counts)
 
     @property
     def matches(self) -> int:
-        """How many matches are counted."""
+        """Returns how many matches are counted."""
         return self.results * (2 if self.paired else 1)
 
     @property
     def llr(self) -> float:
-        """The log-likelihood ratio of what is counted."""
+        """Returns the log-likelihood ratio of the counts."""
         return self.test.llr(self.counts)
 
     @property
     def verdict(self) -> Verdict:
-        """Follows from the counts alone, so that anyone can check it."""
+        """Returns the decision. It follows from the counts alone, so anyone can check it."""
         llr = self.llr
         if llr >= self.risks.upper:
             return Verdict.ACCEPT
@@ -97,8 +100,16 @@ class Gate:
         return Verdict.CONTINUE
 
     def take(self, results: Iterable[Result]) -> Gate:
-        """The gate after these results, up to the one that decides; later ones are left out.
-        Raises `InvalidInput` when one is out of order or no score of this test.
+        """Counts results up to the result that decides. Later results are left out.
+
+        Args:
+            results: results in order of assignment.
+
+        Returns:
+            The gate after these results.
+
+        Raises:
+            InvalidInput: a result is out of order, or its score is no score of this test.
         """
         gate, after = self, self.last
         is_open = gate.verdict is Verdict.CONTINUE
@@ -125,19 +136,20 @@ class Gate:
         return int(cell)
 
 
-# --- which results may be counted
+# --- results that may be counted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assigned:
-    """A match that was assigned for a gate, in place `ordinal` of all assignments.
+    """Describes a match that was assigned for a gate.
 
     Attributes:
-        is_open: its lease can still bring a result.
-        score: the candidate's 1, ½ or 0; None without a result, or when the match failed.
-        pair: what the two matches of a pair share, such as their seed.
-        margin: what the candidate was paid more than its opponent; None without payoffs.
-        coin: from 0 to 1, drawn for the pair, or for the match where there are none.
+        ordinal: its place in all assignments.
+        is_open: whether its lease can still bring a result.
+        score: the candidate's 1, ½ or 0. None without a result, or if the match failed.
+        pair: a value that the two matches of a pair share, such as their seed.
+        margin: the candidate's payoff minus its opponent's. None without payoffs.
+        coin: from 0 to 1, drawn for the pair, or for the match if there are no pairs.
     """
 
     ordinal: int
@@ -151,20 +163,28 @@ class Assigned:
 def settled(
     assigned: Iterable[Assigned], *, paired: bool = False, stake: float = 0.0, most: float = 0.0
 ) -> list[Result]:
-    """Results before the oldest open lease, in assignment order; matches without one are skipped.
+    """Returns results before the oldest open lease, in assignment order. Matches without a result
+    are left out.
 
     Short matches end first, and counting them first would favour a player that wins or loses
-    quickly. With `paired` these are mean scores of whole pairs, placed by their first match; half
-    a pair would favour a seat.
+    quickly. Half a pair would favour a seat.
 
-    With `most`, the largest margin that there can be, a result with a margin m counts as a win or a
-    loss by its sign, with probability |m| / `most`, else not at all; a draw counts as often as a
-    margin of one `stake`. So the share of the points is that of what was at stake, and results are
-    counted independently of each other: tests of shares hold as they stand. Margins beyond `most`
-    count as `most`, and the tests do not hold.
+    With `most`, a result with margin m counts as a win or a loss by its sign, with probability |m|
+    / `most`, else not at all. A draw counts as often as a margin of a `stake`. So the share of the
+    points is the share of the stakes, results are counted independently of each other, and tests of
+    shares hold unchanged. Margins beyond `most` count as `most`, and then the tests do not hold.
+
+    Args:
+        assigned: the gate's matches.
+        paired: whether to return mean scores of whole pairs, placed by their first match.
+        stake: the mean margin.
+        most: the largest possible margin, 0 to count every result.
+
+    Returns:
+        The results.
 
     Raises:
-        InvalidInput: a pair has over two results.
+        InvalidInput: a pair has more than two results.
     """
     groups: dict[int, list[Assigned]] = defaultdict(list)
     for match in sorted(assigned, key=lambda match: match.ordinal):
@@ -197,7 +217,9 @@ def settled(
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """The two players of a test. Digests are of their weights, "" for a bot, which has none."""
+    """Names the two players of a test. Digests belong to their weights, "" for a bot without
+    weights.
+    """
 
     game: str
     book: str
@@ -209,15 +231,14 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """A gate's decision with its evidence; made by `certify`, immutable, to and from JSON.
+    """Certifies a gate's decision with its evidence. `certify` makes it, and JSON stores it.
 
     Attributes:
-        seeds: of the matches counted (one for each pair), in the order counted.
+        seeds: seeds of the matches or pairs counted, in this order.
         mean: their share of the points.
-        wilson: the 95 % interval of the mean as if the number of matches had been fixed before and,
-            for pairs, as if each pair were one match, which is safe however the two depend on each
-            other.
-        estimate: the score with the stopping allowed for.
+        wilson: the 95 % interval of the mean as if the number of matches had been fixed before. A
+            pair counts as a single match, which is safe whatever the dependence of its matches.
+        estimate: the score, corrected for the stopping.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -235,13 +256,16 @@ class Certificate:
     warning: str = WARNING
 
     def to_json(self) -> str:
-        """Readable JSON that `from_json` takes."""
+        """Returns readable JSON that `from_json` takes."""
         return _adapter().dump_json(self, indent=2).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The certificate in `text`. Raises `DataCorrupt` when it is none, or its verdict and
-        figures don't follow from its counts.
+        """Reads a certificate.
+
+        Raises:
+            DataCorrupt: `text` is no certificate, or its verdict and figures don't follow from its
+                counts.
         """
         try:
             read: Self = _adapter().validate_json(text)
@@ -274,7 +298,19 @@ class Certificate:
 
 
 def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate:
-    """The certificate of a gate that has decided, with one seed for each of its results."""
+    """Certifies a gate that has decided.
+
+    Args:
+        gate: the gate.
+        subject: the two players.
+        seeds: a seed for each result of the gate.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        InvalidInput: the gate has not decided, or there are other seeds than results.
+    """
     found = estimate(gate.test, gate.counts, gate.risks)
     if gate.verdict is Verdict.CONTINUE or found is None:
         raise InvalidInput(

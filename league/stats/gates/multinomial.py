@@ -1,23 +1,23 @@
-"""The generalised sequential test on Elo, for small differences.
+"""Implements the generalised sequential test on Elo, for small differences.
 
-A pair of matches on one seed, once from each seat, scores 0, ¼, ½, ¾ or 1 on average. What the seat
-or the seed gives to one side it takes in the other match, so pairs vary less than two matches do,
-and the test counts five kinds of pairs ("pentanomial") instead of assuming how the two matches
-depend on each other. How often each kind comes is not part of the hypotheses: both take the
-distribution that is likeliest given their Elo, so it is "generalised".
+A pair of matches on a common seed, a match from each seat, scores 0, ¼, ½, ¾ or 1 on average. An
+advantage of a seat or seed helps each player once, so pairs vary less than two matches. The test
+counts five kinds of pairs ("pentanomial") instead of assuming how the two matches depend on each
+other. The frequency of each kind is not part of the hypotheses: both take the likeliest
+distribution for their Elo, so the test is "generalised".
 
     LLR = N Σ p ln(q1/q0),  p the shares seen, q0 and q1 the likeliest under elo0 and elo1
 
-Scores are evenly spaced from 0 to 1, one cell for each. With shares p of what was seen and a linear
+Scores are evenly spaced from 0 to 1, with a cell for each. With observed shares p and a linear
 constraint Σ q d = 0 the likelihood is largest at
 
     q = p / (1 + x d),  x from the secular equation  Σ p d / (1 + x d) = 0,
 
-which has one root between its poles −1/max d and −1/min d. Sources: M. Van den Bergh, "A practical
-introduction to the GSPRT" and "The generalized maximum likelihood ratio for the
-expectation value of a distribution" (proposition 1.1); known answers from fishtest. The error rates
-hold for many pairs, and by measurement (docs/gates.md) for a few dozen. Everything is plain floats:
-numpy's overhead on five numbers is five times the work.
+which has a single root between its poles −1/max d and −1/min d. Sources: M. Van den Bergh, "A
+practical introduction to the GSPRT" and "The generalized maximum likelihood ratio for the
+expectation value of a distribution" (proposition 1.1). Known answers come from fishtest. The error
+rates hold for many pairs, and by measurement (docs/gates.md) for a few dozen. Numbers are plain
+floats: numpy's overhead on five numbers is five times the work.
 """
 
 from __future__ import annotations
@@ -34,27 +34,29 @@ from league.errors import InvalidInput
 from league.stats.gates.bernoulli import BernoulliTest, Counts, Diffusion, checked_counts
 
 PRIOR = 1e-3
-"""The count of a cell that was never seen: at 0 no distribution could be tilted into it."""
+"""Count of a cell that was never seen. At 0 no distribution could be tilted into the cell."""
 LEAST = 1e-9
-"""The smallest variance that is believed."""
+"""Least variance that is believed."""
 FEW = 5
-"""With fewer results than this that differ from the commonest kind, the spread is unknown."""
+"""Results other than the commonest kind below which the spread is unknown."""
 Shares = list[float]
 
 
 LEAST_ELO_GAP = 1e-3
-"""How far apart two hypotheses must be: 10^12 results hardly decide between closer ones."""
+"""Least distance of two hypotheses. 10^12 results hardly decide between closer hypotheses."""
 LARGEST_ELO = 1000.0
-"""Beyond it a hypothesis is refused: a score of .9968."""
+"""Largest Elo of a hypothesis, which is a score of .9968."""
 
 
 def score_of(elo: float) -> float:
-    """The expected score of a player that is `elo` (logistic) stronger; a draw is half a point."""
+    """Returns the expected score of a player that is `elo` (logistic) stronger. A draw is half a
+    point.
+    """
     return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
 
 
 def elo_of(score: float) -> float:
-    """The logistic Elo of an expected score; infinite at 0 and 1."""
+    """Returns the logistic Elo of an expected score, infinite at 0 and 1."""
     if score <= 0.0 or score >= 1.0:
         return math.copysign(math.inf, score - 0.5)
     return 400.0 * math.log10(score / (1.0 - score))
@@ -64,37 +66,37 @@ def elo_of(score: float) -> float:
 
 
 def scores_of(cells: int) -> Shares:
-    """The score of each cell, 0 to 1."""
+    """Returns the score of each cell, 0 to 1."""
     return [cell / (cells - 1) for cell in range(cells)]
 
 
 def regularised(counts: Sequence[float]) -> tuple[float, Shares]:
-    """How many results there are and the share of each cell, empty ones counted as `PRIOR`."""
+    """Returns the number of results and the share of each cell. Empty cells count as `PRIOR`."""
     filled = [float(count) or PRIOR for count in counts]
     total = sum(filled)
     return total, [count / total for count in filled]
 
 
 def moments(shares: Shares) -> tuple[float, float]:
-    """Mean and variance of the score."""
+    """Returns mean and variance of the score."""
     cells = list(zip(shares, scores_of(len(shares)), strict=True))
     mean = sum(share * score for share, score in cells)
     return mean, sum(share * (score - mean) ** 2 for share, score in cells)
 
 
 def likelihood(seen: Shares, believed: Shares) -> float:
-    """Logarithm of the likelihood of `believed` for each result seen: Σ p ln q."""
+    """Returns the log-likelihood of `believed` per result seen: Σ p ln q."""
     return sum(share * math.log(other) for share, other in zip(seen, believed, strict=True))
 
 
 def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
-    """The likeliest shares whose score has the expectation `mean`, in (0, 1)."""
+    """Returns the likeliest shares whose score has the expectation `mean`, in (0, 1)."""
     from scipy.optimize import brentq
 
     values = [score - mean for score in scores_of(len(shares))]
     least, largest = min(values), max(values)
-    # 1 + x·value with x in log-odds between the poles: a sum of non-negative terms, so nothing
-    # cancels
+    # 1 + x·value with x in log-odds between the poles is a sum of non-negative terms without
+    # cancellation
     terms = [
         (share * value, 1.0 - value / largest, 1.0 - value / least)
         for share, value in zip(shares, values, strict=True)
@@ -104,8 +106,8 @@ def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
         odds = math.exp(log_odds)
         return sum([moment / (low + odds * high) for moment, low, high in terms])
 
-    # begin where x is 0, close to the root when the hypothesis is close to what was seen; the
-    # last end is beyond every root, as no share is below 10^-16
+    # Begin at x = 0, which is close to the root if the hypothesis is close to the results. The last
+    # end is beyond every root, as no share is below 10^-16.
     near = start = math.log(-least / largest)
     away = math.copysign(1.0, secular(start))  # the function falls
     for distance in (0.1, 0.5, 2.0, 8.0, 32.0, 128.0):
@@ -125,9 +127,10 @@ def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
 
 @dataclass(frozen=True, kw_only=True)
 class MultinomialTest:
-    """H0: the candidate is `elo0` stronger or less, against H1: it is `elo1` stronger or more.
+    """Tests H0: the candidate is at most `elo0` stronger, against H1: it is at least `elo1`
+    stronger.
 
-    `cells`: 5 counts pairs of matches, 3 counts matches one by one.
+    With `cells` = 5 it counts pairs of matches, with 3 single matches.
     """
 
     elo0: float
@@ -152,26 +155,31 @@ class MultinomialTest:
 
     @property
     def values(self) -> tuple[float, float]:
-        """The two hypotheses, in Elo."""
+        """Returns the two hypotheses in Elo."""
         return self.elo0, self.elo1
 
     def llr(self, counts: Counts) -> float:
-        """The exact generalised log-likelihood ratio; empty cells count as 0.001."""
+        """Returns the exact generalised log-likelihood ratio. Empty cells count as 0.001."""
         checked_counts(counts, self.cells)
         return _llr(self, counts) if any(counts) else 0.0
 
     def score(self, value: float) -> float:
-        """The score of an Elo."""
+        """Returns the score of an Elo.
+
+        Raises:
+            InvalidInput: it is beyond `LARGEST_ELO`.
+        """
         self._check_elo(value)
         return score_of(value)
 
     def diffusion(self, counts: Counts) -> Diffusion:
-        """As for normal scores: drift (s − (s0 + s1)/2)(s1 − s0)/v, variance (s1 − s0)²/v.
+        """Returns drift (s − (s0 + s1)/2)(s1 − s0)/v and variance (s1 − s0)²/v, as for normal
+        scores.
 
-        v is the variance seen, plus the square of the distance of s from the mean seen, as of the
-        likeliest distribution of mean s, and at most s(1 − s): no score from 0 to 1 varies more.
-        Where fewer than `FEW` results differ from the commonest kind, all count as won or lost,
-        which varies that much; without any results, matches are independent.
+        v is the observed variance plus the square of the distance of s from the observed mean, as
+        for the likeliest distribution of mean s. It is at most s(1 − s), because no score from 0 to
+        1 varies more. If fewer than `FEW` results differ from the commonest kind, all count as won
+        or lost, which varies that much. Without any results, matches are independent.
         """
         score0, score1 = (score_of(elo) for elo in self.values)
         middle, gap = (score0 + score1) / 2, score1 - score0

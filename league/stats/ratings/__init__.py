@@ -1,4 +1,4 @@
-"""Ratings: TrueSkill in commit order, and a fit of all games at once to check it.
+"""Provides ratings: TrueSkill in commit order, and a fit of all games at once to check it.
 
 The matchmaker folds results with the names below. The fit is in `league.stats.ratings.fit`.
 """

@@ -1,7 +1,7 @@
-"""TrueSkill for two players, computed by the `trueskill` package, and what it predicts.
+"""Computes TrueSkill for two players with the `trueskill` package, and its predictions.
 
 TrueSkill (Herbrich et al. 2006) models a player's performance as N(strength, β²). The higher
-performance wins, and two within the draw margin ε of each other draw. With ε = Φ⁻¹((p + 1)/2)·√2·β
+performance wins, and two performances within the draw margin ε draw. With ε = Φ⁻¹((p + 1)/2)·√2·β
 two equal players draw with probability p.
 
 The package assumes that players do not change. A learner's strength changes while it learns, so
@@ -25,31 +25,32 @@ MU = 25.0
 SIGMA = 25.0 / 3.0
 BETA = 25.0 / 6.0
 FIRST_DRAW_PROBABILITY = 0.1
-"""Share of draws between equal players that a book expects before it has measured one."""
+"""Share of draws between equal players that a book expects before it has measured the share."""
 _ANCHOR_SIGMA = 1e-6
-"""What the package gets as the σ of a pinned player: it refuses 0, and this moves no digit."""
+"""σ of a pinned player for the package, which refuses 0. This value moves no digit."""
 _ONE_PASS = 1.0
-"""The package's `min_delta`: a match of two needs one pass over its factor graph, and the package
-makes a second one to see that nothing moves. It is also the least weight of a player: 1 for all.
+"""The package's `min_delta`. A match of two players needs a single pass over its factor graph, and
+the package would make a second pass to see that nothing moves. It is also the least weight of a
+player, and all weights are 1.
 """
 _DIGITS = 50
-"""Of the mpmath backend: enough for gaps of 100,000 points."""
+"""Digits of the mpmath backend, enough for gaps of 100,000 points."""
 _FARTHEST = 6.0
-"""Gap in units of c beyond which `rate_points` takes players to be no farther apart."""
+"""Gap in units of c to which `rate_points` limits the gap of two players."""
 _LOGISTIC_SCALE = 1.702
-"""1/(1 + exp(−1.702 t)) is within .0095 of Φ(t) everywhere."""
+"""Scale of the logistic curve: 1/(1 + exp(−1.702 t)) is within .0095 of Φ(t) everywhere."""
 
 
 @dataclass(frozen=True)
 class Belief:
-    """A Gaussian over a player's strength. `sigma` is a step size, not an interval."""
+    """Describes a player's strength as a Gaussian. `sigma` is a step size, not an interval."""
 
     mu: float = MU
     sigma: float = SIGMA
 
     @property
     def score(self) -> float:
-        """The conservative estimate that orders the leaderboard."""
+        """Returns the conservative estimate that orders the leaderboard."""
         return self.mu - 3.0 * self.sigma
 
 
@@ -58,24 +59,26 @@ NEWCOMER = Belief()
 
 @dataclass(frozen=True)
 class Drift:
-    """The random walk of a learner's strength, over the logarithm of its steps.
+    """Models a learner's strength as a random walk over the logarithm of its steps.
 
-    From step s to step s′ the variance grows by κ·ln((s′ + s₀)/(s + s₀)): a lot at first, less
+    From step s to step s′ the variance grows by κ·ln((s′ + s₀)/(s + s₀)): fast at first, slower
     later, because learning curves are straight on that axis. This is the state noise of a Kalman
     filter, as in TrueSkill Through Time (Dangauthier et al. 2007), by steps instead of matches.
 
     Attributes:
-        points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e.
-            Runs of the preset `laptop` measure 2 to 8 around a climb of 4 to 5 points; TrueSkill,
-            which knows no climb, predicts their training matches best with 10 to 20.
-        settling_steps: s₀; steps below it count as the start.
+        points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. Runs
+            of the preset `laptop` measure 2 to 8 around a climb of 4 to 5 points. TrueSkill, which
+            knows no climb, predicts their training matches best with 10 to 20.
+        settling_steps: s₀. Smaller steps count as the start.
     """
 
     points2_per_fold: float = 10.0
     settling_steps: int = 50_000
 
     def variance(self, since: float, step: float) -> float:
-        """Returns the growth of σ² between two learner steps, in points²; 0 for an earlier one."""
+        """Returns the growth of σ² between two learner steps, in points², and 0 for an earlier
+        step.
+        """
         if step <= since:
             return 0.0
         ratio = (step + self.settling_steps) / (since + self.settling_steps)
@@ -124,7 +127,7 @@ def spread(first: Belief, second: Belief) -> float:
 
 @lru_cache
 def draw_margin(draw_probability: float) -> float:
-    """Returns ε in points, of a probability between 0 and 1."""
+    """Returns ε in points for a draw probability between 0 and 1."""
     return float(trueskill.calc_draw_margin(draw_probability, 2, _package(draw_probability)))
 
 
@@ -134,11 +137,15 @@ def rate(
     outcome: float,
     draw_probability: float = FIRST_DRAW_PROBABILITY,
 ) -> tuple[Belief, Belief]:
-    """Returns both beliefs after one match.
+    """Rates two players after a match.
 
     Args:
-        outcome: of the first player: 1, ½ or 0.
+        first, second: their beliefs before.
+        outcome: outcome of the first player: 1, ½ or 0.
         draw_probability: share of draws between equal players, above 0.
+
+    Returns:
+        Both beliefs after the match.
     """
     winner, loser = (second, first) if outcome == 0.0 else (first, second)
     try:
@@ -153,15 +160,19 @@ def rate(
 def rate_points(
     first: Belief, second: Belief, points: float, worth: float
 ) -> tuple[Belief, Belief]:
-    """Returns both beliefs after a match that counts for several games, or for a part of one.
+    """Rates two players after a match that counts for several games, or for a part of a game.
 
     The step is the mean of a win's and a loss's step with the weights `points` and 1 − `points`.
-    The variances shrink by what a game without draws says on average.
+    The variances shrink by the average amount of a game without draws.
 
     Args:
-        points: what the first player earned a game: 1 for a win, 0 for a loss; payoffs may be more
+        first, second: their beliefs before.
+        points: points per game of the first player: 1 for a win, 0 for a loss. Payoffs may be more
             than 1 or less than 0.
         worth: number of games.
+
+    Returns:
+        Both beliefs after the match.
     """
     c = spread(first, second)
     t = min(max((first.mu - second.mu) / c, -_FARTHEST), _FARTHEST)
@@ -182,7 +193,11 @@ def rate_points(
 def _rated(
     winner: Belief, loser: Belief, drawn: bool, package: trueskill.TrueSkill
 ) -> tuple[Belief, Belief]:
-    """Raises `ArithmeticError` or `ValueError` where the backend's digits do not suffice."""
+    """Rates a winner and a loser with the package.
+
+    Raises:
+        ArithmeticError, ValueError: the backend's digits do not suffice.
+    """
     before = [trueskill.Rating(one.mu, max(one.sigma, _ANCHOR_SIGMA)) for one in (winner, loser)]
     after = trueskill.rate_1vs1(*before, drawn=drawn, min_delta=_ONE_PASS, env=package)
     for old, new in zip(before, after, strict=True):
@@ -194,8 +209,10 @@ def _rated(
 
 @lru_cache
 def _package(draw_probability: float, backend: str = "float") -> trueskill.TrueSkill:
-    """The package's environment; τ is 0, as a book adds the drift. "float" is the C library's erfc,
-    as the package's own is good to 7 digits only; "mpmath" has any number of digits.
+    """Returns the package's environment. τ is 0, because a book adds the drift.
+
+    "float" is the C library's erfc, as the package's own is good to 7 digits only. "mpmath" has any
+    number of digits.
     """
     functions = (_cdf, _pdf, NormalDist().inv_cdf) if backend == "float" else backend
     return trueskill.TrueSkill(

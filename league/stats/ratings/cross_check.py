@@ -1,20 +1,23 @@
 """Compares a leaderboard with the fit of all its games, and names the players they disagree on.
 
-TrueSkill depends on the order of games and knows clean matches alone. The fit does not, and it
-knows training matches, neighbours, and intervals. In healthy leagues they differ in three ways,
-which say nothing of a player: μ after a few games may be anywhere, which σ tells; snapshots inherit
-their errors, so that a climb is pulled together or moved as a whole; and a bot has one μ, while in
-the fit of a learner its rating changes and is that at the end. So bots are left out there, and the
-others are compared with the line μ ≈ a + b·fit through all of them, b near 1. The two disagree on a
-player when both of these hold:
+TrueSkill depends on the order of games and knows only clean matches. The fit does not depend on the
+order, and it knows training matches, neighbours, and intervals. In healthy leagues they differ in
+three ways, which say nothing about a player:
+
+- μ after a few games may be anywhere, which σ shows;
+- snapshots inherit their errors, so a climb is pulled together or moved as a whole;
+- a bot has a single μ, while in the fit of a learner a bot's rating changes and is the last one.
+
+So bots are left out there, and the others are compared with the line μ ≈ a + b·fit through all of
+them, with b near 1. The two disagree on a player if both of these hold:
 
     its distance from the line is more than chance explains in any player of the league: with N of
     them the quantile of 1 − 5 % / 2N (Bonferroni) times √((UNDERSTATED·σ)² + s²), s the fit's
     standard error
     it is worth WORTH of win rate against an equal player: Φ(|distance|/√2·β) ≥ ½ + WORTH
 
-They disagree on the league where b is below LEAST_SLOPE, and neither describes it where pairs
-deviate from their ratings by more than MOST_TAU: results of a worker may be wrong.
+They disagree on the league if b is below LEAST_SLOPE. Neither describes the league if pairs deviate
+from their ratings by more than MOST_TAU: results of a worker may be wrong.
 """
 
 from __future__ import annotations
@@ -35,34 +38,36 @@ from league.stats.ratings.mixture import rating_of
 
 WORTH = 0.05
 ERROR = 0.05
-"""How often a league in which all is well is said to disagree on a player."""
+"""Probability that a healthy league is said to disagree on a player."""
 UNDERSTATED = 1.5
-"""Errors of μ in units of σ, which knows nothing of errors that players share (docs/ratings.md)."""
+"""Errors of μ in units of σ. σ does not include errors that players share (docs/ratings.md)."""
 LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
-"""Of the line, and how far it lies from 1 as long as few players say otherwise."""
+"""Least slope of the line, and the prior's standard deviation around 1 while few players say
+otherwise.
+"""
 MOST_TAU = 1.2
-"""Points; runs of brawl have 0.3 to 0.7. Simulated leagues like them have at most 0.81, and 0.9 to
-3.1 where half of the batches are reported the wrong way round.
+"""Points. Runs of brawl have 0.3 to 0.7. Simulated leagues like them have at most 0.81, and 0.9 to
+3.1 if half of the batches are reported the wrong way round.
 """
 LEAST_FREEDOM = 30
-"""Degrees of freedom of the pairs' scores: a few pairs deviate by chance."""
+"""Degrees of freedom of the pairs' scores. Fewer pairs deviate by chance."""
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
-"""0.74 points."""
+"""0.74 points, which are worth `WORTH`."""
 _NAMED = 5
 
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """What all games at once say about a leaderboard's players.
+    """Compares a leaderboard with all games at once.
 
     Attributes:
         intervals: 95 % intervals of μ by player, in points.
-        gaps: by how many points μ is above the line, for players on which the two
-            disagree, the widest gap first.
+        gaps: points by which μ is above the line, for players on which the two disagree, widest gap
+            first.
         widening: the factor on the intervals because of the fit's misfit.
-        contradiction: sentences where the two disagree on the league, and where no ratings
-            describe it, else "".
-        warning: the contradiction, and a sentence where draws are of another kind than the fit
+        contradiction: sentences if the two disagree on the league, or if no ratings describe it,
+            else "".
+        warning: the contradiction, and a sentence if draws are of another kind than the fit
             assumes, else "".
     """
 
@@ -73,8 +78,9 @@ class CrossCheck:
     warning: str
 
     def of_mixture(self, weights: Mapping[str, float]) -> Interval:
-        """The rating of a mixture by those of its members: an interval that also holds if they err
-        all alike.
+        """Returns the rating of a mixture from its members' ratings.
+
+        The interval also holds if the members' errors are all alike.
         """
         field = [found.estimate for found in self.intervals.values()]
 
@@ -105,13 +111,16 @@ def cross_check(
     players: Sequence[Player],
     climb: Iterable[PayoffCell] = (),
 ) -> CrossCheck:
-    """Fits a book's games, which takes seconds for thousands of players.
+    """Fits a book's games and compares, which takes seconds for thousands of players.
 
     Args:
-        ratings: of the book; pinned players are anchors.
+        ratings: the book's ratings. Pinned players are anchors.
         cells: the book's payoffs.
-        players: all of the league, with those that retired.
+        players: all players of the league, retired ones included.
         climb: the learners' training matches (`fit_league`), for the eval book alone.
+
+    Returns:
+        The comparison.
 
     Raises:
         InvalidInput: there are too many players.
@@ -128,7 +137,7 @@ def cross_check(
         for name, one in found.items()
     }
     by_name = {one.player.name: one for one in ratings}
-    change = len(fit.kappas) > 1  # of bots
+    change = len(fit.kappas) > 1  # the fit has walks of bots
     compared = [n for n in found if not (change and by_name[n].player.kind is PlayerKind.BOT)]
     normal = statistics.NormalDist()
     widths = [
@@ -180,8 +189,9 @@ def _line(
     widths: Sequence[float],
     anchors: Sequence[float],
 ) -> tuple[float, NDArray[np.float64]]:
-    """The slope of the line through (fit, μ) by weighted least squares, and its values. The line
-    goes through the anchors, if there are any.
+    """Returns the slope of the line through (fit, μ) by weighted least squares, and its values.
+
+    The line goes through the anchors, if there are any.
     """
     if not len(fits):
         return 1.0, fits

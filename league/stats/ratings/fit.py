@@ -1,4 +1,4 @@
-"""A fit of all games at once, in any order, with intervals: the check on TrueSkill.
+"""Fits all games at once, in any order, with intervals, to check TrueSkill.
 
 The model is Bradley and Terry's with Davidson's draws (1970). With d = θ₁ − θ₂ in logits and ν ≥ 0,
 
@@ -6,26 +6,26 @@ The model is Bradley and Terry's with Davidson's draws (1970). With d = θ₁ �
 
 so the odds of winning are e^d and equal players draw ν/(2 + ν) of their games. Each strength has
 the prior N(25, s²) points, so a player that won all its games, or that never met the others, has a
-finite rating with an honest, wide interval. How wide the league is, s, is estimated from the games
-(empirical Bayes), within LEAST_SPREAD to MOST_SPREAD: a fixed s pulls a wider league together.
+finite rating with an honest, wide interval. The width of the league, s, is estimated from the games
+(empirical Bayes), within LEAST_SPREAD to MOST_SPREAD. A fixed s would pull a wider league together.
 
 Ratings are posterior means. scipy finds the mode of the concave log-posterior, where expectation
-propagation begins (Minka 2001; Rasmussen and Williams 2006, section 3.6): each pair's games become
-a Gaussian factor of the pair's gap, the one that together with all other pairs gives the gap's
-true posterior mean and variance. Where all of a player's games ended alike its posterior is skewed,
-and the curvature at the mode is no measure of it. ν and s are where the evidence does not change:
+propagation begins (Minka 2001; Rasmussen and Williams 2006, section 3.6). Each pair's games become
+a Gaussian factor of the pair's gap. Together with all other pairs the factor gives the gap's true
+posterior mean and variance. If all of a player's games ended alike its posterior is skewed, and the
+curvature at the mode does not measure its width. ν and s are where the evidence does not change:
 
     s² = Σ θ² / γ,   γ = N − Σ Var θ / s²,   the number of strengths that games determine
 
 (MacKay 1992, Bayesian interpolation, section 4).
 
-Games show only differences. With anchors, ratings are relative to them. Without, the mean of all
-players is 25 and the interval of a rating is that of its difference to this mean.
+Games show only differences. With anchors, ratings are relative to them. Without anchors, the mean
+of all players is 25 and the interval of a rating belongs to its difference from this mean.
 
-Players of a `Block` have a joint prior instead and take no part in s. How much a group of them
-varies, κ, is measured in the same way. With blocks, each pair also deviates from the gap of its
-ratings, by N(0, τ²) points, and τ is measured too. So thousands of games of one pair say no more
-about the ratings than one exact observation of their gap plus that deviation.
+Players of a `Block` have a joint prior instead and have no effect on s. The variation of a group of
+blocks, κ, is measured in the same way. With blocks, each pair also deviates from the gap of its
+ratings, by N(0, τ²) points, and τ is measured too. So thousands of games of a pair say no more
+about the ratings than an exact observation of their gap plus that deviation.
 
 Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """
@@ -53,7 +53,7 @@ from league.stats.ratings.belief import BETA, MU, NORMAL_LINK, SIGMA, draw_margi
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 MAX_NODES = 6_000
-"""The covariance of this many takes 0.3 GB, and computing it several times that."""
+"""Most players. Their covariance takes 0.3 GB, and computing it several times that."""
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
 """Prior of ln ν: 95 % between a draw in 1,500 and 49 in 50 games of equal players."""
 LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
@@ -67,39 +67,49 @@ _TAU, _TAU_SIGMA = 0.5, 1.0
 """Prior of ln τ, around ln _TAU: 95 % between 4 and 180 Elo."""
 _LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
-"""Equal players draw 99.8 % then. Anchors far apart that drew ask for any ν."""
+"""Largest ln ν, at which equal players draw 99.8 %. Distant anchors that drew fit any large ν."""
 _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
-"""Most sweeps over all pairs, how far a factor moves in each, and the change, in standard errors,
-after which they end: some twenty suffice.
+"""Most sweeps over all pairs, the part of its step that a factor moves in each, and the change, in
+standard errors, below which the sweeps end. Some twenty suffice.
 """
 _ROUGHLY = 0.1
-"""The weight of a step of ln κ or ln τ in the change: both stay uncertain by much more."""
+"""The weight of a step of ln κ or ln τ in the change. Both stay uncertain by much more."""
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
-"""Of a node, against that of the centre: float64 ends at e^709."""
+"""Largest log weight of a node relative to the centre. float64 ends at e^709."""
 _NEAR = 2.0
-"""Standard errors between the present mean of a gap and the new one up to which the nodes also show
-the new variance.
+"""Standard errors between the present mean of a gap and the new mean up to which the nodes also
+show the new variance.
 """
 _MOST_MODES = 20
-"""Searches for the mode, each at the size of a point that the ν before it gives."""
+"""Searches for the mode, each at the size of a point for the previous ν."""
 _WIDER, _WIDER_SWEEPS = 0.1, 8
-"""How much wider ln s is to see what depends on it, and the sweeps that this takes."""
+"""Step of ln s that shows how results depend on it, and the sweeps that this takes."""
 REACH = NormalDist().inv_cdf(0.975)
-"""Standard errors on each side of an estimate that hold the truth in 95 % of cases."""
+"""Standard errors on each side of an estimate that contain the truth in 95 % of cases."""
 _MATCHED_SCORE = 0.9
 _LEAST_DRAWS = 1e-9
 _LEAST_GAP_VARIANCE = 1e-12
-"""In logits²: the gap of two anchors has none."""
+"""Least variance of a gap in logits². The gap of two anchors has variance 0."""
 _LEAST_VARIANCE = 1.0
-"""Of a pair's score, to count for the misfit: that of four games between equal players."""
+"""Least variance of a pair's score to count for the misfit, as of four games between equal
+players.
+"""
 _LEAST_FREEDOM = 0.5
 DRAWS_BAR = 2.5
-"""`Fit.draws_z` from which draws are of another kind: docs/ratings.md has how often it warns."""
+"""`Fit.draws_z` from which draws are of another kind. docs/ratings.md says how often it warns."""
 
 
 def log_probabilities(d_P: Array, log_nu: float) -> tuple[Array, Array, Array]:
-    """Returns ln P of win, draw and loss at differences in logits; `log_nu` is −∞ without draws."""
+    """Computes the log-probabilities of results.
+
+    Args:
+        d_P: differences in logits.
+        log_nu: ln ν, −∞ without draws.
+
+    Returns:
+        ln P of win, draw and loss, each of shape P.
+    """
     half_P = d_P / 2.0
     total_P = np.logaddexp(np.abs(half_P), -np.abs(half_P))
     if log_nu > -math.inf:
@@ -108,17 +118,25 @@ def log_probabilities(d_P: Array, log_nu: float) -> tuple[Array, Array, Array]:
 
 
 def expected_score(d_P: Array, nu: float) -> Array:
-    """Returns the mean of 1 for a win, ½ for a draw, 0 for a loss at differences in logits."""
+    """Computes expected scores: the mean of 1 for a win, ½ for a draw, 0 for a loss.
+
+    Args:
+        d_P: differences in logits.
+        nu: Davidson's ν.
+
+    Returns:
+        The scores of shape P.
+    """
     x_P = np.exp(-np.abs(d_P) / 2.0)
     weaker_P = x_P * (x_P + nu / 2.0) / (1.0 + x_P * x_P + nu * x_P)
     return np.where(d_P >= 0.0, 1.0 - weaker_P, weaker_P)
 
 
 def points_per_logit(nu: float) -> float:
-    """Returns the TrueSkill points that equal one logit: 3.44 without draws.
+    """Returns the TrueSkill points that equal a logit: 3.44 without draws.
 
-    The two models bend differently, so no factor fits everywhere. With this one they agree where
-    one player earns 0.9 of the points; between there and one half they differ by at most 0.9 %.
+    The two models bend differently, so no factor fits everywhere. With this factor they agree where
+    a player earns 0.9 of the points. Between there and ½ they differ by at most 0.9 %.
     """
     c, drawn_between_equals = math.sqrt(2.0) * BETA, nu / (2.0 + nu)
     margin = draw_margin(max(drawn_between_equals, _LEAST_DRAWS)) / c
@@ -130,8 +148,9 @@ def points_per_logit(nu: float) -> float:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Games of each pair that met, from the side of `first_P`, both seats together; a pair is there
-    once, whichever player comes first.
+    """Counts the games of each pair that met, from the side of `first_P`, both seats together.
+
+    Each pair appears once, whichever player comes first.
     """
 
     first_P: Numbers
@@ -148,8 +167,16 @@ class PairCounts:
     def of_cells(
         cls, cells: Iterable[PayoffCell], others: Iterable[str] = ()
     ) -> tuple[PairCounts, list[str]]:
-        """Returns the counts of a payoff table, which has each pair twice, and the players, with
-        `others` that need not have met anybody. Payoffs count as `Stakes.counted` says.
+        """Counts the pairs of a payoff table, which has each pair twice.
+
+        Payoffs count as `Stakes.counted` says.
+
+        Args:
+            cells: the payoff table.
+            others: further players, who need not have met any player.
+
+        Returns:
+            The counts, and the names of the players.
         """
         rows = [cell for cell in cells if cell.row < cell.column]
         stakes = Stakes.of(rows)
@@ -162,9 +189,9 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class Block:
-    """The prior of K players whose strengths go together: N(25, `known_KK` + κ·`walk_KK`).
+    """Gives K players the joint prior N(25, `known_KK` + κ·`walk_KK`).
 
-    Both are in points²; the sum has an inverse. Blocks of one `group` have κ in common.
+    Both are in points², and the sum has an inverse. Blocks of the same `group` share κ.
     """
 
     nodes_K: Numbers
@@ -179,7 +206,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the bounds that hold the truth in 95 % of cases."""
+    """Gives an estimate with bounds that contain the truth in 95 % of cases."""
 
     estimate: float
     low: float
@@ -192,19 +219,20 @@ class Fit:
 
     Attributes:
         rating_N: points on TrueSkill's scale.
-        covariance_NN: of the ratings in points², from chance alone; zeros for anchors.
+        covariance_NN: covariance of the ratings in points², from chance alone, with zeros for
+            anchors.
         nu: Davidson's ν.
         points_per_logit: the scale between points and logits.
         is_anchored: whether ratings are relative to anchors, else to the mean.
-        misfit: mean squared residual of a pair's score in units of chance: about 1 where one
-            number a player explains the results, large where rock beats scissors beats paper.
-        freedom: degrees of freedom of the misfit; 0 where there are too few games for one.
+        misfit: mean squared residual of a pair's score in units of chance. It is about 1 if a
+            number per player explains the results, and large if rock beats scissors beats paper.
+        freedom: degrees of freedom of the misfit, 0 if there are too few games.
         spread: s, the standard deviation of the players' strengths in points.
         kappas: κ of each group of blocks in points².
-        tau: τ in points; 0 where there are no blocks.
-        draws_z: about standard normal where draws are Davidson's; positive where unequal players
-            draw more often than the model says, negative where they draw less often.
-        names: of the players of a payoff table.
+        tau: τ in points, 0 without blocks.
+        draws_z: about standard normal if draws are Davidson's. It is positive if unequal players
+            draw more often than the model says, and negative if they draw less often.
+        names: names of the players of a payoff table.
     """
 
     rating_N: Array
@@ -221,30 +249,40 @@ class Fit:
     names: tuple[str, ...] = ()
 
     def number(self, name: str) -> int:
-        """Returns a player's number in the fit; raises `InvalidInput` if it has no game."""
+        """Returns a player's number in the fit.
+
+        Raises:
+            InvalidInput: the player has no game.
+        """
         if name not in self.names:
             raise InvalidInput(f"{name} has no game in this book, so the fit does not know it")
         return self.names.index(name)
 
     @property
     def explains_draws(self) -> bool:
-        """Whether draws are as frequent at narrow and at wide gaps as Davidson's model says."""
+        """Returns whether draws are as frequent at narrow and at wide gaps as Davidson's model
+        says.
+        """
         return abs(self.draws_z) < DRAWS_BAR
 
     @property
     def widening(self) -> float:
-        """The factor on intervals: √(misfit less two of its standard errors), at least 1."""
+        """Returns the factor on intervals: √(misfit less two of its standard errors), at least
+        1.
+        """
         if not self.freedom:
             return 1.0
         return math.sqrt(max(1.0, self.misfit - 2.0 * math.sqrt(2.0 / self.freedom)))
 
     def interval(self, player: int) -> Interval:
-        """Returns one player's rating in points."""
+        """Returns a player's rating in points."""
         variance = float(self.covariance_NN[player, player])
         return self._around(float(self.rating_N[player]), variance)
 
     def difference(self, first: int, second: int) -> Interval:
-        """Returns the difference of two ratings in points, surer than each of them alone."""
+        """Returns the difference of two ratings in points, which is more certain than each
+        rating.
+        """
         c = self.covariance_NN
         variance = float(c[first, first] + c[second, second] - 2.0 * c[first, second])
         return self._around(float(self.rating_N[first] - self.rating_N[second]), variance)
@@ -262,7 +300,18 @@ class Fit:
 
 
 def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None = None) -> Fit:
-    """Fits the players of a payoff table; anchors without a game are left out."""
+    """Fits the players of a payoff table.
+
+    Args:
+        cells: the payoff table.
+        anchors: points of players that stay where they are. Anchors without a game are left out.
+
+    Returns:
+        The fit.
+
+    Raises:
+        InvalidInput: there are too many players, or an anchor is no rating.
+    """
     counts, names = PairCounts.of_cells(cells)
     pinned = {n: anchors[name] for n, name in enumerate(names) if anchors and name in anchors}
     return replace(fit(counts, len(names), anchors=pinned), names=tuple(names))
@@ -278,12 +327,16 @@ def fit(
     """Fits all players' ratings to their games.
 
     Args:
-        players: N; a player without a game keeps its prior.
+        counts: games of the pairs.
+        players: N. A player without a game keeps its prior.
         anchors: points of the players that stay where they are.
         blocks: joint priors, of no player twice.
 
+    Returns:
+        The fit.
+
     Raises:
-        InvalidInput: too many players, or an anchor that is no player's rating.
+        InvalidInput: there are too many players, or an anchor is no player's rating.
     """
     anchors = dict(anchors or {})
     if players > MAX_NODES:
@@ -298,7 +351,7 @@ def fit(
     theta_N, scale = posterior.theta_N, posterior.scale
     covariance_NN = posterior.whole_covariance_NN()
     if not anchors and players:
-        row_N = covariance_NN.mean(axis=1)  # to the covariance of the differences to the mean
+        row_N = covariance_NN.mean(axis=1)  # the covariance of the differences from the mean
         theta_N = theta_N - theta_N.mean()
         covariance_NN = covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
     nu = math.exp(posterior.log_nu)
@@ -320,15 +373,15 @@ def fit(
 
 
 class _Posterior:
-    """The posterior of θ of every player as a Gaussian, with η = ln ν and s; θ and η in logits.
+    """Holds the posterior of θ of every player as a Gaussian, with η = ln ν and s.
 
-    Its logarithm is, but for a constant,
+    θ and η are in logits. The logarithm of the posterior is, but for a constant,
 
     Σ over pairs of wins·ln P(win) + draws·ln P(draw) + losses·ln P(loss)
       − Σ over players of θ²/2s² − Σ over blocks of θᵀQθ/2 − (η − η₀)²/2·3²
 
     which is concave. `x_M` holds θ of the free players, then η. A pair's factor is
-    exp(−`precision_P` d²/2 + `pull_P` d) of the gap d that it plays by, with its deviation.
+    exp(−`precision_P` d²/2 + `pull_P` d) of the gap d that it plays by, deviation included.
     """
 
     def __init__(
@@ -356,7 +409,9 @@ class _Posterior:
         self._rescale()
 
     def _rescale(self) -> None:
-        """Anchors and the prior are in points, whose size in logits depends on ν."""
+        """Converts anchors and the prior from points to logits. The size of a point depends on
+        ν.
+        """
         if self.log_nu >= _MOST_LOG_NU:
             self.log_nu, self.free_M = _MOST_LOG_NU, self.free_N
         self.scale = points_per_logit(math.exp(self.log_nu))
@@ -370,7 +425,7 @@ class _Posterior:
             self.theta_N[player] = (points - MU) / self.scale
 
     def fit(self) -> None:
-        """Finds the posterior, from the factors that fit at the mode of a league SIGMA wide."""
+        """Finds the posterior, starting with the factors at the mode of a league of width SIGMA."""
         for _ in range(_MOST_MODES):
             log_nu = self.log_nu
             self._climb()
@@ -415,8 +470,8 @@ class _Posterior:
         return self.theta_N[self.counts.first_P] - self.theta_N[self.counts.second_P]
 
     def _expected(self) -> tuple[Array, Array, Array]:
-        """Returns the chance to draw, the mean of ½ for a win and −½ for a loss, and the games'
-        information on the gap.
+        """Returns the probability of a draw, the mean of ½ for a win and −½ for a loss, and the
+        games' information on the gap.
         """
         win_P, draw_P, loss_P = (
             np.exp(x_P) for x_P in log_probabilities(self._gaps(), self.log_nu)
@@ -425,10 +480,13 @@ class _Posterior:
         return draw_P, mean_P, self.counts.games_P * ((win_P + loss_P) / 4.0 - mean_P**2)
 
     def _sweep(self) -> float:
-        """Moves every pair's factor, and ν; returns how far ν moved, in standard errors.
+        """Moves every pair's factor, and ν.
 
         The gap's posterior, with the pair's factor replaced by its games, is summed over nodes of
-        the present one.
+        the present posterior.
+
+        Returns:
+            How far ν moved, in standard errors.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()
@@ -490,7 +548,7 @@ class _Posterior:
         return slope, bend
 
     def _shares(self) -> tuple[float, Array]:
-        """Returns τ² in logits², and what part of each factor is of the ratings' gap."""
+        """Returns τ² in logits², and the share of each factor that belongs to the ratings' gap."""
         tau2 = (self.tau / self.scale) ** 2
         return tau2, 1.0 / (1.0 + tau2 * self.precision_P)
 
@@ -511,12 +569,12 @@ class _Posterior:
         square_P = tau2 * (share_P * (self.pull_P - self.precision_P * self._gaps())) ** 2
         slope, off = float(np.sum(square_P - known_P)), math.log(self.tau / _TAU) / _TAU_SIGMA**2
         bend = 2.0 * float(known_P @ known_P) + _TAU_SIGMA**-2.0
-        return slope - off, bend + 2.0 * max(-slope, 0.0)  # which is nearly all where τ is small
+        return slope - off, bend + 2.0 * max(-slope, 0.0)  # nearly all of the bend if τ is small
 
     def whole_covariance_NN(self) -> Array:
-        """Returns the covariance of θ with what comes from not knowing s (Kass and Steffey 1989).
+        """Returns the covariance of θ including the uncertainty of s (Kass and Steffey 1989).
 
-        To first order that is dθ/d ln s (dθ/d ln s)ᵀ Var ln s, both measured at a wider s.
+        To first order that adds dθ/d ln s (dθ/d ln s)ᵀ Var ln s, both measured at a wider s.
         """
         wider = copy.deepcopy(self)
         wider.spread *= math.exp(_WIDER)
@@ -530,7 +588,7 @@ class _Posterior:
         return self.covariance_NN + variance * np.outer(moved_N, moved_N)
 
     def _solve(self) -> float:
-        """Multiplies prior and factors; returns how far a mean moved, in standard errors."""
+        """Multiplies prior and factors, and returns how far a mean moved, in standard errors."""
         first_P, second_P, players = self.counts.first_P, self.counts.second_P, len(self.theta_N)
         _, share_P = self._shares()
         precision_P, pull_P = share_P * self.precision_P, share_P * self.pull_P
@@ -553,8 +611,8 @@ class _Posterior:
     def draws_z(self) -> float:
         """Returns the score test of κ = 0 where P(draw) ∝ ν·(2 cosh(d/2))^κ, in standard errors.
 
-        κ = 0 is Davidson's model; at κ = 1 all pairs draw ν/(1 + ν). What a pair should draw comes
-        from the games of the other pairs, as its own would hide their misfit.
+        κ = 0 is Davidson's model. At κ = 1 all pairs draw ν/(1 + ν). A pair's expected draws come
+        from the games of the other pairs, as its own games would hide their misfit.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()
@@ -629,7 +687,7 @@ class _Posterior:
 
 @dataclass
 class _Search:
-    """The search for the number, from `least` to `most`, where a slope over its logarithm is 0."""
+    """Searches the number, from `least` to `most`, at which a slope over its logarithm is 0."""
 
     least: float
     most: float
@@ -637,7 +695,7 @@ class _Search:
     taken: list[float] = field(default_factory=list)
 
     def moved(self, value: float, slope: float, bend: float) -> float:
-        """Returns the next value; `step` is how far its logarithm was to move."""
+        """Returns the next value. `step` is the planned change of its logarithm."""
         self.taken.append(slope / bend)
         self.step = self.taken[-1]
         if len(self.taken) == 3:  # Aitken: the steps shrink by a nearly constant factor
@@ -665,9 +723,9 @@ def _misfit(
     """Returns Pearson's χ² of the pairs' scores over its degrees of freedom, and these.
 
     Chance includes the pairs' deviations of `tau` logits. A pair's leverage, the share that its own
-    games have in its expectation, is taken from the degrees of freedom. Pairs of little variance
-    are left out: one upset there makes a χ² of hundreds. Without degrees of freedom the result is
-    (1, 0).
+    games have in its expectation, is subtracted from the degrees of freedom. Pairs of little
+    variance are left out, because a single upset there makes a χ² of hundreds. Without degrees of
+    freedom the result is (1, 0).
     """
     first_P, second_P = counts.first_P, counts.second_P
     d_P = theta_N[first_P] - theta_N[second_P]

@@ -1,23 +1,23 @@
-"""The fit of a league that learns: snapshots of one learner, and its training matches.
+"""Fits a league that learns: snapshots of a learner, and its training matches.
 
-Neighbours in a lineage are about as strong as each other. In x, the logarithm of a lineage's steps,
-its strength is a random walk with a slope (Whole-History Rating, Coulom 2008, has one without):
+Neighbours in a lineage are about equally strong. In x, the logarithm of a lineage's steps, its
+strength is a random walk with a slope (Whole-History Rating, Coulom 2008, has no slope):
 
     start + slope·x + w(x),   start ~ N(25, 25²), slope ~ N(0, 10²) points, w of variance κ·x
 
-A learner climbs by some 5 points in each e-fold of steps; a walk without a slope would make every
-climb too short. It begins far below the others, so the start is wide. κ is measured by the fit.
+A learner climbs by some 5 points in each e-fold of steps. A walk without a slope would make every
+climb too short. A learner begins far below the others, so the start is wide. The fit measures κ.
 
-Between two snapshots the live learner is a node that plays its training matches, with the mean
-strength over that stretch of steps plus an advantage that is the same in all stretches. It ties its
-neighbours together and is not in the result.
+Between two snapshots the live learner is a node that plays its training matches. Its strength is
+the mean over that stretch of steps plus an advantage that is the same in all stretches. The node
+ties its neighbours together and is not in the result.
 
-A bot does not change, but what it is to a learner does: one that learns a bot's one weakness early
-gains nothing against it later. So a bot is a walk too, with a node for each eighth of an e-fold of
-steps, and matches against it measure a lineage at about that time. With one strength for each bot
-the snapshots' gaps of a run of `laptop` came out a tenth too short (docs/ratings.md). The bot's
-rating is that of its last node: what it is to the newest snapshots. Half of the variance of a bot's
-walk is that of one walk which all bots have in common.
+A bot does not change, but its strength against a learner does: a learner that learns a bot's only
+weakness early gains nothing against it later. So a bot is a walk too, with a node for each eighth
+of an e-fold of steps, and matches against it measure a lineage at about that time. With a single
+strength for each bot the snapshots' gaps of a run of `laptop` came out a tenth too short
+(docs/ratings.md). The bot's rating is its last node's rating, its strength against the newest
+snapshots. Half of the variance of a bot's walk belongs to a walk that all bots have in common.
 
 Shapes: N players, K nodes of a lineage or a bot.
 """
@@ -42,26 +42,30 @@ from league.stats.ratings.fit import Block, Fit, PairCounts, fit
 
 START_SIGMA = 3.0 * SIGMA
 SLOPE_SIGMA = 10.0
-"""Points by which a lineage climbs while its steps grow by e; runs of brawl climb 4 to 5."""
+"""Points by which a lineage climbs while its steps grow by e. Runs of brawl climb 4 to 5."""
 TRAINING_SIGMA = 1.0
-"""Points by which a learner may play all its training matches better than its snapshots would: it
-learns against just these opponents. A run of `laptop` measured 0.3.
+"""Points by which a learner may play all its training matches better than its snapshots would,
+because it learns against just these opponents. A run of `laptop` measured 0.3.
 """
 _APART = 1e-4
-"""Least variance between two nodes in points², so that two at one step have an inverse."""
+"""Least variance between two nodes in points², so that two nodes at the same step have an
+inverse.
+"""
 _LIVE = " "
-"""Begins the name of a learner's stretch; no player's name has it, and it sorts before all."""
+"""Begins the name of a learner's stretch. No player's name contains it, and it sorts before all
+names.
+"""
 _SEEN = " "
-"""Between a bot's name and the number of its node."""
+"""Separates a bot's name from the number of its node."""
 _BIN = 0.125
-"""E-folds of steps from one node of a bot to the next."""
+"""E-folds of steps between two nodes of a bot."""
 _LINEAGES, _BOTS = 0, 1
-"""Groups of blocks; each has its κ."""
+"""Groups of blocks. Each group has its κ."""
 _SETTLING = Drift().settling_steps
 
 
 class _Node(NamedTuple):
-    """What a lineage was from one step to another; they are the same for a frozen player."""
+    """Stands for a lineage between two steps, which are equal for a frozen player."""
 
     owner: str
     first: float
@@ -78,20 +82,20 @@ def fit_league(
     climb: Iterable[PayoffCell] = (),
     anchors: Mapping[str, float] | None = None,
 ) -> Fit:
-    """Fits the players of a clean book, with what is known of lineages.
+    """Fits the players of a clean book, with the structure of lineages.
 
     Args:
-        cells: of the clean book.
-        players: all of the league, with those that retired.
+        cells: the clean book's payoffs.
+        players: all players of the league, retired ones included.
         climb: training matches as `MatchmakerClient.payoff(Book.TRAIN, climb=True)` counts them.
-        anchors: points of players that stay where they are; one without a game is left out.
+        anchors: points of players that stay where they are. Anchors without a game are left out.
 
     Returns:
         The fit of the players that have a game in `cells`. A league without lineages has the fit of
         `fit_cells`.
 
     Raises:
-        InvalidInput: too many players, or an anchor that is no rating.
+        InvalidInput: there are too many players, or an anchor is no rating.
     """
     anchors, cells, climb = anchors or {}, list(cells), list(climb)
     nodes = _nodes(players, climb)
@@ -128,7 +132,7 @@ def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, 
     for player in players:
         if player.kind in (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE):
             kind = SnapshotName if player.kind is PlayerKind.SNAPSHOT else ReferenceName
-            with suppress(InvalidName):  # the name of a reference may be any
+            with suppress(InvalidName):  # a reference may have any name
                 parts = kind.parse(player.name)
                 frozen[player.name] = parts.lineage, parts.step
     steps: dict[str, list[int]] = defaultdict(list)
@@ -154,8 +158,10 @@ def _seen(bot: str, place: int) -> str:
 
 
 def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
-    """Returns the prior of each lineage of several nodes, and that of bots seen at several times;
-    the others are like any player.
+    """Returns the prior of each lineage of several nodes, and the prior of bots seen at several
+    times.
+
+    The others are like any player.
     """
     walks: dict[str, list[tuple[int, _Node]]] = defaultdict(list)
     for number, name in enumerate(names):
@@ -171,7 +177,7 @@ def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
 
 
 def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
-    """Returns the step of new weights: for an exploiter, where its previous generation ended."""
+    """Returns the step of new weights. An exploiter's are where its previous generation ended."""
     try:
         generation = GenerationName.parse(lineage)
     except InvalidName:
@@ -184,9 +190,9 @@ def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
 
 
 def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
-    """Returns a step and where the stretch after it ends, at the latest at the next frozen copy.
+    """Returns a step and the end of the stretch after it, at the latest the next frozen copy.
 
-    The newest stretch is taken to be as long as the one before.
+    The newest stretch is assumed to be as long as the stretch before it.
     """
     place = bisect.bisect_right(steps, step)
     if place < len(steps):
@@ -198,8 +204,9 @@ def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
 def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
     """Returns the prior of the nodes of a lineage, or of all bots.
 
-    The walk's covariance is the earlier x of two, and a mean over a stretch from a to b has the
-    variance a + (b − a)/3, as stretches follow each other. Half of a bot's walk is all bots'.
+    The walk's covariance is the smaller x of two nodes. A mean over a stretch from a to b has the
+    variance a + (b − a)/3, as stretches follow each other. Half of a bot's walk is common to all
+    bots.
     """
     numbers, nodes = zip(*walk, strict=True)
     first_K, last_K = np.log1p(np.array([(n.first, n.last) for n in nodes]).T / _SETTLING)
@@ -215,7 +222,7 @@ def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
 
 
 def _of_players(whole: Fit, kept: Mapping[int, str]) -> Fit:
-    """Returns the fit of some nodes, renamed; without anchors their mean is 25."""
+    """Returns the fit of some nodes, renamed. Without anchors their mean is 25."""
     kept_N = np.array(list(kept), np.int64)
     rating_N, covariance_NN = whole.rating_N[kept_N], whole.covariance_NN[np.ix_(kept_N, kept_N)]
     if not whole.is_anchored and len(kept_N):

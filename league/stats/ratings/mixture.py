@@ -1,4 +1,4 @@
-"""How strong a mixture of rated players is."""
+"""Rates mixtures of rated players."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from league.stats.ratings.belief import BETA
 def rating_of(
     weights: Mapping[str, float], mus: Mapping[str, float], field: Sequence[float]
 ) -> float:
-    """The rating with which a player would score as much as a mixture does.
+    """Finds the rating with which a player would score as much as a mixture does.
 
     Expected scores are means over the players of a league, Φ((μ − μ_j) / √2β) against each.
 
     Args:
-        weights, mus: of the mixture's members. field: the ratings of the league's players.
+        weights: shares of the mixture's members.
+        mus: ratings of the members.
+        field: ratings of the league's players.
+
+    Returns:
+        The rating in points.
     """
     field_N, spread = np.array(field), 2.0**0.5 * BETA
 

@@ -1,13 +1,14 @@
-"""The ratings and payoffs of one book, as a pure function of its results in commit order.
+"""Keeps the ratings and payoffs of a book. They depend only on its results in commit order.
 
-Before each match of a learner its σ² grows by its drift since its last one. All others stay the
-same player. A pinned player is an anchor: it stays at its points and moves only the others.
+Before each match of a learner its σ² grows by its drift since its last match. All other players
+stay the same. A pinned player is an anchor: it stays at its points and moves only the others.
 
 The share of draws and the link are measured from the log. Numbers that moved with every result
 would rate no two results alike, so they change only at epochs, which are events of the log. A book
-is due for its first epoch at FIRST_GAMES rated results, and for the next one each time its results
-have grown by GROWTH: two dozen for ten million results. The matchmaker's next sweep opens it. An
-epoch measures the games since the one before, holds for the games after it and is never revised.
+is due for its first epoch at FIRST_GAMES rated results, and for the next epoch each time its
+results have grown by GROWTH: two dozen for ten million results. The matchmaker's next sweep opens
+it. An epoch measures the games since the previous epoch, holds for the games after it and is never
+revised.
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ from league.stats.recent import RecentScores
 FIRST_GAMES = 1_000
 GROWTH = 1.5
 DRAWS_FLOOR, DRAWS_CEILING = 1e-3, 0.9
-"""Bounds of the draw probability: a draw that was never seen may still come."""
+"""Bounds of the draw probability. A draw that was never seen may still come."""
 PRIOR_GAMES = 100
-"""Games that the draw probability in force counts for, next to those measured."""
+"""Games that the draw probability in force counts for, next to the measured games."""
 _BIN, _BINS = 0.1, 51
-"""Width and number of the bins of |t|; the last one holds everything from 5 on."""
+"""Width and number of the bins of |t|. The last bin holds everything from 5 on."""
 _SHARPNESS = np.round(np.arange(0.4, 1.6001, 0.01), 2)
 _SHARES = np.round(np.arange(0.0, 1.0001, 0.1), 1)
 _SHARPNESS_SIGMA = 0.2
-"""Of the prior of ln a, around 0."""
+"""Standard deviation of the prior of ln a, around 0."""
 TREND = 16
-"""Scores of a player that are kept of its past, up to twice as many: when they have doubled, every
-other one goes.
+"""Number of past scores that are kept of a player, up to twice as many. When they have doubled,
+every other score is dropped.
 """
 
 
@@ -66,16 +67,16 @@ def _zeros() -> list[float]:
 
 @dataclass
 class PredictionRecord:
-    """How TrueSkill's predictions came out, as sums by bin of |t|, t = (μ₁ − μ₂)/c.
+    """Records how TrueSkill's predictions came out, as sums by bin of |t|, t = (μ₁ − μ₂)/c.
 
-    A game is counted before it is rated, so nothing is predicted from itself.
+    A game is counted before it is rated, so no game is predicted from itself.
 
     Attributes:
         games: number of games.
-        draws: how many of them were drawn.
+        draws: number of drawn games.
         gaps: sum of |t|.
         narrowness: sum of 1/c in 1/points, which turns a draw margin into units of t.
-        scores: what the player believed to be stronger earned: 1 for a win, ½ for a draw.
+        scores: points of the player believed to be stronger: 1 for a win, ½ for a draw.
     """
 
     games: list[float] = field(default_factory=_zeros)
@@ -85,7 +86,7 @@ class PredictionRecord:
     scores: list[float] = field(default_factory=_zeros)
 
     def add(self, t: float, c: float, outcome: float) -> None:
-        """Counts one game; `outcome` is that of the player ahead by `t`, which may be < 0."""
+        """Counts a game. `outcome` belongs to the player ahead by `t`, which may be < 0."""
         place = min(int(abs(t) / _BIN), _BINS - 1)
         self.games[place] += 1.0
         self.draws[place] += outcome == 0.5
@@ -96,8 +97,8 @@ class PredictionRecord:
     def draw_probability(self, before: float) -> float:
         """Returns the share of drawn games, with PRIOR_GAMES games at `before` added.
 
-        Equal players draw more often than all do (.15 against .10 in leagues of brawl, by the fit),
-        but only the ratings know which players are equal, and a draw margin that the ratings
+        Equal players draw more often than all players do (.15 against .10 in leagues of brawl, by
+        the fit), but only the ratings know which players are equal. A draw margin that the ratings
         measure feeds back: a wide margin spreads ratings, and spread ratings ask for a wider
         margin. The plain share predicts as well.
         """
@@ -126,7 +127,7 @@ class PredictionRecord:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What holds for the results of a book after `after_position`; it had `games` by then."""
+    """Holds the measurements for a book's results after `after_position`, when it had `games`."""
 
     after_position: int
     games: int
@@ -134,11 +135,13 @@ class Epoch:
     link: Link = NORMAL_LINK
 
 
-# --- one book
+# --- the table of a book
 
 
 class BeliefColumns(NamedTuple):
-    """Beliefs of N players: points, points², has it played here, is anything known."""
+    """Beliefs of N players: points, points², whether it has played here, whether anything is
+    known.
+    """
 
     mu_N: NDArray[np.float64]
     variance_N: NDArray[np.float64]
@@ -148,7 +151,7 @@ class BeliefColumns(NamedTuple):
 
 @dataclass(slots=True)
 class _Standing:
-    """One player of a table; `step` is the learner step of its belief."""
+    """Describes a player of a table. `step` is the learner step of its belief."""
 
     mu: float = NEWCOMER.mu
     sigma: float = NEWCOMER.sigma
@@ -170,11 +173,11 @@ class _Standing:
 
     @property
     def is_known(self) -> bool:
-        """Whether it has played, inherited a belief or is pinned."""
+        """Returns whether it has played, inherited a belief or is pinned."""
         return self.games > 0 or self.belief != NEWCOMER  # a pinned player has σ 0
 
     def take(self, outcome: float, belief: Belief) -> None:
-        """Counts a match; a pinned player keeps its belief."""
+        """Counts a match. A pinned player keeps its belief."""
         self.games += 1
         self.wins += outcome == 1.0
         self.draws += outcome == 0.5
@@ -191,13 +194,13 @@ _UNKNOWN = _Standing()
 
 
 class RatingTable:
-    """Folds one book's results. Folding the same games gives the same table, bit for bit.
+    """Folds a book's results. Folding the same games gives the same table, bit for bit.
 
     Attributes:
-        drift: of the players that learn.
+        drift: drift of players that learn.
         epoch: the last measurement, which holds for the games to come.
         payoff: counts of results by pair of players.
-        recent: what those who learn scored lately.
+        recent: recent scores of players that learn.
         games: number of rated results.
         record: how predictions came out since the last measured epoch.
     """
@@ -215,7 +218,7 @@ class RatingTable:
 
     @property
     def link(self) -> Link:
-        """The link that the last epoch measured."""
+        """Returns the link that the last epoch measured."""
         return self.epoch.link
 
     def fold(
@@ -227,13 +230,14 @@ class RatingTable:
         step1: int = 0,
         margin: float | None = None,
     ) -> None:
-        """Takes in one result. A player against itself is not rated.
+        """Folds a result. A player against itself is not rated.
 
         Args:
-            outcome: of seat 0: 1, ½ or 0.
+            seat0, seat1: names of the players.
+            outcome: outcome of seat 0: 1, ½ or 0.
             step0, step1: learner steps of the weights that played, ignored for a frozen player.
-            margin: what seat 0 was paid more than seat 1; None in games without payoffs. Players
-                are then rated by it instead of the outcome.
+            margin: seat 0's payoff minus seat 1's, by which players are then rated instead of the
+                outcome. None in games without payoffs.
         """
         if seat0 == seat1:
             return
@@ -269,7 +273,7 @@ class RatingTable:
         """Returns by how many points a learner's σ grows before this match, in quadrature."""
         known = standing.step
         if not standing.learns or (known is not None and step <= known):
-            return 0.0  # results come in as matches end, not as they began
+            return 0.0  # results are in the order in which matches end
         standing.step = step
         if known is None or standing.before_pin is not None:
             return 0.0
@@ -291,7 +295,13 @@ class RatingTable:
         return table
 
     def begin_epoch(self, position: int, draw_probability: float, link: Link) -> None:
-        """Predicts by these measurements after `position` of the log, and starts a new record."""
+        """Predicts by new measurements, and starts a new record.
+
+        Args:
+            position: log position after which they hold.
+            draw_probability: share of draws between equal players.
+            link: link of predictions.
+        """
         self.epoch = Epoch(position, self.games, draw_probability, link)
         self.record = PredictionRecord()
 
@@ -300,14 +310,20 @@ class RatingTable:
         return self.games >= max(FIRST_GAMES, math.ceil(GROWTH * self.epoch.games))
 
     def next_epoch(self, position: int) -> Epoch | None:
-        """Measures the epoch that begins after `position`, the newest result; None if not due."""
+        """Measures the epoch that begins after `position`, the newest result. None if it is not
+        due.
+        """
         if not self.is_epoch_due():
             return None
         before, record = self.epoch.draw_probability, self.record
         return Epoch(position, self.games, record.draw_probability(before), record.link(before))
 
     def pin(self, name: str, mu: float) -> None:
-        """Puts an anchor at `mu` points from now on: it never moves, and counts as known."""
+        """Puts an anchor at `mu` points from now on. It never moves, and counts as known.
+
+        Raises:
+            InvalidInput: `mu` is not finite.
+        """
         if not math.isfinite(mu):
             raise InvalidInput(f"{name} can't be pinned at {mu}: use a finite number of points")
         standing = self._standing(name)
@@ -331,6 +347,11 @@ class RatingTable:
         """Gives a new snapshot its parent's belief, drifted up to `step`.
 
         Nothing changes if the parent is unknown, or if the snapshot is pinned or has played.
+
+        Args:
+            name: the snapshot.
+            parent: its parent.
+            step: the learner's steps.
         """
         child = self._standing(name)
         if child.games or child.before_pin is not None or name == parent:
@@ -358,7 +379,7 @@ class RatingTable:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> RatingTable:
-        """Returns the table of `state`; more games give the same bits as without a stop."""
+        """Returns the table of `state`. More games give the same bits as without a stop."""
         table = cls(Drift(**state["drift"]))
         epoch = dict(state["epoch"])
         table.epoch = Epoch(**epoch | {"link": Link(**epoch["link"])})
@@ -372,7 +393,7 @@ class RatingTable:
         return table
 
     def belief(self, name: str) -> Belief:
-        """Returns the belief of a player, a newcomer's for one that the book does not know."""
+        """Returns the belief of a player, a newcomer's if the book does not know the player."""
         return self._standings.get(name, _UNKNOWN).belief
 
     def has(self, name: str) -> bool:
@@ -380,7 +401,7 @@ class RatingTable:
         return self._standings.get(name, _UNKNOWN).games > 0
 
     def columns(self, names: Sequence[str]) -> BeliefColumns:
-        """Returns what is believed of N players, as arrays."""
+        """Returns the beliefs of N players as arrays."""
         standings = [self._standings.get(name, _UNKNOWN) for name in names]
         mu_N = np.array([standing.mu for standing in standings], np.float64)
         sigma_N = np.array([standing.sigma for standing in standings], np.float64)

@@ -1,1 +1,1 @@
-"""The structure of a league: equilibria, cycles and near-copies."""
+"""Studies the structure of a league: equilibria, cycles and near-copies."""

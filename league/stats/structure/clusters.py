@@ -1,15 +1,16 @@
-"""Near-copies: players that do alike against all others, so that they share one player's weight.
+"""Finds near-copies: players that score alike against all others, and so share a player's weight.
 
-Shapes: N players, M columns of opponents: `x_NM[i, j]` is of player i against opponent j.
+Shapes: N players, M columns of opponents. `x_NM[i, j]` is of player i against opponent j.
 
 The distance of two players is the root mean square difference of their shares of matches against
 the opponents that at least one of them has met. By chance alone, shares after n matches differ by
-√(2 p (1 − p) / n), so the expected square of that is subtracted, and one standard error of the rest
+√(2 p (1 − p) / n). So the expected square of that is subtracted, and a standard error of the rest
 is added: a player with few matches is not known to be a copy. An opponent that only one of them met
-counts with what the ratings predict for the other.
+counts with the ratings' prediction for the other.
 
-The clusters are those of complete linkage: no two players of one are farther apart than `within`.
-(Single linkage makes one cluster of a whole run, each snapshot being like the one before.)
+The clusters are complete-linkage clusters: no two players of a cluster are farther apart than
+`within`. (Single linkage would put a whole run into a cluster, as each snapshot resembles the one
+before.)
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from league.stats.structure.table import Matrix, Table
 WITHIN = 0.1
 """Ten percentage points of all matches."""
 FAR = 2.0
-"""Distance of players without any opponent; shares differ by at most 1."""
+"""Distance of players without any opponent. Shares differ by at most 1."""
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """`cluster_N`: numbers in order of first members. `weight_N`: 1 / size of the cluster."""
+    """Clusters of players. `cluster_N` numbers them by first members, `weight_N` is 1 / cluster
+    size.
+    """
 
     cluster_N: NDArray[np.intp]
     weight_N: Matrix
@@ -47,13 +50,21 @@ class Clusters:
 
 
 def clusters_of(table: Table, within: float = WITHIN) -> Clusters:
-    """Returns the clusters of a table's players, by their shares against those they met."""
+    """Returns the clusters of a table's players, by their shares against players they met."""
     known_NN = table.known_NN | np.eye(len(table.names), dtype=bool)  # ½ against oneself
     return clustered(distances(table.chance_NN, table.variance_NN, known_NN), within)
 
 
 def clustered(distance_NN: Matrix, within: float = WITHIN) -> Clusters:
-    """Returns the complete-linkage clusters of players at most `within` apart."""
+    """Finds complete-linkage clusters.
+
+    Args:
+        distance_NN: symmetric distances, 0 on the diagonal.
+        within: largest distance of two players of a cluster.
+
+    Returns:
+        The clusters.
+    """
     count = len(distance_NN)
     if count < 2:
         return Clusters(np.zeros(count, np.intp), np.ones(count))
@@ -65,11 +76,19 @@ def clustered(distance_NN: Matrix, within: float = WITHIN) -> Clusters:
 
 
 def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]) -> Matrix:
-    """Returns the distance of every two rows, uncertainty added; symmetric, 0 on the diagonal.
+    """Computes the distance of every two rows, with the uncertainty added.
 
     With Δ_j the difference against opponent j, v_j the sum of both variances and m opponents that
     either has met, the square is (max(Σ Δ² − v, 0) + √(Σ 2v² + 4v·max(Δ² − v, 0))) / m: an unbiased
     estimate and its standard error. Single precision suffices and takes half the time.
+
+    Args:
+        share_NM: shares of matches.
+        variance_NM: their variances.
+        known_NM: whether the pair has met.
+
+    Returns:
+        The N × N distances, symmetric with 0 on the diagonal.
     """
     known = known_NM.astype(np.float32)
     share, variance = share_NM.astype(np.float32), variance_NM.astype(np.float32)
@@ -82,7 +101,7 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     square_NN -= 2.0 * _summed(share, share, known)
     noise2_NN += 2.0 * _summed(variance, variance, known)
     excess_NN = np.clip(square_NN - noise_NN, 0.0, None)
-    # Σ v·max(Δ² − v, 0) by the means of its factors; exactly, it needs N²·M numbers at once
+    # Σ v·max(Δ² − v, 0) by the means of its factors. The exact sum needs N²·M numbers at once.
     mixed_NN = noise_NN * excess_NN / np.maximum(opponents_NN, 1.0)
     doubt_NN = np.sqrt(2.0 * noise2_NN + 4.0 * mixed_NN)
     distance_NN = np.sqrt((excess_NN + doubt_NN) / np.maximum(opponents_NN, 1.0))
@@ -93,6 +112,6 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
 
 
 def _summed(one_NM: Any, other_NM: Any, known_NM: Any) -> Any:
-    """Σ_j one_ij · other_kj over the opponents j that i or k has met."""
+    """Returns Σ_j one_ij · other_kj over the opponents j that i or k has met."""
     one_met = one_NM * known_NM
     return one_met @ other_NM.T + (one_NM - one_met) @ (other_NM * known_NM).T

@@ -1,17 +1,17 @@
-"""What is cyclic in a league: its share of the payoff, and the three-cycles that make it.
+"""Measures cycles in a league: their share of the payoff, and the three-cycles that make it.
 
-Shapes: N players, M pairs that met; `x_NN[i, j]` is of i against j.
+Shapes: N players, M pairs that met. `x_NN[i, j]` is of i against j.
 
 An antisymmetric payoff P is split (Balduzzi et al. 2018, arXiv 1806.02643; Jiang et al. 2011) into
 
     T_ij = r_i − r_j,  r the least squares fit (r_i = mean_j P_ij where all have met);   C = P − T
 
 with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not count. Noise looks cyclic, so the
-share is compared with that of simulated leagues without cycles.
+share is compared with simulated leagues without cycles.
 
 A three-cycle is as strong as its weakest side. A side is tested by an exact one-sided sign test
 without draws, and a cycle holds if its three sides do (intersection-union, Berger 1982). The sides'
-p-values go through Holm's step-down procedure (1979), so with 95 % probability none of the cycles
+p-values go through Holm's step-down procedure (1979). So with 95 % probability no cycle that is
 called sure is false.
 """
 
@@ -33,12 +33,15 @@ from league.stats.structure.equilibria import Matrix, checked
 from league.stats.structure.table import OFF_BOUNDS, Table, logits
 
 SURE = 0.05
-"""Cycles with an adjusted p-value up to this are called sure."""
+"""Largest adjusted p-value of a cycle that is called sure."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """`strength_N`: r, mean 0. `transitive_NN` + `cyclic_NN` is the payoff, 0 where unknown."""
+    """Holds both parts of a split payoff, whose sum is the payoff, 0 if unknown.
+
+    `strength_N` is r with mean 0.
+    """
 
     strength_N: Matrix
     transitive_NN: Matrix
@@ -46,7 +49,7 @@ class Split:
 
     @cached_property
     def cyclic_share(self) -> float:
-        """‖C‖² / ‖P‖²; NaN where all payoffs are 0."""
+        """Returns ‖C‖² / ‖P‖², NaN if all payoffs are 0."""
         whole = float(np.sum((self.transitive_NN + self.cyclic_NN) ** 2))
         return float(np.sum(self.cyclic_NN**2)) / whole if whole else float("nan")
 
@@ -54,15 +57,24 @@ class Split:
 def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split:
     """Splits an antisymmetric payoff into its transitive and its cyclic part.
 
-    `known_NN` are the pairs that have met, all by default. Players that their matches don't connect
-    with the others get strengths with a mean of 0 among themselves.
+    Players that no matches connect with the others get strengths with mean 0 among themselves.
+
+    Args:
+        payoff_NN: the payoff.
+        known_NN: the pairs that have met, None for all.
+
+    Returns:
+        The parts.
+
+    Raises:
+        InvalidInput: the payoff is not antisymmetric.
     """
     checked(payoff_NN)
     met_NN = np.ones(payoff_NN.shape) if known_NN is None else np.asarray(known_NN, np.float64)
     np.fill_diagonal(met_NN, 0.0)
     payoff_NN = payoff_NN * met_NN
     laplacian_NN = np.diag(met_NN.sum(axis=1)) - met_NN
-    # only differences are determined; the added matrix sets the mean of each connected part to 0
+    # Only differences are determined. The added matrix sets each connected part's mean to 0.
     _, part_N = connected_components(met_NN, directed=False)
     together_NN = part_N[:, None] == part_N[None, :]
     strength_N = np.linalg.solve(laplacian_NN + together_NN, payoff_NN.sum(axis=1))
@@ -72,12 +84,14 @@ def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split
 
 @dataclass(frozen=True)
 class Cyclicity:
-    """The cyclic share of a table's logits over the pairs that met (NaN where there is nothing to
-    split), compared with leagues without a cycle of the same strengths and numbers of matches.
+    """Compares the cyclic share of a table's logits with leagues without cycles.
+
+    These leagues have the same strengths and numbers of matches.
 
     Attributes:
+        share: over the pairs that met, NaN if there is nothing to split.
         by_chance: 95th percentile of their ‖C‖², in units of the observed ‖P‖².
-        p_value: how many of them, the observed one counted in, have a ‖C‖² as large.
+        p_value: share of leagues, the observed league included, with a ‖C‖² as large.
     """
 
     share: float
@@ -86,9 +100,17 @@ class Cyclicity:
 
 
 def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
-    """Compares ‖C‖² with that of `draws` leagues in which one number a player explains all.
+    """Compares ‖C‖² with leagues in which a number per player explains all results.
 
-    ‖C‖² and not the share, because where all players are equal any share of the noise is likely.
+    The share would not do: if all players are equal, any share of the noise is likely.
+
+    Args:
+        table: the table.
+        draws: number of leagues.
+        rng: random numbers.
+
+    Returns:
+        The comparison.
     """
     observed = split(logits(table.chance_NN), table.known_NN)
     if np.isnan(observed.cyclic_share):
@@ -107,7 +129,7 @@ def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
 
 
 def fitted_chances(table: Table) -> Matrix:
-    """Returns the expected shares of a match if one number a player explained all results."""
+    """Returns the expected shares of a match if a number per player explained all results."""
     first_M, second_M = np.nonzero(np.triu(table.known_NN, 1))
     wins_M, losses_M = table.wins_NN[first_M, second_M], table.wins_NN[second_M, first_M]
     counts = PairCounts(first_M, second_M, wins_M, table.draws_NN[first_M, second_M], losses_M)
@@ -117,7 +139,16 @@ def fitted_chances(table: Table) -> Matrix:
 
 
 def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table:
-    """Plays each pair's matches again by these chances, with the table's share of draws."""
+    """Plays each pair's matches again, with the table's share of draws.
+
+    Args:
+        table: the pairs and numbers of matches.
+        chance_NN: expected shares of a match.
+        rng: random numbers.
+
+    Returns:
+        The table with new counts.
+    """
     rows, columns = np.nonzero(np.triu(table.known_NN, 1))
     games_M, p_M = table.games_NN[rows, columns], chance_NN[rows, columns]
     drew_M = table.draw_chances(chance_NN)[rows, columns]
@@ -132,7 +163,8 @@ def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table
 
 @dataclass(frozen=True)
 class Cycle:
-    """Three players, of which the first beats the second, that the third, and that the first.
+    """Describes three players: the first beats the second, the second the third, the third the
+    first.
 
     Attributes:
         players: indices.
@@ -147,12 +179,12 @@ class Cycle:
 
     @property
     def strength(self) -> float:
-        """Share of the weakest side, above ½."""
+        """Returns the share of the weakest side, above ½."""
         return min(self.chances)
 
 
 def side_p_values(table: Table) -> Matrix:
-    """Returns the adjusted p-values of "i beats j"; 1 where the two never met."""
+    """Returns the adjusted p-values of "i beats j", 1 if the two never met."""
     wins_NN, losses_NN = table.wins_NN, table.wins_NN.T
     rows, columns = np.nonzero(table.known_NN)
     won, lost = wins_NN[rows, columns], losses_NN[rows, columns]
@@ -163,7 +195,9 @@ def side_p_values(table: Table) -> Matrix:
 
 
 def holm(p_values: Matrix) -> Matrix:
-    """Returns Holm's adjusted p-values, each times the number that is not smaller, at most 1."""
+    """Returns Holm's adjusted p-values: each times the number of p-values not smaller, at most
+    1.
+    """
     order = np.argsort(p_values, kind="stable")
     remaining = np.arange(len(p_values), 0, -1)
     adjusted = np.empty_like(p_values)

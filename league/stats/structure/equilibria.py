@@ -1,20 +1,21 @@
-"""Nash averaging and α-rank: how much of a mixture of players each player is.
+"""Computes Nash averaging and α-rank, which give each player a share of a mixture.
 
 Shapes: N players, S of them with mass, R rows and C columns of a game between two groups. A payoff
-is antisymmetric: what one player wins, the other loses.
+is antisymmetric: a player wins as much as the other loses.
 
 **Nash averaging** (Balduzzi et al. 2018, arXiv 1806.02643) is the mixture that no player beats
 
     p* = argmax entropy(p)  subject to  A p ≤ 0,  Σ p = 1,  p ≥ 0;   score n = A p*
 
 An equilibrium is found by linear programs over few players, which the players that beat the mixture
-join. If others may exist, a further program finds one in the middle of them, which has mass where
-any of them has, and the largest entropy on that support is a smooth convex problem. Copies of a
-player (equal rows) count as one and share its mass, so one more copy changes no other player.
+join. If others may exist, a further program finds an equilibrium in the middle of them, whose
+support contains all supports. The largest entropy on that support is a smooth convex problem.
+Copies of a player (equal rows) count as a single player and share its mass, so another copy changes
+no other player.
 
-**α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, one population): a population of m copies of
-one player is entered by a copy of another, which takes over by selection, the surer the larger α.
-The masses are the stationary distribution of this chain, in the limit of large α.
+**α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, single population): a population of m copies
+of a player is entered by a copy of another player, which takes over by selection, the surer the
+larger α. The masses are the stationary distribution of this chain, in the limit of large α.
 """
 
 from __future__ import annotations
@@ -32,29 +33,37 @@ Matrix = NDArray[np.float64]
 POPULATION = 50
 """m of α-rank, as in the paper."""
 _NOTHING = 1e-7
-"""Payoffs, relative to the largest, that are 0 to HiGHS, which may find no solution with them."""
+"""Payoffs, relative to the largest, that count as 0. HiGHS may find no solution with them."""
 _TIED = 1e-8
-"""What a player may earn against a mixture, relative to the largest payoff, and not beat it."""
+"""Payoff against a mixture, relative to the largest payoff, up to which a player does not beat
+it.
+"""
 _BEATEN = 1e-6
-"""What no player earns against an equilibrium; where one does, rounding misled a program."""
+"""Payoff against an equilibrium that no player reaches. Otherwise rounding misled a program."""
 _DIGITS = 12
-"""Rows that are equal to this many decimals are copies."""
+"""Decimals to which the rows of copies are equal."""
 _JOINING = 10
 """Least number of players that join at a time in the search for an equilibrium."""
 _EVEN = 1e-12
-"""A payoff this close to 0 is a tie for α-rank."""
+"""Size of a payoff up to which it is a tie for α-rank."""
 
 
 @dataclass(frozen=True)
 class Nash:
-    """`mass_N`: the mixture, sums to 1. `score_N`: payoff of each player against it, at most 0."""
+    """Holds a Nash mixture. `mass_N` sums to 1, `score_N` is each player's payoff against it, at
+    most 0.
+    """
 
     mass_N: Matrix
     score_N: Matrix
 
 
 def nash_averaging(payoff_NN: Matrix) -> Nash:
-    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores."""
+    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores.
+
+    Raises:
+        InvalidInput: the payoff is not square, finite and antisymmetric.
+    """
     checked(payoff_NN)
     scaled_NN = payoff_NN / (np.abs(payoff_NN).max() or 1.0)
     scaled_NN[np.abs(scaled_NN) < _NOTHING] = 0.0
@@ -68,7 +77,11 @@ def nash_averaging(payoff_NN: Matrix) -> Nash:
 
 
 def checked(payoff_NN: Matrix) -> None:
-    """Raises `InvalidInput` unless the payoff is square, finite and antisymmetric."""
+    """Checks a payoff.
+
+    Raises:
+        InvalidInput: it is not square, finite and antisymmetric.
+    """
     if payoff_NN.ndim != 2 or payoff_NN.shape[0] != payoff_NN.shape[1] or not len(payoff_NN):
         raise InvalidInput(f"a payoff has the shape {payoff_NN.shape}: use players x players")
     if not np.isfinite(payoff_NN).all():
@@ -78,7 +91,7 @@ def checked(payoff_NN: Matrix) -> None:
 
 
 def _some_equilibrium(payoff_NN: Matrix) -> Matrix:
-    """Returns any equilibrium; as long as players beat the mixture, the best of them join."""
+    """Returns any equilibrium. As long as players beat the mixture, the best of them join."""
     joined = [int(np.argmax(payoff_NN.sum(axis=1)))]
     while True:
         mass_N = np.zeros(len(payoff_NN))
@@ -93,7 +106,7 @@ def _some_equilibrium(payoff_NN: Matrix) -> Matrix:
 
 
 def _largest_entropy(payoff_NN: Matrix, mass_N: Matrix) -> Matrix:
-    """Returns the equilibrium of largest entropy, given any one of them."""
+    """Returns the equilibrium of largest entropy, given any equilibrium."""
     candidates = np.flatnonzero(payoff_NN @ mass_N > -_TIED)
     if (mass_N[candidates] > _TIED).all() and _is_single(payoff_NN[np.ix_(candidates, candidates)]):
         return mass_N
@@ -108,12 +121,14 @@ def _largest_entropy(payoff_NN: Matrix, mass_N: Matrix) -> Matrix:
         return middle_N
     spread_N = np.zeros_like(middle_N)
     spread_N[support] = _spread(payoff_NN, support, middle_N[support])
-    # where rounding misjudged the support, the spread mixture is not an equilibrium; the middle is
+    # If rounding misjudged the support, only the middle is an equilibrium.
     return spread_N if (payoff_NN @ spread_N).max() < _BEATEN else middle_N
 
 
 def _is_single(payoff_SS: Matrix) -> bool:
-    """Returns whether only one direction earns 0 against all, so that no other equilibrium is."""
+    """Returns whether a single direction earns 0 against all, so that there is no other
+    equilibrium.
+    """
     rank = int(np.linalg.matrix_rank(payoff_SS, tol=_TIED * max(len(payoff_SS), 1)))
     return rank >= len(payoff_SS) - 1
 
@@ -168,7 +183,7 @@ def _spread(payoff_NN: Matrix, support: NDArray[np.intp], start_S: Matrix) -> Ma
 
 
 def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
-    """Returns a best mixture of the rows, and what it earns at least: max_p min_q pᵀ A q."""
+    """Returns a best mixture of the rows, and its least payoff: max_p min_q pᵀ A q."""
     rows, columns = payoff_RC.shape
     found = _solved(
         np.append(np.zeros(rows), -1.0),
@@ -182,10 +197,13 @@ def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
 
 
 def relative_performance(payoff_RC: Matrix) -> float:
-    """Returns what group R earns per match against group C when both mix at their best.
+    """Returns the payoff per match of group R against group C when both mix at their best.
 
-    The value of the game between the groups (Balduzzi et al. 2019, arXiv 1901.08106). Above 0, R
-    has a mixture that beats every member of C.
+    It is the value of the game between the groups (Balduzzi et al. 2019, arXiv 1901.08106). Above
+    0, R has a mixture that beats every member of C.
+
+    Raises:
+        InvalidInput: the payoff is empty or not finite.
     """
     if payoff_RC.ndim != 2 or 0 in payoff_RC.shape or not np.isfinite(payoff_RC).all():
         raise InvalidInput(f"a payoff has the shape {payoff_RC.shape}: use finite rows x columns")
@@ -200,16 +218,27 @@ def _solved(costs: Matrix, **program: Any) -> Matrix:
 
 
 def _mass(weights: Matrix) -> Matrix:
-    """Takes away what rounding left below 0, and makes the sum 1."""
+    """Removes negative rounding errors, and makes the sum 1."""
     positive = np.clip(weights, 0.0, None)
     return np.asarray(positive / positive.sum(), np.float64)
 
 
 def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
-    """Returns the masses for α → ∞: a better player enters at rate 1, a tie at 1/m, others never.
+    """Computes the masses of α-rank for α → ∞.
 
-    Every two players are joined in one direction or both, so there is one set that selection does
-    not leave; only its members have mass.
+    A better player enters at rate 1, a tie at 1/m, and a worse player never. Every two players are
+    joined in at least one direction, so there is a single set that selection does not leave. Only
+    its members have mass.
+
+    Args:
+        payoff_NN: antisymmetric payoff.
+        population: m.
+
+    Returns:
+        N masses that sum to 1.
+
+    Raises:
+        InvalidInput: the payoff is not antisymmetric.
     """
     checked(payoff_NN)
     scale = np.abs(payoff_NN).max() or 1.0
@@ -218,7 +247,7 @@ def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
     rate_NN = np.where(is_tie_NN, 1.0 / population, (entrant_NN > 0).astype(np.float64))
     np.fill_diagonal(rate_NN, 0.0)
     flow_NN = rate_NN.T - np.diag(rate_NN.sum(axis=1))
-    flow_NN[-1] = 1.0  # one balance follows from the others; the sum replaces it
+    flow_NN[-1] = 1.0  # this balance follows from the others, so the sum replaces it
     mass_N = np.linalg.solve(flow_NN, np.append(np.zeros(len(rate_NN) - 1), 1.0))
     mass_N[mass_N < _EVEN] = 0.0
     return np.asarray(mass_N / mass_N.sum(), np.float64)

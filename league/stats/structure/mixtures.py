@@ -1,4 +1,4 @@
-"""Mixtures of a league's players: its Nash mixture, and how strong a mixture is.
+"""Computes a league's Nash mixture, and rates mixtures.
 
 Shape suffix: N players.
 """
@@ -18,17 +18,25 @@ from league.stats.structure.equilibria import nash_averaging
 from league.stats.structure.table import Table, margins, table_of
 
 MOST_MIXED = 500
-"""Newest players of a league's mixture: 500 take 1.7 s where half of them have mass, 1,000 27 s."""
+"""Newest players of a league's mixture. 500 take 1.7 s if half of them have mass, 1,000 take 27
+s.
+"""
 HAS_MASS = 1e-6
-"""A smaller mass is rounding."""
+"""Least mass. A smaller mass is a rounding error."""
 
 
 def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> list[str]:
-    """The players that a league's Nash mixture may hold, the newest last: active snapshots with
-    clean matches.
+    """Lists the players that a league's Nash mixture may hold: active snapshots with clean matches.
 
-    Bots never meet each other in clean matches, so a mixture that could hold them would believe
-    their ratings: in rock-paper-scissors it is then the one bot that is rated best.
+    Bots never meet each other in clean matches, so a mixture that could hold them would trust their
+    ratings. In rock-paper-scissors it would be only the best rated bot.
+
+    Args:
+        players: the league's players in order of registration.
+        has_met: returns whether a player has clean matches.
+
+    Returns:
+        The names, newest last.
     """
     names = [
         one.name
@@ -39,7 +47,9 @@ def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> 
 
 
 def nash_mixture(table: Table) -> dict[str, float]:
-    """The weights of the table's players in its Nash mixture, without those that have none."""
+    """Returns the weights of the table's players in its Nash mixture, without players of weight
+    0.
+    """
     mass_N = nash_averaging(margins(table.chance_NN)).mass_N
     mass_N = np.where(mass_N > HAS_MASS, mass_N, 0.0)
     masses = zip(table.names, (mass_N / mass_N.sum()).tolist(), strict=True)
@@ -49,7 +59,16 @@ def nash_mixture(table: Table) -> dict[str, float]:
 def nash_of(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Iterable[Rating]
 ) -> dict[str, float]:
-    """The Nash mixture of a league, by its eval book; {} without clean matches."""
+    """Computes the Nash mixture of a league by its eval book.
+
+    Args:
+        players: the league's players.
+        cells: payoffs of the eval book.
+        ratings: ratings of the eval book.
+
+    Returns:
+        The weights, {} without clean matches.
+    """
     rated = {one.player.name: one for one in ratings if one.games}
     names = mixed_players(players, rated.__contains__)
     if len(names) < 2:
@@ -59,12 +78,13 @@ def nash_of(
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureRating:
-    """How strong a mixture is by its members' clean matches.
+    """Rates a mixture by its members' clean matches.
 
     Attributes:
-        weights: of its members that have such matches.
-        mu: as `rating_of` has it. sigma: of its members, on average.
-        wins, draws, losses: of its members together.
+        weights: shares of the members that have such matches.
+        mu: rating by `rating_of`.
+        sigma: mean over the members.
+        wins, draws, losses: sums over the members.
     """
 
     name: str
@@ -77,22 +97,30 @@ class MixtureRating:
 
     @property
     def score(self) -> float:
-        """As a player's, μ − 3σ."""
+        """Returns μ − 3σ, as for a player."""
         return self.mu - 3.0 * self.sigma
 
     @property
     def games(self) -> int:
-        """Clean matches of its members."""
+        """Returns the clean matches of its members."""
         return self.wins + self.draws + self.losses
 
 
 def rated_mixtures(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Sequence[Rating]
 ) -> list[MixtureRating]:
-    """The averages of a league's mains, and its Nash mixture, by the eval book.
+    """Rates the averages of a league's mains and its Nash mixture, by the eval book.
 
     Mixtures need no matches: their expected score against a player is the mean of their members'.
     Members without clean matches leave their weight to the others.
+
+    Args:
+        players: the league's players.
+        cells: payoffs of the eval book.
+        ratings: ratings of the eval book.
+
+    Returns:
+        The ratings.
     """
     rated = {one.player.name: one for one in ratings if one.games}
     field = [one.mu for one in rated.values()]

@@ -1,4 +1,4 @@
-"""The structure of one table, with 95 % intervals from draws of its posterior.
+"""Studies the structure of a table, with 95 % intervals from draws of its posterior.
 
 Shapes: N players, D draws, G pairs of groups, C clusters.
 """
@@ -30,14 +30,14 @@ from league.stats.structure.table import Matrix, Table, margins
 
 PERCENTILES = (2.5, 97.5)
 HAS_MASS = 1e-6
-"""A mass above this counts as one."""
+"""Least mass that counts."""
 Group = tuple[Sequence[int], Sequence[int]]
 """Indices of the players of two groups to compare."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value of each player, or one alone, with its 95 % interval over the draws."""
+    """Gives a value of each player, or a single value, with its 95 % interval over the draws."""
 
     value: Matrix
     low: Matrix
@@ -46,15 +46,16 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """What `study` finds.
+    """Describes the structure of a league, as `study` finds it.
 
     Attributes:
-        mass, score: of the Nash mixture; in games with payoffs scores are payoffs a match.
+        mass, score: mass and score in the Nash mixture. In games with payoffs scores are payoffs a
+            match.
         supported_N: share of the draws in which a player has mass.
-        cluster_mass: mass of each cluster's members together, which is certain even where chance
-            decides which of them has it.
-        performances: for each pair of groups, the share of a match that the first gets when both
-            mix at their best, or what it is paid a match.
+        cluster_mass: total mass of each cluster's members, which is certain even if chance decides
+            which member has it.
+        performances: share of a match, for each pair of groups, that the first group gets when both
+            mix at their best, or its payoff a match.
     """
 
     table: Table
@@ -72,7 +73,7 @@ class Structure:
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """Players by score, then by mass, then as in the table."""
+        """Returns players by score, then by mass, then as in the table."""
         places = np.arange(len(self.table.names))
         return np.lexsort((places, -self.mass.value.round(6), -self.score.value.round(6)))
 
@@ -89,12 +90,18 @@ def study(
     draws: int = 0,
     seed: int = 0,
 ) -> Structure:
-    """Computes the structure of a table; the same arguments give the same result.
+    """Computes the structure of a table. The same arguments give the same result.
 
     Args:
-        cycles: how many three-cycles are wanted, the strongest.
-        draws: of the posterior; 0 means 200 up to 200 players, fewer where each takes longer, at
+        table: the table.
+        groups: pairs of groups to compare.
+        cycles: number of strongest three-cycles to list.
+        draws: draws of the posterior. 0 means 200 up to 200 players, fewer if each takes longer, at
             least 20.
+        seed: seed of the draws.
+
+    Returns:
+        The structure.
     """
     rng = np.random.default_rng(seed)
     draws = draws or max(20, min(200, 40_000 // len(table.names)))
@@ -123,7 +130,9 @@ def study(
 def _figures(
     table: Table, chance_NN: Matrix, groups: Sequence[Group]
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Nash masses and scores, masses of α-rank, and the groups' shares of a match or payoffs."""
+    """Returns Nash masses and scores, masses of α-rank, and the groups' shares of a match or
+    payoffs.
+    """
     margin_NN = margins(chance_NN)
     values = [relative_performance(margin_NN[np.ix_(ours, theirs)]) for ours, theirs in groups]
     nash, stake = nash_averaging(margin_NN), table.stake
@@ -137,7 +146,7 @@ def _estimate(value: Matrix, drawn: Matrix) -> Estimate:
 
 
 def as_json(structure: Structure) -> dict[str, Any]:
-    """Returns all of it as plain values, players in the table's order; NaN becomes null."""
+    """Returns all values as plain values, with players in the table's order. NaN becomes null."""
     table, clusters = structure.table, structure.clusters
     cyclic = {key: None if math.isnan(x) else x for key, x in vars(structure.cyclicity).items()}
 

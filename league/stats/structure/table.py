@@ -1,14 +1,14 @@
-"""What the matches of every pair say: counts, and a posterior for pairs that met seldom or never.
+"""Builds tables of all pairs: counts, and a posterior for pairs that met seldom or never.
 
-Shapes: N players; `x_NN[i, j]` is of player i against player j.
+Shapes: N players. `x_NN[i, j]` is of player i against player j.
 
-What the ratings predict for a pair, p₀, is worth k games (`measured_prior`), and its matches count
+The ratings' prediction for a pair, p₀, is worth k games (`measured_prior`), and its matches count
 on top. With w wins, d draws, l losses of i against j the posterior mean is
 
     P_ij = (k p₀ + w + d/2) / (k + w + d + l)
 
-In games with payoffs w and l are those that say as much as its matches do (`Stakes.counted`), and a
-share P is a mean payoff of (2P − 1) stakes a match.
+In games with payoffs w and l are wins and losses of equal evidence (`Stakes.counted`), and a share
+P is a mean payoff of (2P − 1) stakes a match.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from league.stats.ratings import BETA, RatingTable
 
 Matrix = NDArray[np.float64]
 OFF_BOUNDS = 1e-3
-"""Predictions and draws from the posterior stay this far from 0 and 1."""
+"""Least distance of predictions and draws from 0 and 1."""
 PRIOR_GAMES = (1.0, 20.0)
 """Bounds of k."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Counts of one book between N players, and what the ratings predict.
+    """Counts of a book between N players, and the predictions of the ratings.
 
     Attributes:
-        wins_NN: i beating j; the losses are its transpose.
-        predicted_NN: shares that the ratings predict; they and their transpose sum to 1.
-        prior_games: k, what a prediction is worth in games.
-        matches_NN: matches of each pair, where payoffs make other numbers of them.
-        stake: what a win is worth in the game's payoffs; 0 in games without.
+        wins_NN: wins of i over j. The losses are its transpose.
+        predicted_NN: shares that the ratings predict. They and their transpose sum to 1.
+        prior_games: k, the worth of a prediction in games.
+        matches_NN: matches of each pair, which differ from the counts in games with payoffs.
+        stake: worth of a win in the game's payoffs, 0 in games without payoffs.
     """
 
     names: tuple[str, ...]
@@ -56,24 +56,26 @@ class Table:
 
     @cached_property
     def games_NN(self) -> Matrix:
-        """What the matches of each pair count for, the same from both sides."""
+        """Returns the games that the matches of each pair count for, the same from both sides."""
         return np.asarray(self.wins_NN + self.wins_NN.T + self.draws_NN)
 
     @cached_property
     def known_NN(self) -> NDArray[np.bool_]:
-        """Whether the pair has met."""
+        """Returns whether the pair has met."""
         return np.asarray(self.games_NN > 0)
 
     @cached_property
     def chance_NN(self) -> Matrix:
-        """Posterior mean of i's share of a match against j, a draw being half; ½ for i = j."""
+        """Returns the posterior mean of i's share of a match against j, a draw being half. ½ for i
+        = j.
+        """
         scored_NN = self.wins_NN + 0.5 * self.draws_NN
         k = self.prior_games
         return _mirrored((k * self.predicted_NN + scored_NN) / (k + self.games_NN))
 
     @cached_property
     def variance_NN(self) -> Matrix:
-        """Posterior variance of that share, as a Beta's; 0 on the diagonal."""
+        """Returns the posterior variance of that share, as a Beta's, with 0 on the diagonal."""
         p_NN, games_NN = self.chance_NN, self.prior_games + self.games_NN
         variance_NN = np.asarray(p_NN * (1 - p_NN) / (games_NN + 1))
         np.fill_diagonal(variance_NN, 0.0)
@@ -101,14 +103,16 @@ class Table:
         return k * won_NN + wins_NN, k * drew_NN + draws_NN, k * (1 - won_NN - drew_NN) + wins_NN.T
 
     def draw_chances(self, chance_NN: Matrix) -> Matrix:
-        """Returns chances of a draw: in proportion to 2 min(p, 1 − p), the table's share in all."""
+        """Returns chances of a draw in proportion to 2 min(p, 1 − p), with the table's total
+        share.
+        """
         room_NN = 2 * np.minimum(chance_NN, 1 - chance_NN)
         expected = float(np.sum(self.games_NN * room_NN))
         return room_NN * (min(float(self.draws_NN.sum()) / expected, 1.0) if expected else 0.0)
 
 
 def _mirrored(x_NN: Matrix) -> Matrix:
-    """Takes the upper triangle, and one minus it below; ½ on the diagonal."""
+    """Takes the upper triangle, and 1 minus it below. ½ on the diagonal."""
     upper_NN = np.triu(x_NN, 1)
     whole_NN: Matrix = upper_NN + np.tril(1.0 - upper_NN.T, -1)
     np.fill_diagonal(whole_NN, 0.5)
@@ -116,24 +120,32 @@ def _mirrored(x_NN: Matrix) -> Matrix:
 
 
 def logits(chance_NN: Matrix) -> Matrix:
-    """Returns log(p / (1 − p)), antisymmetric; an Elo league is all transitive in it."""
+    """Returns log(p / (1 − p)), antisymmetric. An Elo league is entirely transitive in it."""
     logits_NN = logit(chance_NN)
     return 0.5 * (logits_NN - logits_NN.T)
 
 
 def margins(chance_NN: Matrix) -> Matrix:
-    """Returns 2p − 1, wins less losses of a match, antisymmetric."""
+    """Returns 2p − 1, wins minus losses of a match, antisymmetric."""
     return chance_NN - chance_NN.T
 
 
 def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> float:
-    """Returns k, by how well the predictions explain the pairs that met.
+    """Measures k by how well the predictions explain the pairs that met.
 
     It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
-    drawn from Beta(k p₀, k (1 − p₀)): large where one number a player explains the league, small
-    where players beat each other in cycles. The N ratings were fitted to the same M pairs, so what
-    they leave unexplained is about 1 − (N − 1) / M of what it would be for others, and 1 / (k + 1)
-    is corrected by that.
+    drawn from Beta(k p₀, k (1 − p₀)). It is large if a number per player explains the league, and
+    small if players beat each other in cycles. The N ratings were fitted to the same M pairs, so
+    their unexplained part is about 1 − (N − 1) / M of the unexplained part for new pairs, and 1 /
+    (k + 1) is corrected by that.
+
+    Args:
+        wins_NN: wins of i over j.
+        draws_NN: draws.
+        predicted_NN: shares that the ratings predict.
+
+    Returns:
+        k, in games.
     """
     rows, columns = np.nonzero(np.triu(wins_NN + wins_NN.T + draws_NN, 1))
     if not len(rows):
@@ -154,10 +166,15 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
 
 
 def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = None) -> Table:
-    """Returns the counts between players that `book` knows, and what its ratings predict.
+    """Builds the table of players that `book` knows.
 
     Args:
-        rows: counts the matches of the first `rows` players only; None counts all.
+        names: N players.
+        book: their ratings and payoffs.
+        rows: number of players, from the first, whose matches are counted. None counts all.
+
+    Returns:
+        The table.
     """
     counts = [
         (name, other, its) for name in names[:rows] for other, its in book.payoff.row(name).items()
@@ -169,10 +186,16 @@ def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = No
 def table_of(
     cells: Sequence[PayoffCell], ratings: Sequence[Rating], games_at_least: int = 1
 ) -> Table:
-    """Returns the table of a book's payoff cells and ratings, in the order of the ratings.
+    """Builds the table of a book's payoff cells and ratings, in the order of the ratings.
 
     Args:
-        games_at_least: players with fewer matches are left out, with all of their matches.
+        cells: the payoffs.
+        ratings: the ratings.
+        games_at_least: matches that a player needs. Other players are left out, with all of their
+            matches.
+
+    Returns:
+        The table.
 
     Raises:
         InvalidInput: fewer than two players are left.
@@ -194,8 +217,9 @@ def _table(
     mu_N: Matrix,
     sigma_N: Matrix,
 ) -> Table:
-    """Counts are (player, other, counts), of players in `names` or not. The ratings predict
-    Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)).
+    """Builds a table from (player, other, counts). Players need not be in `names`.
+
+    The ratings predict Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)).
     """
     place = {name: index for index, name in enumerate(names)}
     stakes = Stakes.of(cell for _, _, cell in counts)
