@@ -1,1 +1,1 @@
-"""The matchmaker: the one owner of the league's state (players, leases, results, ratings)."""
+"""Owns the league's state: players, leases, results, ratings. No other service changes it."""

@@ -1,4 +1,4 @@
-"""`python -m matchmaker`."""
+"""Runs `python -m matchmaker`."""
 
 import sys
 

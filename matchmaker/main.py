@@ -1,4 +1,4 @@
-"""`python -m matchmaker`: serves one league until SIGTERM or Ctrl-C."""
+"""Serves a league until SIGTERM or Ctrl-C, as `python -m matchmaker`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code."""
+    """Runs the program and returns its exit code."""
     options = _parser().parse_args(arguments)
     configure("human")  # until the settings are known
     try:
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             at=options.at,
             new_epoch=options.new_epoch,
         )
-        gc.freeze()  # a collection of all that a league loads would stop every answer for 100 ms
+        gc.freeze()  # collecting a loaded league would delay every answer by 100 ms
         signals = _stop_signals()
         with server:
             position = server.league.view.log_position
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _log.info("the league as of result %d: later results are not shown", position)
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
-            for number in _STOPS:  # Python, at its end, drops handlers but not this
+            for number in _STOPS:  # Python drops handlers at exit, but keeps SIG_IGN
                 signal.signal(number, signal.SIG_IGN)
     except LeagueError as error:
         print(f"matchmaker: {error}", file=sys.stderr)
@@ -90,10 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _stop_signals() -> socket.socket:
-    """Receives a byte for each SIGTERM or SIGINT.
+    """Returns a socket that receives a byte for each SIGTERM or SIGINT.
 
-    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it, and a
-    signal mask does not reach threads that libraries started before.
+    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it. A signal
+    mask does not reach threads that libraries started before.
     """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)

@@ -1,4 +1,4 @@
-"""Settings of the matchmaker: opponent mixes, sampling, retirement, gates."""
+"""Defines the matchmaker's settings: opponent mixes, sampling, retirement and gates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLICY_FIELDS = (
     "roles",
     "matches_per_draw",
 )
-"""The settings that a draw depends on. Logs of older versions lack some of these."""
+"""Settings that a draw depends on. Logs of older versions lack some of them."""
 
 
 def _seed_mixes() -> dict[str, dict[str, float]]:
@@ -31,15 +31,17 @@ def _seed_mixes() -> dict[str, dict[str, float]]:
 
 
 class ExploiterGateSettings(Settings):
-    """The hypotheses about an exploiter's share of the points (in games with payoffs of what is at
-    stake); both errors are 5 %.
+    """Sets the hypotheses about an exploiter's share of the points, or of the stakes in games with
+    payoffs. Both errors are 5 %.
     """
 
     p0: float = Field(default=0.55, gt=0.0, lt=1.0)
-    """Share of the points against its victim (a draw is half of one) of an exploiter to reject."""
+    """Share of the points against its victim, a draw being half a point, of an exploiter to
+    reject.
+    """
 
     p1: float = Field(default=0.65, gt=0.0, lt=1.0)
-    """Share of the points of an exploiter to accept; one in between may go either way."""
+    """Share of the points of an exploiter to accept. An exploiter in between may go either way."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -51,13 +53,13 @@ class ExploiterGateSettings(Settings):
 
 
 class AdmissionSettings(Settings):
-    """How much stronger than the newest member of its learner a main's snapshot must be."""
+    """Sets the Elo by which a main's snapshot must exceed the newest member of its learner."""
 
     elo0: float = Field(default=0.0, ge=-1000.0, le=1000.0)
-    """Logistic Elo above that member of a snapshot to reject; a negative one admits equals."""
+    """Logistic Elo above that member of a snapshot to reject. A negative value admits equals."""
 
     elo1: float = Field(default=35.0, ge=-1000.0, le=1000.0)
-    """Logistic Elo above that member of a snapshot to admit; 35 are 55 % of the points. Half the
+    """Logistic Elo above that member of a snapshot to admit. 35 are 55 % of the points. Half the
     gap takes four times the matches.
     """
 
@@ -72,49 +74,47 @@ class AdmissionSettings(Settings):
 
 
 class MatchmakerSection(Settings):
-    """Section [matchmaker]."""
+    """Defines the section [matchmaker]."""
 
     mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
-    """Opponent mixes by name (a learner's curriculum stage names one): category -> relative
+    """Opponent mixes by name (a learner's curriculum stage names a mix): category -> relative
     weight. Categories: snapshots, self, exploiters, victims, clone, reference, or the name of a
-    bot. A file that gives one mix replaces that one, and keeps the preset's others.
+    bot. A mix in a file replaces the preset's mix of this name, and the preset's other mixes stay.
     """
 
     adaptive: float = Field(default=0.0, ge=0.0, le=100.0)
-    """How much more often a mix plays bots that the learner does not beat: their weights are in
-    proportion to the written one x (1 + adaptive x (1 - p)), p what it is expected to score now.
-    All bots together keep their share. 0 plays the mix as written.
+    """How much more often a mix plays bots that the learner does not beat. Their weights are in
+    proportion to the written weight x (1 + adaptive x (1 - p)), where p is the learner's expected
+    score now. All bots together keep their share. 0 plays the mix as written.
     """
 
     within_snapshots: WithinSnapshots = "pfsp_hard"
-    """How one of several players of a category is drawn. PFSP prefers those the learner loses
-    to.
-    """
+    """Rule that draws a player of a category. PFSP prefers players that the learner loses to."""
 
     roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
-    """Who learners play among themselves. "mix": as the mix says. Else a learner's role decides,
-    as in AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots, self
-    and exploiters together go to the role's branches, its other categories don't change.
+    """Opponents of learners among themselves. "mix": as the mix says. Otherwise a learner's role
+    decides, as in AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots,
+    self and exploiters together go to the role's branches. Its other categories don't change.
     """
 
     matches_per_draw: int = Field(default=1, ge=1, le=64)
-    """Matches in a row against one drawn opponent. With more, fewer different snapshots play at
-    a time, which is faster: their weights take longer to fetch than to use. Each player's share
-    stays the same.
+    """Consecutive matches against a drawn opponent. With more matches, fewer different snapshots
+    play at a time. That is faster, because fetching their weights takes longer than using them.
+    Each player's share stays the same.
     """
 
     exploiters: ExploiterGateSettings = Field(default_factory=ExploiterGateSettings)
     """Gates of exploiters."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
-    """Active snapshots a lineage keeps; beyond, the oldest retires (its rows stay). Milestones
-    never do; those in the support of the league's Nash mixture do last.
+    """Active snapshots that a lineage keeps. Beyond that, the oldest retires, and its rows stay.
+    Milestones never retire, and snapshots in the support of the league's Nash mixture retire last.
     """
 
     admit: Literal["all", "gate"] = "all"
-    """When a main's new snapshot becomes an opponent: "all" at once, "gate" when it has beaten
-    the newest member of its learner in a gate that the evaluator plays. It learns on meanwhile,
-    whatever comes of it.
+    """When a main's new snapshot becomes an opponent: "all" at once, "gate" when it has beaten the
+    newest member of its learner in a gate that the evaluator plays. The learner continues
+    meanwhile, whatever the outcome.
     """
 
     admission: AdmissionSettings = Field(default_factory=AdmissionSettings)
@@ -135,34 +135,34 @@ class MatchmakerSection(Settings):
 
 
 class MatchmakerSettings(MatchmakerSection):
-    """The section, and the game of the league, whose name is that of section [game]."""
+    """Combines the section with the game of the league, whose name is in section [game]."""
 
     game: str = "brawl"
-    """Players of other games are refused."""
+    """Name of the game. Players of other games are refused."""
     game_version: str = ""
-    """Version of its rules; "" where it is not known, and then not compared."""
+    """Version of the game's rules. An unknown version is "" and is not compared."""
     payoff_unit: str = ""
-    """Unit of its payoffs, "" in games without."""
+    """Unit of the game's payoffs, "" in games without payoffs."""
     largest_payoff: float | None = None
-    """The most that a match of it can pay to a player, None where that is not known."""
+    """The most that a match can pay to a player, None if it is unknown."""
 
     @classmethod
     def of(cls, sections: Sections) -> MatchmakerSettings:
-        """Returns those of resolved sections."""
+        """Returns the settings of resolved sections."""
         spec = sections.of(GameSettings).spec()
         game = {"game": spec.name, "game_version": spec.version, "payoff_unit": spec.payoff_unit}
         return cls(**sections["matchmaker"] | game | {"largest_payoff": spec.largest_payoff})
 
     def policy(self) -> dict[str, object]:
-        """The settings that a draw depends on."""
+        """Returns the settings that a draw depends on."""
         return self.model_dump(mode="json", include=set(POLICY_FIELDS))
 
     def under(self, policy: Mapping[str, Any]) -> MatchmakerSettings:
-        """Returns these with the values of a policy from the log; what it lacks stays."""
+        """Returns the settings with the values of a policy from the log. Other values stay."""
         return self.model_copy(
             update={name: policy[name] for name in POLICY_FIELDS if name in policy}
         )
 
     def policy_hash(self) -> str:
-        """Hash of `policy`, stored with every assignment."""
+        """Returns the hash of `policy`, which every draw stores."""
         return sections_hash(self.policy())

@@ -1,8 +1,7 @@
-"""Measures the league periodically: the support of its Nash mixture, and rating epochs; retires
-snapshots above `max_saved` by that support.
+"""Analyses the league periodically: Nash support, rating epochs, and retirement above `max_saved`.
 
-The support comes from the clean matches (`league.stats.structure`), while some lineage has
-`max_saved` snapshots.
+The Nash support comes from the clean matches (`league.stats.structure`). It is computed while some
+lineage has `max_saved` snapshots.
 """
 
 from __future__ import annotations
@@ -20,13 +19,17 @@ from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 
 FIRST_MATCHES = 200
-"""Clean matches before which no player is known well enough."""
+"""Clean matches that the first analysis needs. With fewer, ratings are too uncertain."""
 GROWTH = 1.1
-"""The next analysis is due when the clean matches have grown by this factor."""
+"""Growth of the clean matches after which the next analysis is due."""
 
 
 def analyse(league: League) -> bool:
-    """Analyses the league if that is due and records the result; returns whether it did."""
+    """Analyses the league if an analysis is due, and records the result.
+
+    Returns:
+        Whether it analysed the league.
+    """
     view = league.view.checked()
     with view.lock:
         table, last = view.tables[Book.EVAL], view.analysis
@@ -49,7 +52,15 @@ def is_due(last: Analysis, matches: int) -> bool:
 
 
 def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
-    """Returns the Nash mixture of active snapshots; `table` is the eval book's."""
+    """Computes the Nash mixture of active snapshots.
+
+    Args:
+        players: the league's players.
+        table: the ratings of the eval book.
+
+    Returns:
+        The share of each snapshot.
+    """
     # scipy takes half a second to load
     from league.stats.structure.mixtures import mixed_players, nash_mixture
     from league.stats.structure.table import table_of_book
@@ -59,9 +70,16 @@ def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
 
 
 def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:
-    """Returns a lineage's snapshots in the order in which they retire, from order of registration.
+    """Sorts a lineage's snapshots by the order in which they retire.
 
-    Milestones and the newest never retire; those in the Nash support do after all others.
+    Milestones and the newest snapshot never retire. Snapshots in the Nash support retire last.
+
+    Args:
+        snapshots: the lineage's active snapshots in order of registration.
+        support: names in the Nash support.
+
+    Returns:
+        The snapshots that may retire, the first to retire first.
     """
     old = [player for player in snapshots[:-1] if not player.milestone]
     return sorted(old, key=lambda player: player.name in support)
@@ -72,7 +90,12 @@ def retire_surplus(
 ) -> list[str]:
     """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow.
 
-    Those that retire are changed in `known`, all players in order of registration, and returned.
+    Args:
+        known: all players in order of registration. Players that retire are changed here.
+        lineages: names of lineages.
+
+    Returns:
+        The names of the players that retired.
     """
     retired: list[str] = []
     most, support = league.settings.max_saved, league.view.analysis.support
@@ -97,9 +120,12 @@ def is_active_snapshot(player: Player) -> bool:
 
 
 def open_due_epochs(league: League) -> list[Book]:
-    """Opens the rating epochs of the books that have grown enough; returns these books.
+    """Opens the rating epochs of the books that have grown enough.
 
-    An epoch, an event of the log, has the share of draws and the link of predictions.
+    An epoch is an event of the log with the share of draws and the link of predictions.
+
+    Returns:
+        The books whose epoch was opened.
     """
     view = league.view.checked()
     with view.lock:
@@ -111,7 +137,7 @@ def open_due_epochs(league: League) -> list[Book]:
 
 
 def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
-    """Opens a book's epoch if memory holds all of the log; otherwise the next sweep does."""
+    """Opens a book's epoch if memory holds all of the log. Otherwise the next sweep opens it."""
     position = tx.positions()[0]
     with league.view.lock:
         if league.view.books.log_position != position:

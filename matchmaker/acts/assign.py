@@ -1,8 +1,8 @@
-"""Assigns matches: drawn from a mix, paired by name, or carried over a restart. Their leases end
-handed back, expired without progress, or abandoned by a restart.
+"""Assigns matches: drawn from a mix, paired by name, or carried over a restart.
 
-Expiry frees the slot. A result that comes later is still taken, once, while its incarnation is its
-worker's newest: nothing else was put in the match's place.
+A lease ends when its result is reported, when it is released, when it expires without progress, or
+when a restart abandons it. Expiry frees the slot. A later result is still accepted, once, while its
+incarnation is its worker's newest, because the slot was not reassigned.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
 class _Match(NamedTuple):
-    """A match without its lease: these columns of an assignment, in their order."""
+    """Describes a match without its lease. The fields are columns of an assignment, in their
+    order.
+    """
 
     seat0: str
     seat1: str
@@ -53,7 +55,19 @@ _MATCH = slice(AssignmentRow._fields.index("seat0"), AssignmentRow._fields.index
 def acquire_matches(
     league: League, tx: Transaction, incarnation: int, count: int, mix: str
 ) -> list[Assignment]:
-    """Leases `count` matches of the incarnation's learner against opponents drawn by a mix."""
+    """Leases matches of the incarnation's learner against opponents drawn by a mix.
+
+    Args:
+        count: number of matches.
+        mix: name of the mix.
+
+    Returns:
+        The assignments.
+
+    Raises:
+        Refused: the worker trains no player, or too many leases are open.
+        Fenced: a newer incarnation of the worker exists.
+    """
     checks.number(count, "count", 1, MAX_COUNT)
     checks.text(mix, "mix", checks.MAX_NAME)
     caller = league.trusted_incarnation(tx, incarnation)
@@ -88,39 +102,49 @@ def acquire_matches(
 
 @lru_cache(maxsize=8)
 def _stream(seed: int) -> Stream:
-    """The stream of a league that all opponents are drawn from."""
+    """Returns the stream from which all opponents of a league are drawn."""
     return Stream(derived_seed(seed))
 
 
 def _draw_table(
     league: League, tx: Transaction, learner: Player, mix: str
 ) -> tuple[int, DrawTable]:
-    """What the learner's opponents are drawn from, and its number in the log.
+    """Returns the table that the learner's opponents are drawn from, and its number in the log.
 
-    A table takes milliseconds, so it is used until an event that is no result, and results alone
-    change it after `limits.DRAW_SECONDS`.
+    A table takes milliseconds, so it is reused until an event other than a result. Results alone
+    replace it after `limits.DRAW_SECONDS`.
     """
     view, now = league.view, league.clock.now()
-    known = view.draws.get((learner.name, mix))
-    if known is not None and known.event_position >= view.other_position:
-        is_new = 0.0 <= now - known.at < limits.DRAW_SECONDS
-        if is_new or known.event_position == view.event_position:
-            return known.number, known.table
+    last = view.draws.get((learner.name, mix))
+    if last is not None and last.event_position >= view.other_position:
+        is_new = 0.0 <= now - last.at < limits.DRAW_SECONDS
+        if is_new or last.event_position == view.event_position:
+            return last.number, last.table
     table = draw_table(league.settings, learner, mix, view.players, view.tables, view.exploiters)
     number = league.add_draw(tx, table.body_json, _stream(league.seed).seed)
-    found = KnownDraw(number, table, view.event_position, now)
-    tx.after_commit(lambda: view.draws.update({(learner.name, mix): found}))
+    drawn_from = KnownDraw(number, table, view.event_position, now)
+    tx.after_commit(lambda: view.draws.update({(learner.name, mix): drawn_from}))
     return number, table
 
 
 def acquire_pairings(
     league: League, tx: Transaction, incarnation: int, pairings: Sequence[Pairing]
 ) -> list[Assignment]:
-    """Leases matches between named players: each pair is one seed with the seats swapped.
+    """Leases matches between named players. Each pair of matches has one seed and swapped seats.
 
-    A pairing with `until` is cut to the pairs that are missing, so it may be left out. A missing
-    match takes a pair. Pairs are numbered by all that were ever leased: a seed whose match was lost
-    with its lease is not played again.
+    A pairing with `until` is cut to the missing pairs, so it may be left out. A single missing
+    match takes a whole pair. Pairs are numbered over all leases of the two players, so the seed of
+    a match that was lost with its lease is not played again.
+
+    Args:
+        pairings: the players and numbers of pairs.
+
+    Returns:
+        The assignments, pairing by pairing.
+
+    Raises:
+        NotFound: a player does not exist.
+        Refused: a player can't be paired, or too many leases are open.
     """
     caller = league.trusted_incarnation(tx, incarnation)
     for pairing in pairings:
@@ -160,22 +184,31 @@ def lease_gate_matches(
     count: int,
     matches_per_seed: int,
 ) -> list[Assignment]:
-    """Leases `count` more matches between two players for a gate with `begun` earlier ones.
+    """Leases more matches between two players for a gate. Seats alternate.
 
-    Seats alternate; `matches_per_seed` consecutive matches have one seed.
+    Args:
+        incarnation: the worker's incarnation.
+        players: the candidate and its victim.
+        seed: seed of the gate's seeds.
+        begun: matches that were leased before.
+        count: matches to lease.
+        matches_per_seed: consecutive matches that share a seed.
+
+    Returns:
+        The assignments.
     """
     for name in players:
         check_frozen(league, name)
     draw = _named_draw(league, tx, GATE, players, seed, begun=begun)
     matches = [
         _named_match(
-            players if place % 2 == 0 else players[::-1],
+            players if number % 2 == 0 else players[::-1],
             Book.EVAL,
-            derived_seed(seed, place // matches_per_seed),
+            derived_seed(seed, number // matches_per_seed),
             GATE,
             draw,
         )
-        for place in range(begun, begun + count)
+        for number in range(begun, begun + count)
     ]
     return _leased(league, tx, incarnation, matches)
 
@@ -187,7 +220,7 @@ def _named_match(seats: tuple[str, str], book: Book, seed: int, category: str, d
 def _named_draw(
     league: League, tx: Transaction, rule: str, players: tuple[str, str], seed: int, **more: int
 ) -> int:
-    """Records how matches between named players came about; returns the draw's number."""
+    """Records how matches between named players came about, and returns the draw's number."""
     player, opponent = players
     body = {"rule": rule, "player": player, "opponent": opponent, "seed": seed, **more}
     return league.add_draw(tx, json.dumps(body, separators=(",", ":")))
@@ -196,13 +229,27 @@ def _named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """Leases matches that were in progress at a checkpoint again: same seats, seed and book."""
+    """Leases matches again that were in progress at a checkpoint, with the same seats, seed and
+    book.
+
+    Args:
+        incarnation: the new incarnation of the worker that played them.
+        match_ids: ids of the matches.
+
+    Returns:
+        The new assignments, in the same order.
+
+    Raises:
+        NotFound: a match was never assigned.
+        InvalidInput: a match is named twice, belongs to another worker, or was finished before the
+            checkpoint.
+    """
     if len(set(match_ids)) != len(match_ids):
         raise InvalidInput("carried_matches names a match twice: name each once")
-    known = tx.assignments([checks.identifier(one, "carried match") for one in match_ids])
+    assignments = tx.assignments([checks.identifier(one, "carried match") for one in match_ids])
     matches = []
     for match_id in match_ids:
-        old = known.get(match_id)
+        old = assignments.get(match_id)
         if old is None:
             raise NotFound(f"there is no match {match_id} to carry on: name ids that were assigned")
         owner = league.incarnation(tx, old.incarnation)
@@ -219,8 +266,15 @@ def carry_matches(
 
 
 def check_frozen(league: League, name: str, *, or_human: bool = False) -> None:
-    """Raises `NotFound` or `Refused` unless this player can be paired; a person can only where
-    the worker that asks has one at its keyboard.
+    """Checks that a player can be paired.
+
+    Args:
+        name: the player.
+        or_human: whether a person may play, because the worker that asks has one at its keyboard.
+
+    Raises:
+        NotFound: there is no such player.
+        Refused: the player is in quarantine, or has no fixed weights.
     """
     player = league.player(name)
     if player.state is PlayerState.QUARANTINED:
@@ -233,9 +287,9 @@ def check_frozen(league: League, name: str, *, or_human: bool = False) -> None:
 def _leased(
     league: League, tx: Transaction, incarnation: IncarnationRow, matches: Sequence[_Match]
 ) -> list[Assignment]:
-    """Gives each match its place, an id and a lease from this moment on.
+    """Gives each match an ordinal, an id and a lease that starts now.
 
-    An id begins with the ordinal: ids without order would touch a page of a long log each.
+    An id begins with the ordinal. Ids without order would each touch another page of a long log.
     """
     if not matches:
         return []
@@ -246,10 +300,10 @@ def _leased(
     ends = now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS
     digits = secrets.token_hex(size // 2 * len(matches))
     rows = []
-    for place, match in enumerate(matches):
-        ordinal = league.view.ordinal + 1 + place
-        middle = place * size + ID_DIGITS
-        match_id = f"{ordinal:010x}{digits[place * size : middle]}"
+    for number, match in enumerate(matches):
+        ordinal = league.view.ordinal + 1 + number
+        middle = number * size + ID_DIGITS
+        match_id = f"{ordinal:010x}{digits[number * size : middle]}"
         token = digits[middle : middle + TOKEN_DIGITS]
         rows.append(
             AssignmentRow._make(
@@ -262,7 +316,7 @@ def _leased(
 
 
 def assignments_of(league: League, rows: Iterable[AssignmentRow]) -> Iterable[Assignment]:
-    """Rows as workers see them."""
+    """Yields rows in the form that workers get."""
     for row in rows:
         yield Assignment(
             match_id=row.match_id,
@@ -281,7 +335,19 @@ def assignments_of(league: League, rows: Iterable[AssignmentRow]) -> Iterable[As
 def release_matches(
     league: League, tx: Transaction, incarnation: int, match_ids: Sequence[str], reason: str
 ) -> int:
-    """Closes the incarnation's open leases, or those named, as released; returns how many."""
+    """Closes the incarnation's open leases as released.
+
+    Args:
+        match_ids: the matches to release, or all if it is empty.
+        reason: why, for the log.
+
+    Returns:
+        How many leases were closed.
+
+    Raises:
+        NotFound: a match was never assigned.
+        Fenced: a newer incarnation of the worker exists.
+    """
     caller = league.current_incarnation(tx, incarnation)
     checks.text(reason, "reason")
     checks.number(len(match_ids), "matches in one call", 0, checks.MAX_BATCH)
@@ -296,7 +362,7 @@ def release_matches(
 
 
 def expire(league: League, tx: Transaction) -> int:
-    """Expires the leases whose time is over; returns how many."""
+    """Expires the leases whose deadline has passed, and returns how many."""
     due = tx.open_assignments(until=league.clock.now())
     close(league, tx, due, "expired", "no progress until the deadline, or too old")
     return len(due)
@@ -305,7 +371,13 @@ def expire(league: League, tx: Transaction) -> int:
 def close(
     league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str
 ) -> None:
-    """Closes leases and records it, one event for each incarnation."""
+    """Closes leases, and records an event for each incarnation.
+
+    Args:
+        rows: the leases.
+        state: their new state.
+        reason: why, for the log.
+    """
     for number in sorted({row.incarnation for row in rows}):
         mine = [row for row in rows if row.incarnation == number]
         worker = league.incarnation(tx, number).worker

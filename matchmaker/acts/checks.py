@@ -1,4 +1,4 @@
-"""Bounds of every field that comes in; each check raises `InvalidInput` in a sentence."""
+"""Checks the bounds of every field of a request. A check that fails raises `InvalidInput`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,30 @@ MAX_STATS = 64
 MAX_METRICS = 256
 MAX_TEXT = 500
 MAX_NAME = 80
-MAX_PLAYER_NAME = 160  # a snapshot's that came from another run is the longest
+MAX_PLAYER_NAME = 160  # the longest are names of snapshots from other runs
 MAX_KINDS = 16
 MAX_MEASURED = 1e15
-"""Of a metric or a match's number: beyond it is a fault, and sums of them stay finite."""
+"""Bound of a metric or a match's statistic. A larger value is a fault, and sums stay finite."""
 MAX_TIME = 253_402_300_799.0
-"""The last second of the year 9999: a date can be made of every time that is taken."""
+"""The last second of the year 9999, so every accepted time can be written as a date."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
 
 
 def identifier(value: str, what: str) -> str:
-    """An id that a caller made."""
+    """Checks an id that a caller made.
+
+    Args:
+        value: the id.
+        what: the name of the field, for the message.
+
+    Returns:
+        The id.
+
+    Raises:
+        InvalidInput: it is no id.
+    """
     if not _ID.fullmatch(value):
         raise InvalidInput(
             f"{what} {value[:MAX_NAME]!r} is no id: 1 to 80 letters, digits, _ . : -"
@@ -40,6 +51,7 @@ def identifier(value: str, what: str) -> str:
 
 
 def worker_name(value: str) -> str:
+    """Returns `value` if it can name a worker."""
     if not _WORKER.fullmatch(value):
         raise InvalidInput(
             f"{value[:MAX_NAME]!r} can't name a worker: up to 64 of a-z 0-9 _ . -, as learner-main"
@@ -48,31 +60,34 @@ def worker_name(value: str) -> str:
 
 
 def text(value: str, what: str, limit: int = MAX_TEXT) -> str:
+    """Returns `value` if it has at most `limit` characters."""
     if len(value) > limit:
         raise InvalidInput(f"{what} has {len(value)} characters: {limit} are the most")
     return value
 
 
 def names(values: Collection[str], what: str) -> None:
-    """Names of players that may or may not exist."""
+    """Checks names of players that need not exist."""
     number(len(values), what, 0, MAX_BATCH)
     for value in values:
         text(value, "a name", MAX_PLAYER_NAME)
 
 
 def number(value: int, what: str, low: int, high: int) -> int:
+    """Returns `value` if it lies from `low` to `high`."""
     if not low <= value <= high:
         raise InvalidInput(f"{what} = {value} is out of range: from {low} to {high}")
     return value
 
 
 def time(value: float, what: str) -> None:
+    """Checks that `value` is a time in Unix seconds."""
     if not 0.0 <= value <= MAX_TIME:
         raise InvalidInput(f"{what} = {value} is no time: Unix seconds are wanted")
 
 
 def player(player: Player, game: str) -> None:
-    """Everything of a player that needs no look at others."""
+    """Checks the fields of a player that need no other player."""
     checked_player_name(player.name)
     if player.game != game:
         raise InvalidInput(f"{player.name} plays {player.game[:MAX_NAME]!r}, this league {game!r}")
@@ -99,6 +114,7 @@ def player(player: Player, game: str) -> None:
 
 
 def pairing(pairing: Pairing) -> None:
+    """Checks the fields of a pairing that need no look at players."""
     checked_player_name(pairing.player)
     checked_player_name(pairing.opponent)
     if pairing.player == pairing.opponent:
@@ -112,7 +128,7 @@ def pairing(pairing: Pairing) -> None:
 
 
 def result(result: MatchResult) -> None:
-    """Everything of a result that needs no look at its lease."""
+    """Checks the fields of a result that need no lease."""
     identifier(result.match_id, "match_id")
     if result.outcome not in (0.0, 0.5, 1.0):
         raise InvalidInput(f"outcome = {result.outcome} is none: 1 win, 0.5 draw, 0 loss of seat 0")
@@ -134,7 +150,9 @@ def result(result: MatchResult) -> None:
 
 
 def metrics(values: Mapping[str, float]) -> dict[str, float]:
-    """The finite ones, the largest as `MAX_MEASURED`: a mean of nothing is NaN and is left out."""
+    """Returns the finite metrics, bounded by `MAX_MEASURED`. A mean of no values is NaN and is left
+    out.
+    """
     if len(values) > MAX_METRICS:
         raise InvalidInput(f"a heartbeat carries {len(values)} metrics: {MAX_METRICS} are the most")
     for name in values:

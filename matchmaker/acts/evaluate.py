@@ -1,7 +1,7 @@
-"""Evaluations: asked for, cancelled, and reported on. Evaluators play what open ones want.
+"""Requests, cancels and reports on evaluations. Evaluators play the matches of open evaluations.
 
-The log has the requests; whether one is done, its books say. So nothing of it can be lost or
-counted twice, and results that leave the books again open it again.
+The log has the requests, and the books decide whether an evaluation is done. So no match is lost or
+counted twice, and an evaluation opens again when results leave the books.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from matchmaker.store.transaction import Transaction
 MAX_OPEN = 100
 MAX_MATCHES = 100_000
 MAX_PAIRS = 256
-"""Pairs of members that one evaluation may have."""
+"""Pairs of members that an evaluation may have."""
 
 
 def request_evaluation(
@@ -42,7 +42,23 @@ def request_evaluation(
     book: Book,
     by: str,
 ) -> Evaluation:
-    """Records a request for clean matches of frozen players, by their present names."""
+    """Records a request for clean matches of frozen players, by their present names.
+
+    Args:
+        player: a name or a mixture. A live player stands for its newest snapshot.
+        opponents: names or mixtures.
+        matches: an even number of matches against each opponent.
+        book: eval or greedy.
+        by: who asks.
+
+    Returns:
+        The evaluation, which may be done already.
+
+    Raises:
+        InvalidInput: a field is out of bounds, or a player would meet itself.
+        NotFound: a player does not exist.
+        Refused: too many evaluations are open, or a player can't be paired.
+    """
     checks.text(by, "by", checks.MAX_NAME)
     if not by.strip():
         raise InvalidInput("a request for an evaluation says who asks: by is empty")
@@ -55,7 +71,7 @@ def request_evaluation(
     evaluation = Evaluation(
         number=0,
         player=_frozen(league, player, "player"),
-        opponents=tuple(dict.fromkeys(_frozen(league, one, "an opponent") for one in opponents)),
+        opponents=tuple(dict.fromkeys(_frozen(league, name, "an opponent") for name in opponents)),
         matches=matches,
         book=book,
         by=by,
@@ -88,9 +104,7 @@ def request_evaluation(
 
 
 def _frozen(league: League, who: str, what: str) -> str:
-    """A name or a mixture, with members in the place of mixtures that have a name, and a live
-    player's newest snapshot in its place.
-    """
+    """Replaces named mixtures by their members, and live players by their newest snapshots."""
     view, shares = league.view, dict[str, float]()
     members = members_of(
         checks.text(who, what),
@@ -112,19 +126,32 @@ def _frozen(league: League, who: str, what: str) -> str:
 def cancel_evaluation(
     league: League, tx: Transaction, number: int, by: str, reason: str
 ) -> Evaluation:
-    """Ends an open evaluation and returns it. One that has ended does not change."""
+    """Ends an open evaluation. An evaluation that has ended does not change.
+
+    Args:
+        number: the evaluation's number.
+        by: who cancels.
+        reason: why.
+
+    Returns:
+        The evaluation.
+
+    Raises:
+        NotFound: there is no such evaluation.
+        InvalidInput: `by` or `reason` is empty.
+    """
     checks.text(by, "by", checks.MAX_NAME)
     checks.text(reason, "reason")
     asked = _asked(league, number)
     if not by.strip() or not reason.strip():
         raise InvalidInput(f"evaluation {number} is cancelled by someone, for a reason: give both")
-    found = standing(league, asked)
-    if found.state is not EvaluationState.OPEN:
-        return found
+    evaluation = standing(league, asked)
+    if evaluation.state is not EvaluationState.OPEN:
+        return evaluation
     reason = f"{by}: {reason}"
-    text = f"evaluation {number} of {found.player} is cancelled by {reason}"
+    text = f"evaluation {number} of {evaluation.player} is cancelled by {reason}"
     league.log(tx, "evaluation_cancelled", text, number=number, reason=reason)
-    return replace(found, state=EvaluationState.CANCELLED, reason=reason)
+    return replace(evaluation, state=EvaluationState.CANCELLED, reason=reason)
 
 
 def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason: str) -> None:
@@ -135,11 +162,11 @@ def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason:
 
 
 def standing(league: League, asked: Asked) -> Evaluation:
-    """An evaluation, which is done where the books have all that it wants."""
+    """Returns an evaluation, as done if the books have all its matches."""
     evaluation, wanted = asked
     if evaluation.state is EvaluationState.OPEN:
         payoff = league.view.tables[evaluation.book].payoff
-        if all(payoff.counts(one.player, one.opponent).games >= one.until for one in wanted):
+        if all(payoff.counts(x.player, x.opponent).games >= x.until for x in wanted):
             return replace(evaluation, state=EvaluationState.DONE)
     return evaluation
 
@@ -160,25 +187,33 @@ def _asked(league: League, number: int) -> Asked:
 
 
 def report(league: League, number: int) -> Report:
-    """What the books say to an evaluation; raises `NotFound`."""
+    """Reports the progress of an evaluation from the counts of the books.
+
+    Raises:
+        NotFound: there is no such evaluation.
+    """
     asked = _asked(league, number)
     evaluation, cell = asked.evaluation, league.view.tables[asked.evaluation.book].payoff.cell
-    scores = tuple(score_of(evaluation.player, one, cell) for one in evaluation.opponents)
+    scores = tuple(score_of(evaluation.player, name, cell) for name in evaluation.opponents)
     return replace(_summary(league, asked), scores=scores)
 
 
 def summaries(league: League, number: int = 0) -> list[Report]:
-    """The reports of all evaluations without scores, or that of one; raises `NotFound`."""
+    """Returns the reports of all evaluations without scores, or the report of evaluation `number`.
+
+    Raises:
+        NotFound: there is no such evaluation.
+    """
     known = league.view.evaluations.asked.values()
     return [_summary(league, asked) for asked in ([_asked(league, number)] if number else known)]
 
 
 def _summary(league: League, asked: Asked) -> Report:
     payoff = league.view.tables[asked.evaluation.book].payoff
-    counts = [payoff.counts(one.player, one.opponent).games for one in asked.targets]
+    counts = [payoff.counts(pair.player, pair.opponent).games for pair in asked.targets]
     return Report(
         evaluation=standing(league, asked),
         scores=(),
-        matches_done=sum(min(n, one.until) for n, one in zip(counts, asked.targets, strict=True)),
-        matches_total=sum(one.until for one in asked.targets),
+        matches_done=sum(min(n, x.until) for n, x in zip(counts, asked.targets, strict=True)),
+        matches_total=sum(pair.until for pair in asked.targets),
     )

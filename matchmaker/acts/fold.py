@@ -1,8 +1,8 @@
 """Stores folds while the league is served.
 
-Memory could write a fold, but a million results between two thousand players take it seconds, in
-which calls wait. So another process folds the log on from the last stored fold:
-`python -m matchmaker.acts.fold DB SETTLED`.
+Memory could write a fold, but with a million results between two thousand players this takes
+seconds in which calls wait. So another process folds the log from the last stored fold: `python -m
+matchmaker.acts.fold DB SETTLED`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.sqlite import SqliteStore
 
 NICE = 10
-"""The nice value of the other process: learners and calls go first."""
+"""The nice value of the other process, so that learners and calls go first."""
 FAR_BEHIND = 4
-"""If the newest fold is `FAR_BEHIND * folding.EVERY` results old, memory writes one: the other
-process would take minutes. No fold may be usable after an update of the program or a quarantine.
+"""Number of `folding.EVERY` results after which memory writes the fold itself.
+
+The other process would take minutes. After an update of the program or a quarantine there may be no
+usable fold.
 """
 
 
@@ -37,15 +39,15 @@ class FoldKeeper:
 
     def __init__(self, league: League, db: Path) -> None:
         self._league, self._db = league, db
-        self._failed_at = 0  # the newest result then
+        self._failed_at = 0  # newest result at the last failure
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
 
     def store(self) -> None:
-        """Stores a fold if one is due, and waits for it.
+        """Stores a fold if a fold is due, and waits until it is stored.
 
         Raises:
-            LeagueError: It failed. The next try comes `folding.EVERY` results later.
+            LeagueError: storing failed. The next try comes `folding.EVERY` results later.
         """
         league, view = self._league, self._league.view
         with view.lock:
@@ -62,7 +64,7 @@ class FoldKeeper:
             raise LeagueError(f"a fold was not stored, so a start takes longer: {error}") from error
 
     def _folded_apart(self, settled: int) -> bytes:
-        """What the other process writes, b"" when the matchmaker stops meanwhile."""
+        """Returns the output of the other process, b"" if the matchmaker stops meanwhile."""
         program = [sys.executable, "-m", __name__, str(self._db), str(settled)]
         with subprocess.Popen(
             [sys.executable, die_with_parent.__file__, str(os.getpid()), *program],
@@ -81,7 +83,7 @@ class FoldKeeper:
         return written
 
     def stop(self) -> None:
-        """Ends the other process; what it was at is lost."""
+        """Ends the other process and loses its work."""
         self._stopped = True
         if self._process is not None:
             self._process.kill()
@@ -95,7 +97,7 @@ def _read(written: bytes, at: float) -> FoldRow:
 
 def main() -> None:
     """Writes the fold of the whole log to standard output, after its positions and its version."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the matchmaker, which ends this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the matchmaker, and it stops this
     step_back(NICE)
     db, settled = sys.argv[1:]
     with closing(SqliteStore(Path(db), read_only=True)) as store, store.read() as reader:

@@ -1,18 +1,19 @@
-"""The gate of a candidate, from its opening to its decision.
+"""Plays the gate of a candidate from its opening to its decision.
 
     open ── its matches are leased, victim by victim, and counted in assignment order
-     ├── accepted    it passed against every victim: a member from that transaction on
-     ├── rejected    it is too weak against one of them: it retires
-     └── undecided   the limit, failed matches, a newer snapshot, or it could not be played: it
-                     retires
+     ├── accepted    passed against every victim: a member from that transaction on
+     ├── rejected    too weak against a victim: the candidate retires
+     └── undecided   match limit reached, too many failures, superseded, or unplayable: the
+                     candidate retires
 
-Exploiters' candidates (`players.open_gate`) are tested on shares of the points, in
-matches on a seed each, against their generation's victims one after the other. Mains' snapshots
-(`players.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on one
-seed, against the newest member of their learner. From the opening on both are played and decided
-alike. The gate's state follows from the log alone: a match that failed, or whose lease ended
-without a result, is left out and stays so when its result comes late, so what was counted once
-never changes.
+Exploiters' candidates (`players.open_gate`) are tested on shares of the points, in matches with a
+seed each, against their generation's victims one after the other. Mains' snapshots
+(`players.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on a
+common seed, against the newest member of their learner. After the opening both are played and
+decided in the same way.
+
+The gate's state follows from the log alone. A match that failed, or whose lease ended without a
+result, is left out even if its result comes later. So a count never changes afterwards.
 """
 
 from __future__ import annotations
@@ -52,25 +53,35 @@ from matchmaker.state.league import League
 from matchmaker.store.transaction import Reader, Transaction
 
 LIMIT = 2000
-"""Matches against a victim, or pairs with a member, after which a gate ends undecided: most take
-130 matches or 270 pairs, and hardly any candidate as strong as the alternative takes 2,000. In a
-game with payoffs these are the ones that count, of `PLAYED * LIMIT` that may be played.
+"""Matches against a victim, or pairs with a member, after which a gate ends undecided.
+
+Most gates take 130 matches or 270 pairs, and hardly any candidate as strong as the alternative
+takes 2,000. In a game with payoffs the limit applies to the results that count, of `PLAYED * LIMIT`
+that may be played.
 """
 PLAYED = 5
-"""Times the limit that a gate with payoffs may play: a match where little is at stake seldom
-counts.
-"""
+"""Factor on the limit for a gate with payoffs, where matches with small stakes seldom count."""
 FEWEST_FAILURES = 32
-"""Failed matches, more than those that brought a result, after which a gate ends undecided."""
+"""Failed matches after which a gate ends undecided, if they also exceed the matches with a
+result.
+"""
 
 
 # --- opening
 
 
 def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, Player]) -> str:
-    """The newest member of its learner, which a new player must beat; "" when it needs no gate.
+    """Finds the member that a new player must beat: the newest member of its learner.
 
     A learner's gates are played in order of opening, so each admitted snapshot has beaten the last.
+
+    Args:
+        settings: the league's settings.
+        player: the new player.
+        known: all players in order of registration.
+
+    Returns:
+        The member's name, or "" if the player needs no gate.
     """
     if settings.admit == "all" or player.name in known or not is_of_a_main(player):
         return ""
@@ -83,7 +94,7 @@ def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, P
 
 
 def is_of_a_main(player: Player) -> bool:
-    """Whether it is a snapshot of a main of this run; another run's are anchors."""
+    """Returns whether it is a snapshot of this run's main. Snapshots of other runs are anchors."""
     return (
         player.kind is PlayerKind.SNAPSHOT
         and player.role is Role.MAIN
@@ -98,7 +109,16 @@ def begin_gate(
     victims: Sequence[str],
     generation: Generation | None = None,
 ) -> CandidateGate:
-    """Opens the gate of an exploiter's candidate, or without a `generation` a main's snapshot's."""
+    """Opens the gate of a candidate.
+
+    Args:
+        player: the candidate.
+        victims: names of the players that it must beat.
+        generation: the exploiter's generation, None for a main's snapshot.
+
+    Returns:
+        The gate.
+    """
     if generation is None:
         elo = league.settings.admission
         gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=LIMIT)
@@ -130,10 +150,17 @@ def begin_gate(
 def pass_over(
     league: League, tx: Transaction, newer: Player, known: Mapping[str, Player]
 ) -> list[Player]:
-    """Ends the learner's gates that wait for their first match, as a newer snapshot comes; returns
-    the candidates that retired.
+    """Ends the learner's gates that wait for their first match, because a newer snapshot came.
 
-    A learner freezes faster than gates are played, so one is played and only the newest waits.
+    A learner freezes faster than gates are played. So one gate is played, and only the newest
+    waits.
+
+    Args:
+        newer: the newer snapshot.
+        known: all players.
+
+    Returns:
+        The candidates that retired.
     """
     retired = []
     for gate in league.view.exploiters.open_gates(newer.creator):
@@ -150,7 +177,11 @@ def pass_over(
 
 
 def gate_of(league: League, candidate: str) -> CandidateGate:
-    """Raises `NotFound` when there is no such candidate."""
+    """Returns the gate of a candidate.
+
+    Raises:
+        NotFound: there is no such candidate.
+    """
     gate = league.view.exploiters.gates.get(candidate)
     if gate is None:
         name = candidate[: checks.MAX_NAME]
@@ -161,7 +192,18 @@ def gate_of(league: League, candidate: str) -> CandidateGate:
 def acquire_gate_matches(
     league: League, tx: Transaction, incarnation: int, candidate: str, count: int
 ) -> list[Assignment]:
-    """Leases at most `count` matches with the current victim, whole pairs; none once decided."""
+    """Leases matches with the gate's current victim.
+
+    Args:
+        count: the most matches to lease.
+
+    Returns:
+        The assignments, in whole pairs if the test counts pairs. Empty once the gate is decided.
+
+    Raises:
+        NotFound: there is no such candidate.
+        Refused: an earlier gate of the learner is still open.
+    """
     caller = league.trusted_incarnation(tx, incarnation)
     checks.number(count, "count", 1, MAX_COUNT)
     gate, state = gate_of(league, candidate), league.view.exploiters
@@ -171,15 +213,15 @@ def acquire_gate_matches(
         first = state.open_gates(state.creators[candidate])[0].candidate
         if first != candidate:  # which becomes its victim if it is admitted
             raise Refused(f"the gate of {candidate} can't begin before that of {first}")
-    found = judged(league, tx, gate)
-    rules, test = state.rules[candidate], found.playing
+    now = judged(league, tx, gate)
+    rules, test = state.rules[candidate], now.playing
     matches_per_seed = 2 if rules.gate.paired else 1
     fitting = count - count % matches_per_seed
-    if found.state is not GateState.OPEN or test is None or not fitting:
+    if now.state is not GateState.OPEN or test is None or not fitting:
         return []
     players = (candidate, test.victim)
     begun = len(played(tx, *players, rules)[0])
-    seed = derived_seed(rules.seed, found.victims.index(test))
+    seed = derived_seed(rules.seed, now.victims.index(test))
     given = caller, players, seed, begun, fitting, matches_per_seed
     return lease_gate_matches(league, tx, *given)
 
@@ -188,7 +230,15 @@ def acquire_gate_matches(
 
 
 def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
-    """An open gate as the log has it now: tests in order, up to the first that is not passed."""
+    """Judges an open gate by the log: tests in order, up to the first that is not passed.
+
+    Args:
+        reader: reads the log.
+        gate: the gate. A decided gate does not change.
+
+    Returns:
+        The gate with its counts and decision.
+    """
     if gate.state is not GateState.OPEN:
         return gate
     tests: list[VictimGate] = []
@@ -206,7 +256,7 @@ def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate
 def _judged_test(
     league: League, reader: Reader, candidate: str, victim: str
 ) -> tuple[VictimGate, str]:
-    """The test against one victim, and the reason why it ended when that was not acceptance."""
+    """Judges the test against a victim, and says why it ended if it was not passed."""
     rules = league.view.exploiters.rules[candidate]
     matches, failures = played(reader, candidate, victim, rules)
     gate, seeds, test = tallied(matches, victim, rules)
@@ -246,7 +296,16 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
 def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
-    """A gate with what it takes of its matches, their seeds, and the test as the log keeps it."""
+    """Counts a gate's matches.
+
+    Args:
+        matches: the gate's matches against the victim.
+        victim: name of the victim.
+        rules: the gate's rules.
+
+    Returns:
+        The gate with its results, the seeds of these results, and the test as the log keeps it.
+    """
     most = rules.most_of(match.margin for match in matches if match.margin is not None)
     results = settled(matches, paired=rules.gate.paired, stake=rules.stake, most=most)
     gate = rules.gate.take(results)
@@ -269,11 +328,18 @@ def tallied(
 def played(
     reader: Reader, candidate: str, victim: str, rules: GateRules, until: float = math.inf
 ) -> tuple[list[Assigned], int]:
-    """Reads a gate's matches against a victim, paired by their seeds, and counts those that failed.
+    """Reads a gate's matches against a victim, paired by their seeds.
 
-    A match counts as open if its result came after the event at position `until`.
+    Args:
+        reader: reads the log.
+        candidate, victim: names of the players.
+        rules: the gate's rules.
+        until: position of an event. A match whose result came later counts as open.
+
+    Returns:
+        The matches, and the number of failed matches.
     """
-    found, failures = [], 0
+    matches, failures = [], 0
     for lease, row in reader.gate_matches(rules.after, candidate, victim):
         is_later = row is not None and row.event_position >= until
         row = None if is_later else row
@@ -283,7 +349,7 @@ def played(
             if lease.seat0 != candidate:
                 score, margin = 1.0 - score, None if margin is None else -margin
         failures += row is not None and bool(row.failed)
-        found.append(
+        matches.append(
             Assigned(
                 ordinal=lease.ordinal,
                 is_open=is_later or lease.lease_state == "open",
@@ -293,26 +359,44 @@ def played(
                 coin=derived_seed(rules.seed, lease.seed) / 2.0**63,
             )
         )
-    return found, failures
+    return matches, failures
 
 
 # --- deciding
 
 
 def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: str) -> CandidateGate:
-    """Writes a decision down as soon as the log holds one, with the candidate's new state."""
+    """Records a gate's decision as soon as the log has it, with the candidate's new state.
+
+    Returns:
+        The gate.
+
+    Raises:
+        NotFound: there is no such candidate.
+    """
     league.trusted_incarnation(tx, incarnation)
     gate = gate_of(league, candidate)
-    found = judged(league, tx, gate)
-    if gate.state is found.state:
-        return found
-    return close_gate(league, tx, found)
+    now = judged(league, tx, gate)
+    if gate.state is now.state:
+        return now
+    return close_gate(league, tx, now)
 
 
 def give_up_gate(
     league: League, tx: Transaction, incarnation: int, candidate: str, reason: str
 ) -> CandidateGate:
-    """Closes a gate that can't be played as undecided; a decided one does not change."""
+    """Closes a gate that can't be played as undecided. A decided gate does not change.
+
+    Args:
+        reason: why it can't be played.
+
+    Returns:
+        The gate.
+
+    Raises:
+        InvalidInput: the reason is empty.
+        NotFound: there is no such candidate.
+    """
     checks.text(reason, "reason")
     if not reason.strip():
         raise InvalidInput(f"the gate of {candidate} is given up without a reason: give one")
@@ -323,7 +407,14 @@ def give_up_gate(
 
 
 def close_gate(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGate:
-    """Records a decision, and admits or retires the candidate."""
+    """Records a decision, and admits or retires the candidate.
+
+    Args:
+        gate: the gate with its decision.
+
+    Returns:
+        The gate with the time of its decision.
+    """
     data = {
         "candidate": gate.candidate,
         "state": gate.state.value,
@@ -332,13 +423,13 @@ def close_gate(league: League, tx: Transaction, gate: CandidateGate) -> Candidat
         "tests": to_data(gate.victims),
     }
     event = league.log(tx, "gate_decided", gate.outcome, **data)
-    known = dict(league.view.players)
+    players = dict(league.view.players)
     accepted = gate.state is GateState.ACCEPTED
     state = PlayerState.ACTIVE if accepted else PlayerState.RETIRED
-    candidate = known[gate.candidate] = replace(known[gate.candidate], state=state)
+    candidate = players[gate.candidate] = replace(players[gate.candidate], state=state)
     tx.update_player(candidate)
     lineage = SnapshotName.parse(gate.candidate).lineage
-    retired = retire_surplus(league, tx, known, {lineage}) if accepted else []
-    changed = [known[name] for name in (gate.candidate, *retired)]
+    retired = retire_surplus(league, tx, players, {lineage}) if accepted else []
+    changed = [players[name] for name in (gate.candidate, *retired)]
     tx.after_commit(lambda: league.view.set_players(changed))
     return replace(gate, decided_at=event.at)

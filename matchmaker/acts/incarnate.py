@@ -1,4 +1,6 @@
-"""A worker's life: it opens an incarnation, beats with progress, and is fenced by its next one."""
+"""Handles a worker's life: it opens an incarnation, sends heartbeats, and is fenced by its next
+one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ MAX_CARRIED = 4096
 
 
 class Opened(NamedTuple):
-    """A new incarnation: its number, the leases that it carries, and how many results are lost."""
+    """Gives the number of a new incarnation, the leases that it carries, and how many results are
+    lost.
+    """
 
     incarnation: int
     carried: list[Assignment]
@@ -30,8 +34,12 @@ class Opened(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """Whether an incarnation is `fenced`, when its leases end without more progress, and the stage
-    that its player was asked to enter.
+    """Answers a heartbeat.
+
+    Attributes:
+        fenced: whether a newer incarnation of the worker exists.
+        lease_deadline: when its leases end without more progress, in Unix seconds.
+        asked: the stage that its player was asked to enter.
     """
 
     fenced: bool
@@ -40,13 +48,18 @@ class Beat(NamedTuple):
 
 
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
-    """Checks that a worker, or that of incarnation `number`, is the token's.
+    """Checks that a worker belongs to a token.
 
-    The first token of the role worker that opens an incarnation of a worker owns it from then on,
-    until it is revoked.
+    The first token of the role worker that opens an incarnation of a worker owns the worker until
+    the token is revoked.
+
+    Args:
+        token: name of the token.
+        worker: name of the worker, unless `number` says it.
+        number: an incarnation of the worker, or 0.
 
     Raises:
-        Forbidden: it is another token's.
+        Forbidden: the worker belongs to another token.
     """
     if number:
         worker = league.incarnation(tx, number).worker
@@ -74,8 +87,26 @@ def open_incarnation(
     carried_matches: Sequence[str],
     game_version: str = "",
 ) -> Opened:
-    """Opens a worker's incarnation: fences its earlier ones, abandons their open leases, marks the
-    results after a learner's checkpoint as lost, and leases the carried matches again.
+    """Opens a worker's incarnation.
+
+    It fences the worker's earlier incarnations, abandons their open leases, marks the results after
+    a learner's checkpoint as lost, and leases the carried matches again.
+
+    Args:
+        worker: name of the worker.
+        player: the live player that it trains, or "".
+        checkpoint_step: the learner's step at its checkpoint.
+        checkpoint_log_position: the last result that the checkpoint knows.
+        carried_matches: ids of matches in progress at the checkpoint.
+        game_version: version of the game's rules that the worker plays by, or "".
+
+    Returns:
+        The incarnation with its carried leases.
+
+    Raises:
+        VersionMismatch: the league plays by other rules.
+        NotFound: there is no such player.
+        InvalidInput: a field is out of bounds, or the player does not learn.
     """
     checks.worker_name(worker)
     checks.text(game_version, "game_version")
@@ -141,7 +172,21 @@ def heartbeat(
     activity: str,
     metrics: Mapping[str, float],
 ) -> Beat:
-    """Keeps the newest beat; leases live on only when `progress` rose since the last one."""
+    """Stores the newest heartbeat. Leases are extended only if `progress` rose since the last one.
+
+    Args:
+        progress: frames played.
+        step: the learner's step.
+        mix: name of the mix that it draws from.
+        activity: what the worker does now.
+        metrics: newest values by name.
+
+    Returns:
+        The answer to the worker.
+
+    Raises:
+        NotFound: the incarnation was never opened.
+    """
     caller = league.incarnation(tx, incarnation)
     checks.number(progress, "progress", 0, checks.MAX_STEP)
     checks.number(step, "step", 0, checks.MAX_STEP)
@@ -157,8 +202,8 @@ def heartbeat(
     else:
         deadline = tx.open_leases(incarnation)[1] or deadline
         progress = last.progress
-    told = league.view.curricula.get(caller.player)
-    if caller.player and told is None and mix and mix != (last.mix if last else ""):
+    curriculum = league.view.curricula.get(caller.player)
+    if caller.player and curriculum is None and mix and mix != (last.mix if last else ""):
         text = f"{caller.player} trains in stage {mix!r} from step {step:,}"
         league.log(tx, "stage", text, player=caller.player, mix=mix, step=step)
     tx.set_beat(
@@ -172,5 +217,5 @@ def heartbeat(
             metrics_json=kept,
         )
     )
-    place = told.place if told else None
+    place = curriculum.place if curriculum else None
     return Beat(False, deadline, unobeyed(league, caller.player, place))

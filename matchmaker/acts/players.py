@@ -1,4 +1,4 @@
-"""What becomes of players: registered, retired and back, pinned, and in or out of quarantine."""
+"""Registers, retires, returns, pins and quarantines players."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from matchmaker.store.transaction import Transaction
 IDENTITY = ("game", "kind", "role", "digest")
 """Fields that a second registration of the same player must repeat."""
 FARTHEST = 1000.0
-"""Points an anchor may lie from 0: a newcomer has 25, learners stay within a few dozen of it."""
+"""Points that an anchor may lie from 0. A newcomer has 25, and learners stay within a few dozen of
+it.
+"""
 
 
 class Registered(NamedTuple):
-    """`players` as they are now, and the names `retired` because of `max_saved`."""
+    """Players in their present state, and the names that retired because of `max_saved`."""
 
     players: list[Player]
     retired: list[str]
 
 
 class References(NamedTuple):
-    """The names of references that retired, and of those that came back."""
+    """Names of references that retired, and of references that returned."""
 
     retired: list[str]
     returned: list[str]
@@ -42,11 +44,22 @@ class References(NamedTuple):
 def register_players(
     league: League, tx: Transaction, players: Sequence[Player], incarnation: int = 0
 ) -> Registered:
-    """Registers players in order, parents first, for `incarnation` if it is not 0; returns
-    them, and the names retired because of `max_saved`.
+    """Registers players in order, parents first. Repeating a registration is safe.
 
-    The same again is fine and may raise a player to a milestone. A main's snapshot that must pass a
-    gate is a candidate, and its gate is open.
+    A repetition may make a player a milestone. A main's snapshot that must pass a gate becomes a
+    candidate, and its gate opens.
+
+    Args:
+        players: the players.
+        incarnation: number of the worker's incarnation, or 0.
+
+    Returns:
+        The players, and the names that retired.
+
+    Raises:
+        AlreadyExists: a name belongs to another player.
+        NotFound: a parent is not registered.
+        InvalidInput: a player's field is out of bounds.
     """
     checks.number(len(players), "players in one call", 1, checks.MAX_BATCH)
     if incarnation:
@@ -68,7 +81,17 @@ def register_players(
 
 
 def open_gate(league: League, tx: Transaction, incarnation: int, player: Player) -> CandidateGate:
-    """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once."""
+    """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once.
+
+    Args:
+        player: the snapshot.
+
+    Returns:
+        The gate.
+
+    Raises:
+        InvalidInput: the worker trains no exploiter, or `player` is no snapshot of it.
+    """
     caller = league.current_incarnation(tx, incarnation)
     generation = league.view.exploiters.by_player.get(caller.player)
     if generation is None:
@@ -81,8 +104,8 @@ def open_gate(league: League, tx: Transaction, incarnation: int, player: Player)
     checks.player(player, league.settings.game)
     entered = _register(league, tx, dict(league.view.players), player, PlayerState.CANDIDATE)
     tx.after_commit(lambda: league.view.set_players([entered]))
-    known = league.view.exploiters.gates.get(player.name)
-    return known or begin_gate(league, tx, player, generation.victims, generation)
+    gate = league.view.exploiters.gates.get(player.name)
+    return gate or begin_gate(league, tx, player, generation.victims, generation)
 
 
 def _register(
@@ -112,10 +135,10 @@ def _register(
 
 def _register_again(league: League, tx: Transaction, existing: Player, player: Player) -> Player:
     for name in IDENTITY:
-        known, now = getattr(existing, name), getattr(player, name)
-        if known != now:
+        before, now = getattr(existing, name), getattr(player, name)
+        if before != now:
             raise AlreadyExists(
-                f"{player.name} is registered with another {name} ({known!s:.80}, "
+                f"{player.name} is registered with another {name} ({before!s:.80}, "
                 f"not {now!s:.80}): choose another name"
             )
     if not player.milestone or existing.milestone:
@@ -138,7 +161,15 @@ def change_state(
     /,
     **more: str,
 ) -> None:
-    """Puts `player` into `state`, with an event of `kind` that says so in `words`, with `more`."""
+    """Changes a player's state and logs an event.
+
+    Args:
+        player: the player.
+        state: its new state.
+        kind: the event's kind.
+        words: the event's sentence.
+        more: further fields of the event.
+    """
     changed = replace(player, state=state)
     tx.update_player(changed)
     league.log(tx, kind, words, player=player.name, **more)
@@ -148,8 +179,17 @@ def change_state(
 def keep_references(
     league: League, tx: Transaction, incarnation: int, names: Sequence[str]
 ) -> References:
-    """Retires the references that the worker of `incarnation` made and does not name; one that it
-    names again is active again. Returns the names of both, in order of registration.
+    """Retires references of the incarnation's worker that `names` leaves out, and returns retired
+    ones that it contains.
+
+    Args:
+        names: the references that the learner is held near.
+
+    Returns:
+        The names of references that retired or returned, in order of registration.
+
+    Raises:
+        InvalidInput: a name is no reference of the worker.
     """
     checks.number(len(names), "references", 0, checks.MAX_BATCH)
     worker = league.current_incarnation(tx, incarnation).worker
@@ -179,7 +219,21 @@ def keep_references(
 def pin_rating(
     league: League, tx: Transaction, player: str, mu: float, unpin: bool, by: str
 ) -> int:
-    """Pins a player at `mu` points in every book, or unpins it; returns the log position then."""
+    """Pins a player at `mu` points in every book, or unpins it.
+
+    Args:
+        player: name of the player.
+        mu: points.
+        unpin: whether to end a pin.
+        by: who asks.
+
+    Returns:
+        The log position after which it holds.
+
+    Raises:
+        NotFound: there is no such player.
+        InvalidInput: the player learns, is not pinned, or `mu` is no rating.
+    """
     target, who = _known(league, player, by)
     position = tx.positions()[0]
     if unpin:
@@ -202,8 +256,21 @@ def pin_rating(
 def quarantine(
     league: League, tx: Transaction, player: str, release: bool, reason: str, by: str
 ) -> PlayerState:
-    """Stops drawing this player, or ends that; returns its state. Matches that were assigned are
-    played, and results stay.
+    """Stops drawing a player, or ends that. Assigned matches are played, and results stay.
+
+    Args:
+        player: name of the player.
+        release: whether to end the quarantine.
+        reason: why it is in quarantine.
+        by: who asks.
+
+    Returns:
+        The player's new state.
+
+    Raises:
+        NotFound: there is no such player.
+        InvalidInput: the player learns, the reason is empty, or nothing would change.
+        Refused: the player's gate is open.
     """
     target, who = _known(league, player, by)
     if release:
@@ -231,6 +298,6 @@ def quarantine(
 
 
 def _known(league: League, name: str, by: str) -> tuple[Player, str]:
-    """The player, and who acts as the beginning of a sentence."""
+    """Returns the player, and who acts as the beginning of a sentence."""
     checks.text(by, "by", checks.MAX_NAME)
     return league.player(name), f"{by} " if by else ""

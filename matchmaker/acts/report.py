@@ -1,4 +1,4 @@
-"""Results come in: each is accepted exactly once, or refused with a reason."""
+"""Accepts each result exactly once, or refuses it with a reason."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from matchmaker.store.transaction import Transaction
 
 _STEPS = (f"{name} of seat {seat}" for seat in (0, 1) for name in ("step_start", "step_end"))
 FACTS = ("outcome", "frames", "failed", *_STEPS)
-"""What all reports of one match agree on; behaviour numbers and times are left to the first."""
+"""Facts that all reports of a match must agree on. Statistics and times come from the first
+report.
+"""
 ROUNDED = 1.001
-"""How much more than the game's largest payoff a match may pay, as numbers are rounded."""
+"""Factor by which a rounded payoff may exceed the game's largest payoff."""
 _CLOSED = {
     "released": (Refusal.RELEASED, "its lease was handed back"),
     "abandoned": (Refusal.FENCED, "its lease was given up when a newer incarnation took over"),
 }
-"""Why a result of a lease in this state is refused."""
+"""Reasons to refuse the result of a lease in this state."""
 
 
 class _Unfit(InvalidInput):
-    """A well-formed result that can't be accepted."""
+    """Refuses a well-formed result."""
 
     def __init__(self, refusal: Refusal, message: str) -> None:
         super().__init__(message)
@@ -35,7 +37,7 @@ class _Unfit(InvalidInput):
 
 
 def refused(match_id: str, error: InvalidInput) -> Verdict:
-    """The verdict on a result that can't be accepted, or not even be read."""
+    """Returns the verdict on a result that can't be accepted, or not even be decoded."""
     refusal = error.refusal if isinstance(error, _Unfit) else Refusal.MALFORMED
     return Verdict(
         match_id=match_id[: checks.MAX_NAME], accepted=False, reason=str(error), refusal=refusal
@@ -43,7 +45,7 @@ def refused(match_id: str, error: InvalidInput) -> Verdict:
 
 
 class Verdicts(NamedTuple):
-    """A verdict on each result, in order, and the newest result's position in the log."""
+    """Gives a verdict on each result, in order, and the newest result's position in the log."""
 
     verdicts: list[Verdict]
     log_position: int
@@ -52,7 +54,17 @@ class Verdicts(NamedTuple):
 def report_results(
     league: League, tx: Transaction, incarnation: int, results: Sequence[MatchResult | Verdict]
 ) -> Verdicts:
-    """Accepts or refuses results, in order."""
+    """Accepts or refuses results, in order.
+
+    Args:
+        results: decoded results, or verdicts on results that could not be decoded.
+
+    Returns:
+        The verdicts, and the newest result's position in the log.
+
+    Raises:
+        NotFound: the incarnation was never opened.
+    """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
     caller = league.incarnation(tx, incarnation)
     leases = tx.assignments([one.match_id for one in results if isinstance(one, MatchResult)])
@@ -68,8 +80,8 @@ def report_results(
         try:
             lease = _lease(leases.get(match_id), result)
             if match_id in accepted:
-                known: Sequence[float] = _facts(accepted[match_id][0])
-                verdicts.append(_repeated(result, known, positions[match_id]))
+                first: Sequence[float] = _facts(accepted[match_id][0])
+                verdicts.append(_repeated(result, first, positions[match_id]))
             elif lease.lease_state == "reported":
                 row = tx.result(lease.ordinal)
                 assert row is not None  # both were written in one transaction
@@ -92,7 +104,7 @@ def report_results(
 
 
 def _lease(lease: AssignmentRow | None, result: MatchResult) -> AssignmentRow:
-    """The lease of a well-formed result whose reporter holds its token."""
+    """Returns the lease of a well-formed result whose reporter holds its token."""
     checks.result(result)
     if lease is None:
         raise _Unfit(
@@ -103,12 +115,12 @@ def _lease(lease: AssignmentRow | None, result: MatchResult) -> AssignmentRow:
     return lease
 
 
-def _repeated(result: MatchResult, known: Sequence[float], position: int) -> Verdict:
-    """The verdict on another report of a match: what was reported first stands."""
+def _repeated(result: MatchResult, first: Sequence[float], position: int) -> Verdict:
+    """Returns the verdict on a repeated report. The first report stands."""
     verdict = Verdict(
         match_id=result.match_id, accepted=True, duplicate=True, log_position=position
     )
-    for name, was, now in zip(FACTS, known, _facts(result), strict=True):
+    for name, was, now in zip(FACTS, first, _facts(result), strict=True):
         if was != now:
             reason = (
                 f"the match was reported with {name} = {was:.15g}, and now with {now:.15g}: "
@@ -119,20 +131,24 @@ def _repeated(result: MatchResult, known: Sequence[float], position: int) -> Ver
 
 
 def _facts(result: MatchResult) -> tuple[float, ...]:
-    """`FACTS` of a report."""
+    """Returns the `FACTS` of a report."""
     steps = (step for seat in result.seats for step in (seat.step_start, seat.step_end))
     return result.outcome, result.frames, result.failed, *steps
 
 
 def _known(row: ResultRow) -> tuple[float, ...]:
-    """`FACTS` of a result of the log."""
+    """Returns the `FACTS` of a result in the log."""
     return row.outcome, row.frames, row.failed, row.step0, row.end_step0, row.step1, row.end_step1
 
 
 def _check(
     lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League
 ) -> None:
-    """Raises `_Unfit` when a well-formed first result can't be accepted."""
+    """Checks a well-formed first result.
+
+    Raises:
+        _Unfit: it can't be accepted.
+    """
     if lease.incarnation != incarnation.number:
         raise _Unfit(
             Refusal.OTHER_INCARNATION,

@@ -1,4 +1,4 @@
-"""The game's rules change: new ratings begin, and nothing of both rules is mixed."""
+"""Changes the game's rules: new ratings begin, and results of different rules are never mixed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from matchmaker.state.league import GAME_VERSION, League
 def change_rules(league: League) -> None:
     """Begins new ratings and payoffs if the settings have another version of the game's rules.
 
-    Open leases and gates end, and snapshots retire: their cards name the rules they were made for.
-    Workers must start again.
+    Open leases and gates end. Snapshots retire, because their cards name the old rules. Workers
+    must be started again.
     """
     game, version = league.settings.game, league.settings.game_version
     with league.store.write() as tx:

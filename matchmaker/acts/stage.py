@@ -1,6 +1,6 @@
-"""Stages of curricula: where each learner says it is, and what an operator asks of it.
+"""Records the stages of learners' curricula, and the stages that operators ask for.
 
-Both are events of the log, so a request that was answered is there after any crash.
+Both are events of the log, so a request that was answered survives any crash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from matchmaker.store.transaction import Reader, Transaction
 
 MAX_STAGES = 64
 DONE = "done"
-"""Activity in the last heartbeat of a learner whose steps are done."""
+"""Activity in the last heartbeat of a learner that has done all its steps."""
 
 
 def enter_stage(
@@ -40,7 +40,23 @@ def enter_stage(
     obeyed: int,
     reason: str,
 ) -> StageRequest | None:
-    """Records a learner's stages and its place in them; returns the request it has to obey."""
+    """Records a learner's stages and its place in them.
+
+    Args:
+        step: the learner's step.
+        stages: all stages of its curriculum.
+        index: of the active stage.
+        since_step: the learner's step when the stage began.
+        by_hand: whether an operator began it.
+        obeyed: number of the newest request that the learner has obeyed, 0 for no request.
+        reason: why the last stage ended, "" at a start.
+
+    Returns:
+        The request that the learner has to obey, or None.
+
+    Raises:
+        InvalidInput: a field is out of bounds, or the worker trains no player.
+    """
     caller = league.current_incarnation(tx, incarnation)
     if not caller.player:
         raise InvalidInput(f"{caller.worker} trains no player: it has no stages")
@@ -48,24 +64,24 @@ def enter_stage(
     checks.text(reason, "reason")
     place = Place(index=index, since_step=since_step, by_hand=by_hand, obeyed=obeyed)
     _check(league, stages, place)
-    told = CurriculumStatus(player=caller.player, stages=tuple(stages), place=place)
-    if told != league.view.curricula.get(told.player):
-        name = told.stage.name
-        text = f"{told.player} is in stage {name!r} at step {step:,}"
+    status = CurriculumStatus(player=caller.player, stages=tuple(stages), place=place)
+    if status != league.view.curricula.get(status.player):
+        name = status.stage.name
+        text = f"{status.player} is in stage {name!r} at step {step:,}"
         if reason:
-            text = f"{told.player} enters stage {name!r} at step {step:,}: {reason}"
+            text = f"{status.player} enters stage {name!r} at step {step:,}: {reason}"
         league.log(
             tx,
             "stage",
             text,
-            player=told.player,
-            mix=told.stage.mix,
+            player=status.player,
+            mix=status.stage.mix,
             step=step,
-            stages=[asdict(stage) for stage in told.stages],
-            place=asdict(told.place),
+            stages=[asdict(stage) for stage in status.stages],
+            place=asdict(status.place),
             reason=reason,
         )
-    return unobeyed(league, told.player, place)
+    return unobeyed(league, status.player, place)
 
 
 def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
@@ -83,7 +99,21 @@ def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
 
 
 def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str) -> StageRequest:
-    """An operator asks a learner to enter a stage, by name or "next"; the newest request counts."""
+    """Records that an operator asks a learner to enter a stage. The newest request counts.
+
+    Args:
+        player: the live player, or "" if only one has a curriculum.
+        stage: name of a stage, or "next".
+        by: who asks.
+
+    Returns:
+        The request.
+
+    Raises:
+        NotFound: there is no such stage or curriculum.
+        InvalidInput: the learner is in this stage, or `by` is empty.
+        Refused: the learner has done all its steps.
+    """
     checks.text(by, "by", checks.MAX_NAME)
     checks.text(player, "player", checks.MAX_PLAYER_NAME)
     checks.text(stage, "stage", checks.MAX_NAME)
@@ -99,24 +129,26 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
 
 
 def unobeyed(league: League, player: str, place: Place | None) -> StageRequest | None:
-    """The newest request for a player's stage, if it was not obeyed at `place`; None without."""
+    """Returns the newest request for a player's stage if it was not obeyed at `place`, else
+    None.
+    """
     asked = league.view.requests.get(player)
     return asked if place and asked and asked.number > place.obeyed else None
 
 
 def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
-    """Every learner's curriculum, by name, with what was asked of it and how far it is."""
+    """Returns every learner's curriculum by name, with its open request and its step."""
     workers = (row for row in reader.newest_incarnations() if row.player)
     beats = {row.player: reader.beat(row.number) for row in workers}
-    found = []
-    for player, told in sorted(league.view.curricula.items()):
+    statuses = []
+    for player, status in sorted(league.view.curricula.items()):
         beat = beats.get(player)
-        found.append(
+        statuses.append(
             replace(
-                told,
-                asked=unobeyed(league, player, told.place),
-                step=beat.step if beat else told.place.since_step,
+                status,
+                asked=unobeyed(league, player, status.place),
+                step=beat.step if beat else status.place.since_step,
                 done=beat is not None and beat.activity == DONE,
             )
         )
-    return found
+    return statuses

@@ -1,8 +1,8 @@
-"""The watch over evaluators: one that plays another game than the others gets no more matches.
+"""Watches evaluators. An evaluator that plays another game than the others gets no more matches.
 
-It looks at clean matches in the order of their assignment, up to the oldest open lease: what has
-ended first is short. Nothing is deleted: an event of the log says from when on a worker is out, and
-its results count again when it is released.
+The watch looks at clean matches in the order of their assignment, up to the oldest open lease,
+because short matches end first. It deletes no results: an event of the log says from when on a
+worker is out, and its results count again when it is released.
 """
 
 from __future__ import annotations
@@ -32,8 +32,24 @@ def quarantine_worker(
     reason: str,
     by: str,
 ) -> int:
-    """Takes an evaluator's leases and clean results away, or ends that; returns how many results
-    stopped to count, or count again. Those from before a repair stay out.
+    """Puts an evaluator into quarantine, or ends that.
+
+    A quarantine takes the evaluator's leases and clean results away. Results from before a repair
+    stay out.
+
+    Args:
+        worker: name of the evaluator.
+        release: whether to end the quarantine.
+        repaired: with `release`, whether results from before stay out.
+        reason: why it is in quarantine.
+        by: who asks.
+
+    Returns:
+        How many results stopped to count, or count again.
+
+    Raises:
+        NotFound: there is no such worker.
+        InvalidInput: the worker trains a player, the reason is empty, or nothing would change.
     """
     checks.text(by, "by", checks.MAX_NAME)
     checks.text(reason, "reason")
@@ -66,7 +82,9 @@ def quarantine_worker(
 
 
 def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -> int:
-    """Counts the clean results again if some are of these incarnations; returns how many are."""
+    """Counts the clean results again if some come from these incarnations, and returns how many
+    do.
+    """
     first, results = pairings.first_counted(tx, incarnations)
     if results:
         tx.drop_folds(after=first - 1)
@@ -75,7 +93,7 @@ def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -
 
 
 class Watch:
-    """Compares the evaluators of a league; call `look` from time to time."""
+    """Compares the evaluators of a league each time `look` is called."""
 
     def __init__(self, league: League) -> None:
         self._league = league
@@ -84,11 +102,12 @@ class Watch:
 
     def _start_again(self) -> None:
         self._compared, self._ordinal = Homogeneity(), 0
-        self._first: pairings.PairedResult | None = None  # of two matches
+        self._first: pairings.PairedResult | None = None  # of a pair
 
     def look(self) -> None:
-        """Takes in the new clean matches, and quarantines the evaluator that plays another game
-        than the others. Where it is unclear which one does, all of them are reported.
+        """Reads the new clean matches, and quarantines an evaluator that plays a different game.
+
+        If it is unclear which evaluator does, all suspects are reported.
         """
         view = self._league.view.checked()
         with view.lock:
@@ -109,8 +128,8 @@ class Watch:
                     return
                 quarantine_worker(self._league, tx, guilty.worker, False, False, reason, WATCH)
             _log.error("%s", view.quarantines.sentence(guilty.worker))
-        elif any(one.worker not in view.quarantines.torn for one in torn):
-            names = sorted(one.worker for one in torn)
+        elif any(suspect.worker not in view.quarantines.torn for suspect in torn):
+            names = sorted(suspect.worker for suspect in torn)
             text = (
                 f"{' and '.join(names)} play different games, and it can't be told which of them "
                 f"is right: with {torn[0].worker}, compared with the others, {torn[0].words}; find "
@@ -121,7 +140,7 @@ class Watch:
             _log.error("%s", text)
 
     def _take_in(self, reader: Reader) -> int:
-        """Compares the clean matches since the last look; returns how many pairs there were."""
+        """Compares the clean matches since the last look, and returns how many pairs there were."""
         without, released, rules_position = self._counted
         workers = {row.number: row.worker for row in reader.incarnations() if not row.player}
         if len({*workers.values()}) < 2:
@@ -136,8 +155,8 @@ class Watch:
             if before is None or not match.is_second_of(before):
                 continue
             (first, second), seats = sorted((match.seat0, match.seat1)), (before, match)
-            points = sum(one.outcome if one.seat0 == first else 1.0 - one.outcome for one in seats)
-            draws = sum(one.outcome == 0.5 for one in seats)
+            points = sum(x.outcome if x.seat0 == first else 1.0 - x.outcome for x in seats)
+            draws = sum(x.outcome == 0.5 for x in seats)
             result = PairOfMatches(points, draws, before.failed + match.failed)
             self._compared.add(worker, match.book, first, second, result)
             pairs, self._first = pairs + 1, None

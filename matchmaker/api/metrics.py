@@ -1,4 +1,4 @@
-"""The league's Prometheus metrics: counters of calls, and values read from the log on demand."""
+"""Provides the league's Prometheus metrics: counters of calls, and values read from the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from matchmaker.state.league import League
 
 
 class LeagueMetrics(Collector):
-    """Counts calls, verdicts, expired leases and commits; the rest is read when asked for."""
+    """Counts calls, verdicts, expired leases and commits. Other values are read on demand."""
 
     def __init__(self, league: League, health: Health) -> None:
         self._league, self._health = league, health
@@ -46,7 +46,7 @@ class LeagueMetrics(Collector):
         league.on_verdicts = self.reported
 
     def reported(self, verdicts: Sequence[Verdict]) -> None:
-        """Counts verdicts on reported results, once each however often a call is repeated."""
+        """Counts verdicts on results. A repeated call is not counted again."""
         for (verdict, reason), count in Counts(map(_labels, verdicts)).items():
             self._results.labels(verdict, reason).inc(count)
 

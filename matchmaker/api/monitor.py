@@ -31,14 +31,14 @@ LONGEST = 200
 PROBE_KEY = "storage_probe"
 PROBE_BYTES = 64 * 1024
 LEAST_FREE_BYTES = 64e6
-"""Free space on the log's disk below which the health is NOT_SERVING: minutes of results."""
+"""Free bytes on the log's disk below which the health is NOT_SERVING. They last for minutes."""
 
 
 class Monitor:
-    """Observers and audit for the calls, health and metrics for the server.
+    """Observes calls, audits operators, and gives the server its health and metrics.
 
-    NOT_SERVING while the disk is nearly full, or refused a write until it accepts one of these, and
-    from the moment when the log is found to be damaged.
+    The health is NOT_SERVING while the disk is nearly full, while the disk refuses writes, and from
+    the moment when the log is found to be damaged.
     """
 
     def __init__(
@@ -48,16 +48,20 @@ class Monitor:
         self.started_at = league.clock.now()
         league.vitals = self.vitals
         self._health: Health | None = None
-        self._workers: dict[int, str] = {}  # of incarnations, which never change theirs
-        self._broken = ""  # what is damaged in the log
-        self._refused = ""  # why the disk refused a write, "" since it accepts them
+        self._workers: dict[int, str] = {}  # by incarnation, which never changes its worker
+        self._broken = ""  # damage of the log
+        self._refused = ""  # why the disk refuses writes, "" if it accepts them
         self._metrics: LeagueMetrics | None = None
         self._port: MetricsPort | None = None
         log = CallLog(settings.log_calls, self._sender)
         self.observers: list[Observer] = [log, self._observe]
 
     def open(self, health: Health) -> None:
-        """Starts to watch; raises `Refused` when the metrics port is taken."""
+        """Starts to watch.
+
+        Raises:
+            Refused: the metrics port is taken.
+        """
         self._health = health
         if self._settings.metrics_port:
             from league.service.prometheus import MetricsPort
@@ -68,7 +72,7 @@ class Monitor:
         self.check_disk()
 
     def vitals(self) -> Vitals:
-        """How the service is at this moment."""
+        """Returns the vital numbers of the service at this moment."""
         view, free = self.league.view, _free_bytes(self.db)
         files = (self.db, self.db.with_name(f"{self.db.name}-wal"))
         return Vitals(
@@ -82,7 +86,7 @@ class Monitor:
         )
 
     def check_disk(self) -> None:
-        """Tries the disk again if it refused a write, and measures what is free."""
+        """Tries the disk again if it refused a write, and measures the free space."""
         if self._health is None or (self._read_only and not self._broken):
             return
         if self._refused:
@@ -90,7 +94,7 @@ class Monitor:
         self._health.set(self._broken or self._refused or self._shortage())
 
     def _probe(self) -> str:
-        """Why the log still can't be written, "" when it can."""
+        """Returns why the log still can't be written, "" if it can."""
         try:
             for content in ("x" * PROBE_BYTES, ""):
                 with self.league.store.write() as tx:
@@ -109,8 +113,8 @@ class Monitor:
         )
 
     def failed(self, error: LeagueError) -> None:
-        """Takes note of a failed write, and of a damaged row or page; other errors say nothing of
-        the disk.
+        """Notes a failed write, or damage of a row or page. Other errors say nothing about the
+        disk.
         """
         if self._health is not None and isinstance(error, (StorageFull, StorageReadOnly)):
             self._refused = str(error)
@@ -119,7 +123,7 @@ class Monitor:
             self.found_broken(str(error))
 
     def found_broken(self, reason: str) -> None:
-        """Stops serving because of damage in the log."""
+        """Stops serving because the log is damaged."""
         self._broken = reason
         self.check_disk()
 
@@ -133,13 +137,14 @@ class Monitor:
             self._port.close()
 
     def audit(self, call: Call) -> None:
-        """Records an operator's call before it takes effect, once however often it is sent, and
-        that it was refused.
+        """Records an operator's call before it takes effect, and any refusal of it.
+
+        A repeated call is recorded once.
         """
         request_id = checks.identifier(call.request.request_id, "request_id")
         step = "audit" if call.error is None else "refused"
         recorded = once(
-            f"{step} {request_id}",  # with a blank, which no caller's id has
+            f"{step} {request_id}",  # callers' ids have no blank
             "Audit",
             fingerprint(call.request),
             self.league.clock.now(),
@@ -174,7 +179,7 @@ class Monitor:
             self._metrics.called(call)
 
     def _sender(self, call: Call) -> Mapping[str, Any]:
-        """The worker and the incarnation that a request names, for the log of calls."""
+        """Returns the worker and the incarnation that a request names, for the log of calls."""
         number = getattr(call.request, "incarnation", 0)
         worker = str(getattr(call.request, "worker", ""))[:80] or self._workers.get(number, "")
         if number and not worker:
@@ -184,7 +189,9 @@ class Monitor:
 
 
 def _free_bytes(path: Path) -> int | None:
-    """What this user may still write to the disk of `path`; None where the system can't say."""
+    """Returns the bytes that this user may still write to the disk, None if the system can't
+    say.
+    """
     try:
         return shutil.disk_usage(path.parent).free
     except OSError:

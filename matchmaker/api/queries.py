@@ -1,4 +1,4 @@
-"""What readers ask for: one match with its why, and the league's status."""
+"""Answers readers: a match with the reason for it, pages of matches, and the league's status."""
 
 from __future__ import annotations
 
@@ -26,20 +26,33 @@ from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
 
 MATCHES = 200
-"""The most of a page."""
+"""Most matches of a page."""
 LOOKED_AT = 50_000
-"""Results that a page looks at, at the most: 0.1 s."""
+"""Most results that a page reads, which takes 0.1 s."""
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
-    """Everything the log knows of a match, by its id or the beginning of it."""
+    """Collects what the log has of a match.
+
+    Args:
+        league: the league.
+        reader: reads the log.
+        match_id: the match's id or the beginning of it.
+
+    Returns:
+        The record.
+
+    Raises:
+        InvalidInput: several matches begin with `match_id`.
+        NotFound: there is no such match.
+    """
     checks.identifier(match_id, "match_id")
     rows = [*reader.assignments([match_id]).values()] or reader.matches_with_prefix(match_id, 2)
     if len(rows) > 1:
         raise InvalidInput(f"several matches begin with {match_id}: give more of the match id")
     if not rows:
         raise NotFound(f"there is no match {match_id}: check the id (they are in `league watch`)")
-    row = rows[0]._replace(lease_token="")  # it is the holder's alone
+    row = rows[0]._replace(lease_token="")  # only the holder may know it
     result = reader.result(row.ordinal)
     (assignment,) = assignments_of(league, [row])
     return MatchRecord(
@@ -54,7 +67,7 @@ def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
 
 
 def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResult:
-    """The reported result; names and digests are those of the lease."""
+    """Returns the reported result. Names and digests come from the lease."""
 
     def seat(name: str, start: int, end: int, stats: dict[str, float]) -> SeatResult:
         digest = league.view.players[name].digest
@@ -77,20 +90,24 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
-    """How the match came about; `sampling.draw.draw_table_of` draws it again."""
-    found = None if row.draw is None else reader.draw(row.draw)
-    if found is None and row.draw is not None:
+    """Explains how a match came about. `sampling.draw.draw_table_of` can draw it again.
+
+    Raises:
+        DataCorrupt: the draw is missing in the log.
+    """
+    draw = None if row.draw is None else reader.draw(row.draw)
+    if draw is None and row.draw is not None:
         raise DataCorrupt(f"draw {row.draw} of match {row.match_id} is missing: restore a backup")
-    if found is None:
+    if draw is None:
         return {}
     first = row
-    while first.replaces:  # of a match that was carried over restarts, the one that was drawn
+    while first.replaces:  # a carried match: find the match that was drawn
         first = reader.assignments([first.replaces])[first.replaces]
     return {
-        **json.loads(found.body_json),
-        "policy_hash": found.policy_hash,
-        "log_position": found.log_position,
-        "event_position": found.event_position,
+        **json.loads(draw.body_json),
+        "policy_hash": draw.policy_hash,
+        "log_position": draw.log_position,
+        "event_position": draw.event_position,
         "draw_seed": row.draw_seed,
         "draw_ordinal": first.ordinal,
         "category": row.category,
@@ -107,21 +124,31 @@ def matches(
     before: int,
     limit: int,
 ) -> tuple[list[MatchLine], int]:
-    """Results before a position, the newest first, and where older ones begin, 0 for none.
+    """Reads a page of results, newest first.
 
-    It looks at `LOOKED_AT` results at the most, so that a filter that nothing passes takes no
-    longer than others.
+    A page reads at most `LOOKED_AT` results, so a filter that matches nothing takes no longer than
+    others.
+
+    Args:
+        reader: reads the log.
+        player, opponent, category: filters, "" for any.
+        book: filter, None for any.
+        before: log position before which the page begins, 0 for the newest.
+        limit: the most matches of the page.
+
+    Returns:
+        The matches, and `before` of the next page, 0 for no next page.
     """
     newest, _, _ = reader.positions()
     until = min(before or newest + 1, newest + 1)
     since = max(1, until - LOOKED_AT)
-    found = reader.match_lines(player, opponent, book, category, since, until, limit)
-    last = found[-1].position if len(found) == limit else since
-    return found, last if last > 1 else 0
+    lines = reader.match_lines(player, opponent, book, category, since, until, limit)
+    last = lines[-1].position if len(lines) == limit else since
+    return lines, last if last > 1 else 0
 
 
 def status(league: League, reader: Reader) -> LeagueStatus:
-    """Workers, open leases, and configured and realised shares of every learner's mix."""
+    """Returns workers, open leases, and configured and realised shares of every learner's mix."""
     open_leases = reader.open_counts()
     workers = [
         _worker(league, reader, incarnation, open_leases.get(incarnation.number, 0))
@@ -173,18 +200,18 @@ def _worker(
 
 
 def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
-    """Of the mix that each learner is in, mains first.
+    """Returns the shares of each learner's current mix, mains first.
 
-    Expected ones are those of its next draw, realised ones are over all its draws.
+    Expected shares belong to the next draw. Realised shares cover all draws.
     """
     view = league.view
     mixes: dict[str, str] = {}
-    for worker in sorted(workers, key=lambda one: one.last_beat_at):
+    for worker in sorted(workers, key=lambda each: each.last_beat_at):
         if worker.player and worker.mix:
             mixes[worker.player] = worker.mix
     shares = []
     learners = [view.players[name] for name in mixes]
-    for learner in sorted(learners, key=lambda one: (one.role is not Role.MAIN, one.name)):
+    for learner in sorted(learners, key=lambda each: (each.role is not Role.MAIN, each.name)):
         name, mix = learner.name, mixes[learner.name]
         pool = Pool(league.settings, learner, view.players, view.tables, view.exploiters)
         configured, expected = configured_shares(pool, mix), expected_shares(pool, mix)

@@ -1,4 +1,4 @@
-"""The matchmaker as a context manager, for tests and for `python -m matchmaker`."""
+"""Runs the matchmaker as a context manager, for tests and for `python -m matchmaker`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
 CHECKED_AT_START_BYTES = 32 << 20
-"""A larger log is served while its pages are checked: 7 GiB take minutes."""
+"""Size above which a log is served while its pages are checked. 7 GiB take minutes."""
 ANALYST_SECONDS = 2.0
-"""How long a stop waits for a look at the league's structure, which loses nothing."""
+"""Seconds that a stop waits for an analysis of the league. Ending an analysis loses nothing."""
 LOOK_EVERY = 200
-"""Checking the invariants takes at most 1/200 of the time: calls wait longer meanwhile."""
+"""Limits the checks of invariants to 1/200 of the time, because calls wait meanwhile."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
 EVALUATOR_SERVICE_NAME = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
@@ -48,12 +48,21 @@ _log = logging.getLogger(__name__)
 
 
 class MatchmakerServer:
-    """Serves the league at `db` once entered; leaves the file whole when left.
+    """Serves the league at `db` while it is entered, and leaves the file intact.
 
-    A given `clock` is moved by hand, and `sweep`, `analyse` and `store_fold` are called by hand.
-    `seed` is that of a new league's draws, random if None. `at` serves the league of that moment,
-    with `read_only`. `new_epoch` begins new ratings where the game's rules have another version
-    than the log's.
+    Args:
+        db: the SQLite file, created if it is missing.
+        port: the port, 0 for a free port.
+        settings: the matchmaker's settings.
+        security: tokens and certificates.
+        operations: logs and metrics.
+        clock: a clock that is moved by hand. `sweep`, `analyse` and `store_fold` are then called by
+            hand too.
+        seed: seed of a new league's draws, random if None.
+        read_only: whether the league must not change.
+        at: with `read_only`, the moment in the past to serve.
+        new_epoch: whether to begin new ratings if the game's rules have another version than the
+            log's.
     """
 
     def __init__(
@@ -132,7 +141,11 @@ class MatchmakerServer:
         self.stop()
 
     def start(self) -> None:
-        """Binds the port and serves; raises `LeagueError` when it can't."""
+        """Binds the port and serves.
+
+        Raises:
+            LeagueError: it can't serve.
+        """
         try:
             frame = GrpcServer(
                 "the matchmaker",
@@ -159,24 +172,32 @@ class MatchmakerServer:
             thread.start()
 
     def _check_whole(self) -> None:
-        """Raises `DataCorrupt` for a log with broken pages or damaged rows."""
+        """Checks all pages and rows of the log.
+
+        Raises:
+            DataCorrupt: the log is damaged.
+        """
         with self.store.read() as reader:
             for look in (invariants.broken_pages, invariants.damaged_rows):
                 for finding in look(reader):
                     raise DataCorrupt(f"{self.store.path} is damaged ({finding}): restore a backup")
 
     def check_pages(self) -> None:
-        """Turns health to NOT_SERVING, for good, when pages of the log are broken."""
+        """Sets the health to NOT_SERVING for good if pages of the log are broken."""
         with suppress(LeagueError), self.store.read() as reader:
             self._interrupt = reader.interrupt
-            found = list(invariants.broken_pages(reader))
-            for finding in found if not self.service.stopping.is_set() else ():
+            findings = list(invariants.broken_pages(reader))
+            for finding in findings if not self.service.stopping.is_set() else ():
                 self.monitor.found_broken(
                     f"{self.store.path} is damaged ({finding}): stop, and restore a backup"
                 )
 
     def sweep(self) -> int:
-        """Expires overdue leases, does what else is due, checks new rows; returns the expired."""
+        """Expires overdue leases, does other due work, and checks new rows.
+
+        Returns:
+            How many leases expired.
+        """
         with self.store.read() as reader:
             due = reader.open_assignments(until=self.league.clock.now())
         with self.store.write() as tx:
@@ -195,14 +216,15 @@ class MatchmakerServer:
         return expired
 
     def analyse(self) -> bool:
-        """Looks at the workers, and analyses the league if that is due; it may take seconds, so it
-        has a thread.
+        """Compares the workers, and analyses the league if that is due.
+
+        This may take seconds, so a thread runs it.
         """
         self._watch.look()
         return analyse(self.league)
 
     def store_fold(self) -> None:
-        """Stores a fold of the log if one is due; another process works on it meanwhile."""
+        """Stores a fold of the log if a fold is due. Another process computes it."""
         self._folds.store()
 
     def _repeat(self, work: Callable[[], object]) -> None:
@@ -216,8 +238,9 @@ class MatchmakerServer:
                 _log.exception("the matchmaker's %s failed; it is tried again", work.__name__)
 
     def stop(self) -> None:
-        """Refuses new calls, lets running ones finish, ends the streams, closes the file. Twice is
-        fine. Open leases stay open.
+        """Refuses new calls, waits for running calls, ends the streams, and closes the file.
+
+        Stopping twice is fine. Open leases stay open.
         """
         if self._stopped:
             return

@@ -1,4 +1,7 @@
-"""The gRPC services: decode, call an act, encode. Each mutation runs once for its request id."""
+"""Serves the gRPC calls: decodes a request, calls an act, and encodes the reply.
+
+Each mutation runs once for its request id.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ from matchmaker.store.transaction import Transaction
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
 REPORT_SECONDS = 0.5
-"""Between two looks of a stream of reports, which each commit may have changed."""
+"""Least time between two looks of a stream of reports. Each commit may have changed them."""
 
 
 def _result(message: t.Result) -> MatchResult | Verdict:
@@ -97,7 +100,7 @@ def _decoder(field: Any) -> Callable[[Any], Any]:
         return decode
 
     def decoded(values: Any) -> list[Any]:
-        checks.number(len(values), field.name, 0, checks.MAX_BATCH)  # before it reads them
+        checks.number(len(values), field.name, 0, checks.MAX_BATCH)  # before they are decoded
         return list(map(decode, values))
 
     return decoded
@@ -133,7 +136,7 @@ def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
         change = self.once(request, reply_class, effect) if is_repeatable else effect
 
         def checked(tx: Transaction) -> Any:
-            if token:  # also of a repeated request: its reply is for the worker's owner
+            if token:  # also for repeated requests: a reply is only for the worker's owner
                 worker = getattr(request, "worker", "")
                 number = getattr(request, "incarnation", 0)
                 incarnate.check_owner(self.league, tx, token, worker, number)
@@ -145,7 +148,7 @@ def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
 
 
 def fingerprint(request: Message) -> str:
-    """The hash by which a request is compared with another one of the same id."""
+    """Returns the hash by which a request is compared with another request of the same id."""
     return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
 
 
@@ -187,7 +190,19 @@ class MatchmakerService(
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
     ) -> Callable[[Transaction], Reply]:
-        """An effect with the reply of `effect`, which runs once however often the request comes."""
+        """Makes an effect that runs once, however often its request comes.
+
+        Args:
+            request: a request with a request id.
+            reply: class of the reply.
+            effect: returns the reply.
+
+        Returns:
+            The effect, which returns the reply of the first run.
+
+        Raises:
+            InvalidInput: the request id is no id.
+        """
         checks.identifier(request.request_id, "request_id")
         fresh: list[Reply] = []
 
@@ -199,15 +214,15 @@ class MatchmakerService(
         effect_once = once(request.request_id, name, fingerprint(request), now, stored)
 
         def replied(tx: Transaction) -> Reply:
-            known = effect_once(tx)
-            return fresh[0] if fresh else reply.FromString(known)
+            first = effect_once(tx)
+            return fresh[0] if fresh else reply.FromString(first)
 
         return replied
 
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
-            found = stage.curricula(self.league, reader)
-        return m.GetCurriculaResponse(curricula=map(to_message, found))
+            curricula = stage.curricula(self.league, reader)
+        return m.GetCurriculaResponse(curricula=map(to_message, curricula))
 
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
         checks.number(len(request.kinds), "kinds", 0, checks.MAX_KINDS)
@@ -217,8 +232,8 @@ class MatchmakerService(
         view = self.league.view.checked()
         with view.lock:
             players = list(view.players.values())
-        found = (one for one in players if one.kind in kinds and one.state in states)
-        return m.ListPlayersResponse(players=map(to_message, found))
+        wanted = (player for player in players if player.kind in kinds and player.state in states)
+        return m.ListPlayersResponse(players=map(to_message, wanted))
 
     def GetRatings(self, request: m.GetRatingsRequest, context: Any) -> m.GetRatingsResponse:
         book = from_enum(Book, request.book, Book.EVAL)
@@ -268,7 +283,7 @@ class MatchmakerService(
         book = from_enum(Book, request.book) if request.book else None
         self.league.view.checked()
         with self.league.store.read() as reader:
-            found, before = queries.matches(
+            lines, before = queries.matches(
                 reader,
                 plain(request.player),
                 plain(request.opponent),
@@ -277,14 +292,16 @@ class MatchmakerService(
                 request.before,
                 request.limit,
             )
-        return m.ListMatchesResponse(matches=map(to_message, found), next_before=before)
+        return m.ListMatchesResponse(matches=map(to_message, lines), next_before=before)
 
     def GetStatus(self, request: m.GetStatusRequest, context: Any) -> m.GetStatusResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
             return to_message(queries.status(self.league, reader))
 
     async def Watch(self, request: m.WatchRequest, context: Any) -> AsyncIterator[m.Event]:
-        """Streams events; only a read-only league ends the stream, as nothing more can happen."""
+        """Streams events. Only a read-only league ends the stream, because nothing more can
+        happen.
+        """
         view = self.league.view
         checks.number(request.after, "after", -1, view.event_position)
         position = view.durable_position if request.after < 0 else request.after
@@ -302,7 +319,7 @@ class MatchmakerService(
 
     @contextmanager
     def _commits(self) -> Iterator[asyncio.Event]:
-        """What a stream waits for: an event that each commit sets."""
+        """Yields an event that each commit sets."""
         watchers, is_new = self.league.view.watchers, asyncio.Event()
         if len(watchers) >= limits.MAX_WATCHERS:
             raise Unavailable(f"{limits.MAX_WATCHERS} clients watch already, the most: stop one")
@@ -327,13 +344,13 @@ class MatchmakerService(
 
     def GetStanding(self, asked: x.GetStandingRequest, _: Any) -> x.GetStandingResponse:
         with self.league.view.checked().lock:
-            found = exploit.standing(self.league, asked.player, asked.steps, asked.interval)
-        return to_message(found)
+            standing = exploit.standing(self.league, asked.player, asked.steps, asked.interval)
+        return to_message(standing)
 
     def GetGates(self, asked: x.GetGatesRequest, _: Any) -> x.GetGatesResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
-            known = self.league.view.exploiters
-            wanted = known.open_gates() if asked.open_only else list(known.gates.values())
+            state = self.league.view.exploiters
+            wanted = state.open_gates() if asked.open_only else list(state.gates.values())
             gates = [gate.judged(self.league, reader, one) for one in wanted]
         found = [to_message(one) for one in gates]
         if not asked.with_certificates:
@@ -343,43 +360,45 @@ class MatchmakerService(
 
     def GetReport(self, request: e.GetReportRequest, context: Any) -> e.GetReportResponse:
         with self.league.view.checked().lock:
-            found = evaluate.report(self.league, request.number)
-        return e.GetReportResponse(report=to_message(found))
+            report = evaluate.report(self.league, request.number)
+        return e.GetReportResponse(report=to_message(report))
 
     def ListReports(self, request: e.ListReportsRequest, context: Any) -> e.ListReportsResponse:
         with self.league.view.checked().lock:
-            found = evaluate.summaries(self.league)
-        wanted = (one for one in found if one.is_open or not request.open_only)
+            summaries = evaluate.summaries(self.league)
+        wanted = (report for report in summaries if report.is_open or not request.open_only)
         return e.ListReportsResponse(reports=map(to_message, wanted))
 
     async def WatchReports(
         self, request: e.WatchReportsRequest, context: Any
     ) -> AsyncIterator[e.Report]:
-        """Streams the reports that change; only that of one evaluation, or of a read-only league,
-        ends.
+        """Streams the reports that change.
+
+        The stream ends with the evaluation that it names, or in a read-only league.
         """
         number, sent = request.number, dict[int, Report]()
         with self._commits() as is_new:
             while not self.stopping.is_set():
                 is_new.clear()
-                for found in await asyncio.to_thread(self._changed, number, sent):
-                    sent[found.evaluation.number] = replace(found, scores=())
-                    yield to_message(found)
+                for report in await asyncio.to_thread(self._changed, number, sent):
+                    sent[report.evaluation.number] = replace(report, scores=())
+                    yield to_message(report)
                 if self.read_only or (number and not sent[number].is_open):
                     return
                 await asyncio.sleep(REPORT_SECONDS)
                 await is_new.wait()
 
     def _changed(self, number: int, sent: Mapping[int, Report]) -> list[Report]:
-        """The report of an evaluation if it is not as `sent`; for 0 those of all that are open or
-        were sent.
+        """Returns the report of an evaluation if it differs from `sent`.
+
+        For 0 it returns the changed reports of all evaluations that are open or were sent.
         """
         with self.league.view.checked().lock:
             return [
-                evaluate.report(self.league, one.evaluation.number)
-                for one in evaluate.summaries(self.league, number)
-                if one != sent.get(one.evaluation.number)
-                and (number or one.is_open or one.evaluation.number in sent)
+                evaluate.report(self.league, summary.evaluation.number)
+                for summary in evaluate.summaries(self.league, number)
+                if summary != sent.get(summary.evaluation.number)
+                and (number or summary.is_open or summary.evaluation.number in sent)
             ]
 
     def GetEvaluatorStatus(

@@ -1,18 +1,17 @@
-"""Who may be drawn: the parts of a mix with their players, and what the formulas need of them."""
+"""Finds the players that may be drawn, and the numbers that the formulas need of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice
 
 import numpy as np
 
-from league.errors import ConfigError, InvalidName, NotFound
+from league.errors import ConfigError, NotFound
 from league.exploiters import EXPLOITING
-from league.ids import SnapshotName
+from league.ids import lineage_of
 from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Role
 from league.stats.ratings import BETA, Belief, RatingTable
 from matchmaker.sampling import roles
@@ -24,20 +23,20 @@ SELF = "self"
 _ROLES = {"snapshots": (Role.NONE, Role.MAIN), "exploiters": EXPLOITING, "clone": (Role.CLONE,)}
 """Roles of the snapshots in a category."""
 NEWEST_RATED = 2
-"""Newest snapshots with clean matches whose ratings give the learner's own."""
+"""Number of newest snapshots with clean matches whose ratings give the learner's rating."""
 _LEAST_VARIANCE = 1e-6
-"""In points²; a pinned snapshot has none."""
+"""Least variance in points². A pinned snapshot has variance 0."""
 PATCHED_SHARE = 0.1
-"""Part of the weight of `exploiters` that the ones patched by the learner have together."""
+"""Share of the weight of `exploiters` that exploiters patched by the learner have together."""
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
-"""A victim that retires during a generation stays a victim."""
+"""States of a victim. A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
 """Categories whose weights go to the branches of a role."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The league as one learner's opponents are drawn from it."""
+    """Describes the league from which a learner's opponents are drawn."""
 
     settings: MatchmakerSettings
     learner: Player
@@ -47,13 +46,13 @@ class Pool:
 
     @property
     def has_role_rules(self) -> bool:
-        """Whether the learner's role decides which snapshots it plays."""
+        """Returns whether the learner's role decides which snapshots it plays."""
         return self.settings.roles != "mix" and self.learner.role in roles.LEARNING
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """A part of a mix: its players, oldest first, and the rule that draws one of them."""
+    """Describes a part of a mix: its players, oldest first, and the rule that draws a player."""
 
     category: str
     weight: float
@@ -62,17 +61,28 @@ class Slice:
 
 
 def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
-    """Returns the parts of a mix that have players; their weights sum to 1.
+    """Splits a mix into its parts that have players.
 
     A mix without any players means self-play.
+
+    Args:
+        pool: the league and the learner.
+        mix_name: name of the mix.
+
+    Returns:
+        The parts, with weights that sum to 1.
+
+    Raises:
+        NotFound: there is no such mix.
+        ConfigError: the mix names a held-out bot.
     """
     mix = _mix(pool, mix_name)
     if pool.settings.adaptive:
-        found = (members(category, pool.learner, pool.players) for category in mix)
-        bots = [one for group in found for one in group if one.kind is PlayerKind.BOT]
+        groups = (members(category, pool.learner, pool.players) for category in mix)
+        bots = [one for group in groups for one in group if one.kind is PlayerKind.BOT]
         chances = candidates_of(bots, pool).chances().tolist()
-        known = {bot.name: chance for bot, chance in zip(bots, chances, strict=True)}
-        mix = adapted_mix(mix, known, pool.settings.adaptive)
+        by_name = {bot.name: chance for bot, chance in zip(bots, chances, strict=True)}
+        mix = adapted_mix(mix, by_name, pool.settings.adaptive)
     slices = [one for one in _slices(pool, mix) if one.players and one.weight > 0.0]
     total = math.fsum(one.weight for one in slices)
     if not total:
@@ -82,33 +92,41 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
 
 
 def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
-    """Returns each category's share as the settings have it, whether it has players or not."""
+    """Returns each category's share in the settings, whether it has players or not."""
     mix: Mapping[str, float] = pool.settings.mixes.get(mix_name, {})
     weights: dict[str, float] = {}
-    for one in _slices(pool, mix):
-        weights[one.category] = weights.get(one.category, 0.0) + one.weight
+    for part in _slices(pool, mix):
+        weights[part.category] = weights.get(part.category, 0.0) + part.weight
     total = math.fsum(weights.values()) or 1.0
     return {category: weight / total for category, weight in weights.items()}
 
 
 def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
-    """Returns each category's share of the next draw; {} for a mix that nothing is drawn by."""
+    """Returns each category's share of the next draw, {} for a mix that can't be drawn from."""
     shares: dict[str, float] = {}
     try:
         slices = slices_of(pool, mix_name)
     except (NotFound, ConfigError):
         return {}
-    for one in slices:
-        shares[one.category] = shares.get(one.category, 0.0) + one.weight
+    for part in slices:
+        shares[part.category] = shares.get(part.category, 0.0) + part.weight
     return shares
 
 
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
-    """Returns what the learner's recent matches and the ratings say about these players.
+    """Estimates the learner's chances against players from its recent matches and the ratings.
 
-    A player's rating is its clean one, and the learner's against it that of its newest snapshots:
-    one scale, where exploring does not count. Until there are such, both are those of training. A
-    snapshot that the training book does not know is as strong as the learner it copies.
+    A player's rating is its clean rating. Against it the learner has the clean rating of its newest
+    snapshots, so both are on the same scale and exploring does not count. Without clean ratings
+    both are ratings of training. A snapshot that the training book does not know is as strong as
+    the learner that it copies.
+
+    Args:
+        players: N players.
+        pool: the league and the learner.
+
+    Returns:
+        The estimates, in the order of the players.
     """
     train, names = pool.tables[Book.TRAIN], tuple(player.name for player in players)
     mine = train.belief(pool.learner.name)
@@ -137,7 +155,8 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
 def _clean_belief(pool: Pool) -> Belief | None:
     """Returns the learner's strength by its newest snapshots' clean ratings, None without any.
 
-    Each counts by the inverse of its variance, grown by the learner's drift since the older ones.
+    Each rating counts by the inverse of its variance, which grows with the learner's drift since
+    then.
     """
     clean = pool.tables[Book.EVAL]
     rated = (
@@ -150,11 +169,11 @@ def _clean_belief(pool: Pool) -> Belief | None:
     newest = list(islice(rated, NEWEST_RATED))
     if not newest:
         return None
-    step = max(one.step for one in newest)
-    beliefs = [clean.belief(one.name) for one in newest]
+    step = max(snapshot.step for snapshot in newest)
+    beliefs = [clean.belief(snapshot.name) for snapshot in newest]
     weights = [
-        1.0 / max(belief.sigma**2 + clean.drift.variance(one.step, step), _LEAST_VARIANCE)
-        for belief, one in zip(beliefs, newest, strict=True)
+        1.0 / max(belief.sigma**2 + clean.drift.variance(snapshot.step, step), _LEAST_VARIANCE)
+        for belief, snapshot in zip(beliefs, newest, strict=True)
     ]
     total = math.fsum(weights)
     mu = math.fsum(w * belief.mu for w, belief in zip(weights, beliefs, strict=True)) / total
@@ -162,7 +181,16 @@ def _clean_belief(pool: Pool) -> Belief | None:
 
 
 def members(category: str, learner: Player, players: Mapping[str, Player]) -> list[Player]:
-    """Returns a category's active players, oldest first; held-out ones never belong."""
+    """Lists a category's active players, oldest first. Held-out players never belong.
+
+    Args:
+        category: a category or the name of a bot.
+        learner: the learner, who is the only member of "self".
+        players: all players by name, in order of registration.
+
+    Returns:
+        The members.
+    """
     if category == SELF:
         return [learner]
     if category not in CATEGORIES:
@@ -186,25 +214,18 @@ def _belongs(player: Player, category: str) -> bool:
     return is_frozen and player.role in _ROLES.get(category, ())
 
 
-@lru_cache(maxsize=8192)
-def lineage_of(name: str) -> str:
-    """Returns the lineage in a snapshot's name, or the name itself."""
-    try:
-        return SnapshotName.parse(name).lineage
-    except InvalidName:
-        return name
-
-
 def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
     """Returns the live player of a snapshot: `main` for `main@500`, and for `main.3@500`."""
-    lineage = lineage_of(snapshot.name)
+    lineage = lineage_of(snapshot.name) or snapshot.name
     if lineage in players:
         return lineage
     return lineage.rpartition(".")[0] or lineage
 
 
 def situation_of(pool: Pool) -> roles.Situation:
-    """Returns what a role's rules need; another learner's weights are its newest snapshot."""
+    """Describes the league for a role's rules. Another learner's weights are its newest
+    snapshot.
+    """
     learner, players = pool.learner, pool.players
     snapshots = [
         player
@@ -252,7 +273,7 @@ def _mix(pool: Pool, name: str) -> Mapping[str, float]:
 
 def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
     by_role = pool.has_role_rules
-    found = [
+    slices = [
         Slice(
             category=category,
             weight=weight * part,
@@ -266,7 +287,7 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
     weight = sum(mix.get(category, 0.0) for category in _BY_ROLE)
     if by_role and weight:
         assert pool.settings.roles != "mix"
-        found += [
+        slices += [
             Slice(
                 category=branch.label,
                 weight=weight * branch.share,
@@ -275,11 +296,11 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
             )
             for branch in roles.branches(pool.settings.roles, situation_of(pool))
         ]
-    return found
+    return slices
 
 
 def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:
-    """Returns a category's players with their part of its weight; patched exploiters have less."""
+    """Returns a category's players with their share of its weight. Patched exploiters have less."""
     learner, players = pool.learner, pool.players
     if category == "victims":
         names = pool.exploiters.victims_of(learner.name)
@@ -287,6 +308,6 @@ def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:
     group = members(category, learner, players)
     if category != "exploiters":
         return [(1.0, group)]
-    patched = [one for one in group if pool.exploiters.is_patched(one.name, learner.name)]
-    unpatched = [one for one in group if one not in patched]
+    patched = [player for player in group if pool.exploiters.is_patched(player.name, learner.name)]
+    unpatched = [player for player in group if player not in patched]
     return [(1.0, unpatched), *([(PATCHED_SHARE, patched)] if patched else [])]

@@ -1,8 +1,8 @@
-"""Drawing opponents: the probabilities for one learner, their record in the log, and the draws.
+"""Draws opponents: a learner's probabilities, their record in the log, and the draws.
 
-A draw has two stages: a category of the mix, then a player within it. It is a function of a seed
-and the match's ordinal: words 4·ordinal to 4·ordinal + 3 of `numpy.random.PCG64(seed)` give, in
-this order, the category, the player, the learner's seat (the top bit) and the match's seed (the
+A draw has two stages: a category of the mix, then a player of this category. It is a function of a
+seed and the match's ordinal. Words 4·ordinal to 4·ordinal + 3 of `numpy.random.PCG64(seed)` give,
+in this order, the category, the player, the learner's seat (the top bit) and the match's seed (the
 upper 63 bits).
 """
 
@@ -30,12 +30,12 @@ from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 WORDS = 4
 """Words of 64 bits that a draw takes."""
 _DIGITS = 9
-"""Decimals of probabilities, which keep the records in the log short."""
+"""Decimals of probabilities. Few decimals keep the log's records short."""
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Names with probabilities, ready to be drawn from with one uniform number."""
+    """Holds names with probabilities. A uniform number draws a name."""
 
     names: tuple[str, ...]
     probabilities: tuple[float, ...]
@@ -45,7 +45,9 @@ class Distribution:
         return list(accumulate(self.probabilities))
 
     def pick(self, uniform: float) -> int:
-        """Returns the index whose slice of [0, 1) holds `uniform`, never one of probability 0."""
+        """Returns the index whose part of [0, 1) contains `uniform`, never an index of probability
+        0.
+        """
         index = bisect_right(self._bounds, uniform)
         if index < len(self.names):
             return index
@@ -54,7 +56,9 @@ class Distribution:
 
 @dataclass(frozen=True)
 class DrawTable:
-    """What one call's opponents are drawn from. `body_json` is its record in the log."""
+    """Holds the probabilities from which a call's opponents are drawn. `body_json` is the log's
+    record.
+    """
 
     shares: Distribution
     within: dict[str, Distribution]
@@ -70,12 +74,28 @@ def draw_table(
     tables: Mapping[Book, RatingTable],
     exploiters: ExploiterState = NO_EXPLOITERS,
 ) -> DrawTable:
-    """Computes one learner's probabilities now; a pure function of its arguments."""
+    """Computes a learner's probabilities. The result depends on nothing but the arguments.
+
+    Args:
+        settings: the matchmaker's settings.
+        learner: the learner.
+        mix_name: name of the mix.
+        players: all players by name, in order of registration.
+        tables: ratings and payoffs of each book.
+        exploiters: generations and gates.
+
+    Returns:
+        The table.
+
+    Raises:
+        NotFound: there is no such mix.
+        ConfigError: the mix names a held-out bot.
+    """
     pool = Pool(settings, learner, players, tables, exploiters)
     parts: dict[str, list[Slice]] = {}
-    for one in slices_of(pool, mix_name):
-        parts.setdefault(one.category, []).append(one)
-    shares = {category: sum(one.weight for one in slices) for category, slices in parts.items()}
+    for part in slices_of(pool, mix_name):
+        parts.setdefault(part.category, []).append(part)
+    shares = {category: sum(part.weight for part in slices) for category, slices in parts.items()}
     within = {category: _probabilities(slices, pool) for category, slices in parts.items()}
     body: dict[str, Any] = {
         "player": learner.name,
@@ -93,7 +113,7 @@ def draw_table(
 
 
 def draw_table_of(body_json: str) -> DrawTable:
-    """Returns the table of a record in the log, to draw from it again."""
+    """Restores the table of a record in the log, to draw from it again."""
     return _table(json.loads(body_json), body_json)
 
 
@@ -108,12 +128,12 @@ def _table(body: dict[str, Any], body_json: str) -> DrawTable:
 
 def _probabilities(slices: Sequence[Slice], pool: Pool) -> dict[str, float]:
     """Returns the probabilities of a category's players, over all of its slices."""
-    total = sum(one.weight for one in slices)
+    total = sum(part.weight for part in slices)
     mixed: dict[str, float] = {}
-    for one in slices:
-        candidates = candidates_of(one.players, pool)
-        weights_N = weights_of(one.rule, candidates)
-        shares_N = (normalised(weights_N) * (one.weight / total)).round(_DIGITS)
+    for part in slices:
+        candidates = candidates_of(part.players, pool)
+        weights_N = weights_of(part.rule, candidates)
+        shares_N = (normalised(weights_N) * (part.weight / total)).round(_DIGITS)
         shares = zip(candidates.names, shares_N.tolist(), strict=True)
         if len(slices) == 1:
             return dict(shares)
@@ -123,7 +143,7 @@ def _probabilities(slices: Sequence[Slice], pool: Pool) -> dict[str, float]:
 
 
 class Stream:
-    """The random words of a seed, from any place on; safe to use from several threads."""
+    """Gives the random words of a seed from any position. Several threads may use it."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -132,7 +152,7 @@ class Stream:
         self._lock = threading.Lock()
 
     def words(self, first: int, count: int) -> list[int]:
-        """Returns `count` words of 64 bits from word `first` on."""
+        """Returns `count` words of 64 bits, starting at word `first`."""
         with self._lock:
             if first != self._next:
                 self._generator.advance((first - self._next) % 2**128)
@@ -141,7 +161,7 @@ class Stream:
 
 
 class Draw(NamedTuple):
-    """One drawn match."""
+    """Describes a drawn match."""
 
     category: str
     opponent: str
@@ -159,7 +179,16 @@ def draws(
 ) -> Iterator[Draw]:
     """Draws an opponent, a seat and a match seed for each of consecutive ordinals.
 
-    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of the first.
+    Args:
+        shares: categories with their shares.
+        within: players of each category with their probabilities.
+        stream: random words.
+        ordinals: consecutive ordinals.
+        matches_per_draw: number of consecutive ordinals, from a multiple of it on, that share an
+            opponent.
+
+    Yields:
+        A draw for each ordinal.
     """
     first = ordinals[0] - ordinals[0] % matches_per_draw
     words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))
@@ -178,6 +207,6 @@ def draws(
 
 
 def derived_seed(*parts: int) -> int:
-    """Returns a 63-bit seed made from integers, the same on every machine."""
+    """Returns a 63-bit seed made from integers, which is the same on every machine."""
     text = ":".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

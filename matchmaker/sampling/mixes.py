@@ -1,12 +1,12 @@
-"""The formulas of sampling: shares of a mix's categories, and weights of the players in one.
+"""Computes the shares of a mix's categories, and the weights of the players in a category.
 
-PFSP follows Vinyals et al. 2019, on a Beta posterior of the learner's win probability p whose prior
-mean p₀ is what the ratings predict:
+PFSP follows Vinyals et al. 2019, on a Beta posterior of the learner's win probability p. The prior
+mean p₀ is the prediction of the ratings:
 
     a = k·p₀ + points,  b = k(1 − p₀) + games − points
     E[(1−p)²] = b(b+1)/((a+b)(a+b+1)),  E[p(1−p)] = ab/((a+b)(a+b+1)),  E[1−p] = b/(a+b)
 
-Games and points are those of `league/stats/recent.py`, which forgets.
+`league/stats/recent.py` provides games and points, and forgets old ones.
 
 Shapes: N candidates, oldest first, seen from the learner that asks.
 """
@@ -23,17 +23,25 @@ from scipy.special import betainc
 
 Array = NDArray[np.float64]
 PRIOR_GAMES = 5.0
-"""Games that a prediction counts for: a newcomer does not take most matches, ten outweigh it."""
+"""Number of games that a prediction counts for. So a newcomer does not take most matches, and ten
+games outweigh the prediction.
+"""
 RECENT_COUNT, RECENT_SHARE = 10, 0.99
 """The rule `recent` draws a share of .99 from the newest ten snapshots."""
 VANISHING = 1e-10
-"""Weights that sum to less carry no information; the draw is uniform then."""
+"""Sum of weights below which they carry no information, so the draw is uniform."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Players that may be drawn: the learner's recent matches against each and their points, its
-    win probability by the ratings, match quality.
+    """Describes players that may be drawn, from the learner's side.
+
+    Attributes:
+        names: N names.
+        games_N: recent matches of the learner with each player.
+        points_N: the learner's points in them.
+        predicted_N: the learner's win probability by the ratings.
+        quality_N: match quality.
     """
 
     names: tuple[str, ...]
@@ -43,20 +51,28 @@ class Candidates:
     quality_N: Array
 
     def posteriors(self) -> tuple[Array, Array]:
-        """Returns a and b of each win probability; p₀ stays off 0 and 1, where no Beta is."""
+        """Returns a and b of each win probability. p₀ stays off 0 and 1, where no Beta exists."""
         p_N = np.clip(self.predicted_N, 1e-6, 1.0 - 1e-6)
         a_N = PRIOR_GAMES * p_N + self.points_N
         b_N = PRIOR_GAMES * (1.0 - p_N) + self.games_N - self.points_N
         return a_N, b_N
 
     def chances(self) -> Array:
-        """Returns the posterior means of the win probabilities."""
+        """Returns the posterior means of the win probabilities, shape N."""
         a_N, b_N = self.posteriors()
         return a_N / (a_N + b_N)
 
 
 def weights_of(rule: str, candidates: Candidates) -> Array:
-    """Returns the candidates' weights under a sampling rule, not normalised."""
+    """Computes the candidates' weights under a sampling rule.
+
+    Args:
+        rule: name of the rule.
+        candidates: N candidates.
+
+    Returns:
+        N weights, not normalised.
+    """
     count = len(candidates.names)
     if rule == "latest":
         return (np.arange(count) == count - 1).astype(np.float64)
@@ -83,7 +99,7 @@ def weights_of(rule: str, candidates: Candidates) -> Array:
 
 
 def normalised(weights_N: Array) -> Array:
-    """Returns probabilities; uniform ones when the weights vanish or are not finite."""
+    """Returns probabilities, uniform if the weights vanish or are not finite."""
     total = float(np.sum(weights_N))
     if not math.isfinite(total) or total < VANISHING:
         return np.full(len(weights_N), 1.0 / len(weights_N))
@@ -93,10 +109,18 @@ def normalised(weights_N: Array) -> Array:
 def adapted_mix(
     mix: Mapping[str, float], chances: Mapping[str, float], strength: float
 ) -> dict[str, float]:
-    """Returns the mix with its bots' weights w in proportion to `w (1 + strength·(1 − p))`.
+    """Gives the bots of a mix weights in proportion to `w (1 + strength·(1 − p))`.
 
-    `chances` has the learner's p against each bot. All bots together keep their weight, so that
-    those it loses to take nothing from other categories.
+    All bots together keep their weight, so bots that the learner loses to take nothing from other
+    categories.
+
+    Args:
+        mix: weights w by category.
+        chances: the learner's win probability p against each bot.
+        strength: growth of the weight of a bot that always wins.
+
+    Returns:
+        The adapted mix.
     """
     grown = {name: mix[name] * (1.0 + strength * (1.0 - p)) for name, p in chances.items()}
     total = math.fsum(grown.values())

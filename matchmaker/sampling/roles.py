@@ -1,9 +1,10 @@
-"""AlphaStar's rules: opponents by role, and when a learner takes a snapshot and starts again.
+"""Implements AlphaStar's rules: opponents by role, and when learners are frozen and start again.
 
 Vinyals et al. 2019, Nature 575: the text of the Methods and the published pseudocode disagree, so
-each is a preset. Where this differs: another learner's "current" weights are its newest snapshot;
-a snapshot is saved before an exploiter is reset (the pseudocode stores the reset network); and an
-exploiter must beat its generation's victims, frozen when it began, instead of the current mains.
+each is a preset. There are three differences here. Another learner's "current" weights are its
+newest snapshot. A snapshot is saved before an exploiter is reset, while the pseudocode stores the
+reset network. An exploiter must beat its generation's victims, frozen when it began, instead of the
+current mains.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ PSEUDOCODE: RolePreset = "alphastar-pseudocode"
 LEARNING = (Role.MAIN, Role.MAIN_EXPLOITER, Role.LEAGUE_EXPLOITER)
 """Roles that have rules."""
 PAST_SHARE, VERIFIED_SHARE, SELF_SHARE = 0.50, 0.15, 0.35
-"""A main's: PFSP over all past players, over those it may have forgotten, and self-play."""
+"""Shares of a main's matches: PFSP over all past players, PFSP over players that it may have
+forgotten, and self-play.
+"""
 NO_LONGER_BEATS = 0.5
-"""In the paper's text, a main verifies itself against players that it "can no longer beat"."""
+"""Win probability below which, in the paper's text, a main "can no longer beat" a player."""
 EXPLOITED_BELOW, FORGOTTEN_BELOW, TOO_STRONG = 0.3, 0.7, 0.3
-"""In the pseudocode: the least win rate against past exploiters, a past main, a current main."""
+"""Least win rates in the pseudocode against past exploiters, a past main, and a current main."""
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
 """Win probability of a main exploiter up to which a main is too strong to learn from."""
 BEATS_ABOVE = 0.7
-"""Win probability from which on a rival counts as beaten."""
+"""Win probability above which a rival counts as beaten."""
 
 SELF, CURRENT, PAST = "self", "current", "snapshots"
 EXPLOITERS, FORGOTTEN, EASIER = "exploiters", "forgotten", "easier"
@@ -36,8 +39,12 @@ EXPLOITERS, FORGOTTEN, EASIER = "exploiters", "forgotten", "easier"
 
 @dataclass(frozen=True, kw_only=True)
 class Rival:
-    """A possible opponent: `parent` is the live player that it is, or is a copy of, with this
-    `role`; `chance` the posterior mean of the learner's win probability, ½ against itself.
+    """Describes a possible opponent.
+
+    Attributes:
+        parent: the live player that it is, or is a copy of.
+        role: the role of that player.
+        chance: posterior mean of the learner's win probability, ½ against itself.
     """
 
     name: str
@@ -48,8 +55,11 @@ class Rival:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What a learner's rule depends on: the current `mains` (itself, if it is one, others by their
-    newest snapshot) and the `past`, all active snapshots of learners, oldest first.
+    """Describes the league for a learner's rule.
+
+    Attributes:
+        mains: the current mains. The learner is itself, others are their newest snapshot.
+        past: all active snapshots of learners, oldest first.
     """
 
     learner: str
@@ -60,7 +70,7 @@ class Situation:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A share of the matches, and the rule that draws one of `names` for it."""
+    """Gives a share of the matches to the players in `names`, drawn by a rule."""
 
     label: str
     share: float
@@ -69,26 +79,28 @@ class Branch:
 
 
 def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
-    """Returns the learner's branches, perhaps without names; their shares sum to 1."""
+    """Returns the learner's branches. Their shares sum to 1, and a branch may have no players."""
     return _RULES[preset, situation.role](situation)
 
 
 def _main_by_text(situation: Situation) -> list[Branch]:
-    """35 % self-play, 50 % over all past, 15 % over forgotten players or else self-play."""
+    """Returns 35 % self-play, 50 % over all past, 15 % over forgotten players or else self-play."""
     rivals = (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
     past = [rival for rival in situation.past if rival.role in rivals]
     lost_to = [rival for rival in past if rival.chance < NO_LONGER_BEATS]
     self_share = SELF_SHARE + (0.0 if lost_to else VERIFIED_SHARE)
-    found = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
+    branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     if lost_to:
-        found.append(_branch(FORGOTTEN, VERIFIED_SHARE, "pfsp_hard", lost_to))
+        branches.append(_branch(FORGOTTEN, VERIFIED_SHARE, "pfsp_hard", lost_to))
     part = _part(situation)
-    return found + [_against(situation, main, self_share * part) for main in situation.mains]
+    return branches + [_against(situation, main, self_share * part) for main in situation.mains]
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
-    """The same shares, but verified first against exploiters, then against one main's past."""
-    found = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
+    """Returns the same shares, but verifies first against exploiters, then against a main's
+    past.
+    """
+    branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
     exploited = any(rival.chance < EXPLOITED_BELOW for rival in exploiters)
     part = _part(situation)
@@ -97,23 +109,22 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
         forgotten = without_monotonic_suffix(past)
         self_share, verified_share = SELF_SHARE * part, VERIFIED_SHARE * part
         if exploited:
-            found.append(_branch(EXPLOITERS, verified_share, "pfsp_hard", exploiters))
+            branches.append(_branch(EXPLOITERS, verified_share, "pfsp_hard", exploiters))
         elif any(rival.chance < FORGOTTEN_BELOW for rival in forgotten):
-            found.append(_branch(FORGOTTEN, verified_share, "pfsp_hard", forgotten))
+            branches.append(_branch(FORGOTTEN, verified_share, "pfsp_hard", forgotten))
         else:
             self_share += verified_share
         if main.chance > TOO_STRONG or not past:
-            found.append(_against(situation, main, self_share))
+            branches.append(_against(situation, main, self_share))
         else:
-            found.append(_branch(EASIER, self_share, "pfsp_var", past))
-    return found
+            branches.append(_branch(EASIER, self_share, "pfsp_var", past))
+    return branches
 
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
-    """Returns the past up to the newest player that is beaten more often than the one before it.
+    """Returns the past up to the newest player that is beaten more often than the player before it.
 
-    After it the win rate only falls: the newer player is the stronger one, and nothing is
-    forgotten.
+    After it the win rate only falls: each newer player is stronger, and nothing is forgotten.
     """
     for last in range(len(past) - 1, 0, -1):
         if past[last - 1].chance < past[last].chance:
@@ -122,29 +133,32 @@ def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
 
 
 def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
-    """Half of the time, and against a main it beats below 20 %, f_var over past mains; else it."""
+    """Returns half of the matches against mains, the other half f_var over past mains.
+
+    Past mains also replace a main that it beats in less than 20 %.
+    """
     past = _past_of(situation, [main.parent for main in situation.mains])
-    found = [_branch(PAST, 0.5, "pfsp_var", past)]
+    branches = [_branch(PAST, 0.5, "pfsp_var", past)]
     share = 0.5 * _part(situation)
     for main in situation.mains:
         if main.chance < TEXT_TOO_STRONG and past:
-            found.append(_branch(PAST, share, "pfsp_var", past))
+            branches.append(_branch(PAST, share, "pfsp_var", past))
         else:
-            found.append(_against(situation, main, share))
-    return found
+            branches.append(_against(situation, main, share))
+    return branches
 
 
 def _main_exploiter_by_pseudocode(situation: Situation) -> list[Branch]:
-    """The current main, or f_var over its past where the win rate is up to 10 %."""
-    found = []
+    """Returns the current main, or f_var over its past if the win rate is up to 10 %."""
+    branches = []
     share = _part(situation)
     for main in situation.mains:
         past = _past_of(situation, [main.parent])
         if main.chance > PSEUDOCODE_TOO_STRONG or not past:
-            found.append(_against(situation, main, share))
+            branches.append(_against(situation, main, share))
         else:
-            found.append(_branch(EASIER, share, "pfsp_var", past))
-    return found
+            branches.append(_branch(EASIER, share, "pfsp_var", past))
+    return branches
 
 
 def _league_exploiter(rule: str) -> Callable[[Situation], list[Branch]]:
@@ -162,12 +176,12 @@ _RULES: dict[tuple[RolePreset, Role], Callable[[Situation], list[Branch]]] = {
 
 
 def _part(situation: Situation) -> float:
-    """Returns one main's part of what is shared among the mains."""
+    """Returns a main's part of a share that all mains have together."""
     return 1.0 / max(1, len(situation.mains))
 
 
 def _against(situation: Situation, main: Rival, share: float) -> Branch:
-    """Returns the branch against a current main; against itself it is self-play."""
+    """Returns the branch against a current main. Against the learner itself it is self-play."""
     label = SELF if main.parent == situation.learner else CURRENT
     return _branch(label, share, "uniform", [main])
 
@@ -181,8 +195,13 @@ def _branch(label: str, share: float, rule: str, rivals: Iterable[Rival]) -> Bra
 
 
 class SnapshotRule(NamedTuple):
-    """When a snapshot is due: never below `earliest` intervals, always from `latest` on, in between
-    once all of `beaten` are beaten. `reset` is the chance that the learner starts again after it.
+    """Says when a snapshot is due.
+
+    Attributes:
+        earliest: intervals before which it is never due.
+        latest: intervals after which it is always due.
+        beaten: the rivals that must be beaten in between.
+        reset: probability that the learner then starts again.
     """
 
     earliest: float
@@ -202,7 +221,17 @@ SNAPSHOT_RULES: dict[tuple[RolePreset, Role], SnapshotRule] = {
 
 
 def snapshot_due(preset: RolePreset, situation: Situation, steps: int, interval: int) -> bool:
-    """Returns whether a snapshot is due `steps` after the last one."""
+    """Decides whether a snapshot is due.
+
+    Args:
+        preset: paper or pseudocode.
+        situation: the league as the learner sees it.
+        steps: steps since the last snapshot.
+        interval: steps between snapshots.
+
+    Returns:
+        Whether it is due.
+    """
     rule = SNAPSHOT_RULES[preset, situation.role]
     if steps >= rule.latest * interval:
         return True
@@ -213,5 +242,5 @@ def snapshot_due(preset: RolePreset, situation: Situation, steps: int, interval:
 
 
 def resets_after_snapshot(preset: RolePreset, role: Role, uniform: float) -> bool:
-    """Returns whether a learner starts again after its snapshot; `uniform` is drawn from [0, 1)."""
+    """Returns whether a learner starts again after its snapshot. `uniform` is drawn from [0, 1)."""
     return uniform < SNAPSHOT_RULES[preset, role].reset

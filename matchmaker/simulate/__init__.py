@@ -1,1 +1,1 @@
-"""Simulated leagues: made-up players with known chances, played through the real matchmaker."""
+"""Simulates leagues: made-up players with known chances, played through the real matchmaker."""

@@ -1,4 +1,6 @@
-"""``league simulate``: a league of made-up players, played through the real matchmaker."""
+"""Implements ``league simulate``: a league of made-up players, played through the real
+matchmaker.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def simulate(
 
 
 def _table(title: str, rows: list[dict[str, Any]], words: str, *shares: str) -> None:
-    """Prints the columns of `words`, of `shares`, and the number of matches; no rows no table."""
+    """Prints columns of words, of shares, and the number of matches. Without rows it prints no
+    table.
+    """
     if rows:
         shown = [
             (

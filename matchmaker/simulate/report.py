@@ -1,4 +1,4 @@
-"""What a simulated league shows. Shapes: C candidates, Q pairs of players, G games."""
+"""Reports on a simulated league. Shapes: C candidates, Q pairs of players, G games."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from matchmaker.store.transaction import Reader
 
 Report = dict[str, Any]
 Matches = Counter[tuple[str, str]]
-"""By category and opponent."""
+"""Number of matches by category and opponent."""
 SURELY_WRONG = 1e-4
-"""One right sampler in ten thousand has a p-value below it."""
+"""Least p-value of a sampler that counts as right. A right sampler fails in 1 of 10,000 cases."""
 FEWEST = 5.0
-"""Cells with fewer expected matches are counted together."""
+"""Expected matches below which cells are counted together."""
 PAIRS = 20_000
 """Pairs of players on which ratings are compared with the truth."""
 CERTAIN_GAMES = 1e9
-"""With this many games the posterior of a win probability is the truth."""
+"""Number of games after which the posterior of a win probability equals the truth."""
 _TENTHS = 10
 
 
 def report_of(simulation: Simulation) -> Report:
-    """Returns the report; all of it but `speed` is the same for the same plan."""
+    """Returns the report. All values but `speed` are the same for the same plan."""
     league = simulation.league
     with league.store.read() as reader:
         draws, states = _draws(reader), reader.lease_counts()
@@ -59,22 +59,22 @@ def report_of(simulation: Simulation) -> Report:
 
 
 def follows(report: Report) -> bool:
-    """Returns whether the shares can be the rule's, given chance."""
+    """Returns whether the shares can come from the rule, given chance."""
     return min(report[name]["p_value"] for name in ("category_fit", "opponent_fit")) >= SURELY_WRONG
 
 
 def _draws(reader: Reader) -> list[tuple[Report, Matches]]:
-    """Returns each draw's record in the log, and the matches that it was made for."""
-    found: dict[int, Matches] = defaultdict(Counter)
+    """Returns each draw's record in the log, with the matches that were drawn from it."""
+    by_draw: dict[int, Matches] = defaultdict(Counter)
     for row in reader.drawn_assignments():
         assert row.draw is not None
-        found[row.draw][row.category, row.seat0 if row.learner_seat else row.seat1] += 1
-    rows = ((reader.draw(number), matches) for number, matches in sorted(found.items()))
+        by_draw[row.draw][row.category, row.seat0 if row.learner_seat else row.seat1] += 1
+    rows = ((reader.draw(number), matches) for number, matches in sorted(by_draw.items()))
     return [(json.loads(row.body_json), matches) for row, matches in rows if row is not None]
 
 
 def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Report:
-    """Compares the assigned matches with the sum of what their own draws give."""
+    """Compares the assigned matches with the sum of the probabilities of their draws."""
     played, by_category, by_opponent = Counter[str](), Counter[str](), Counter[str]()
     configured, expected, expected_opponent = (defaultdict[str, float](float) for _ in range(3))
     for body, matches in draws:
@@ -112,9 +112,16 @@ def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Repo
 
 
 def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[str, float]:
-    """Returns χ² of counts against their expectation; small cells are put together.
+    """Computes χ² of counts against their expectation. Small cells are combined.
 
-    Over unlike draws χ² is a little too small, never too large.
+    Over unlike draws χ² is slightly too small, never too large.
+
+    Args:
+        counts: number of matches by name.
+        expected: expected number by name.
+
+    Returns:
+        χ², the degrees of freedom, and the p-value.
     """
     from scipy.stats import chi2 as distribution
 
@@ -135,7 +142,9 @@ def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[s
 
 
 def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list[Report]:
-    """Returns each learner's matches by group of opponents, and the rule's share by the truth."""
+    """Returns each learner's matches by group of opponents, and the rule's share under the true
+    chances.
+    """
     found = []
     last = {body["player"]: body for body, _ in draws}
     for player, body in sorted(last.items()):
@@ -160,7 +169,9 @@ def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list
 
 
 def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str, float] | None:
-    """Returns the shares of groups under the true chances, None for rules that go by others."""
+    """Returns the shares of groups under the true chances, None for rules that don't depend on
+    chances.
+    """
     scenario = simulation.scenario
     wanted: dict[str, float] = defaultdict(float)
     total = sum(body["shares"][category] for category in several)
@@ -199,7 +210,7 @@ def _tenths(simulation: Simulation, book: Book) -> list[Report]:
 
 
 def _expected(simulation: Simulation) -> Report:
-    """Compares the scores that the sampler expected of learners' matches with the true ones."""
+    """Compares the scores that the sampler expected of learners' matches with the true scores."""
     expected_G = np.concatenate([*simulation.expected, np.zeros(0)])
     true_G = np.concatenate([*simulation.true, np.zeros(0)])
     error = float(np.abs(expected_G - true_G).mean()) if len(true_G) else 0.0
@@ -207,7 +218,7 @@ def _expected(simulation: Simulation) -> Report:
 
 
 def _ratings(simulation: Simulation) -> Report | None:
-    """Compares the ratings of the clean matches with the truth; None without any."""
+    """Compares the ratings of the clean matches with the truth, None without clean matches."""
     scenario, view = simulation.scenario, simulation.league.view
     with view.lock:
         table = view.tables[Book.EVAL]

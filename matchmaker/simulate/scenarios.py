@@ -1,7 +1,7 @@
-"""Scenarios: players and the true chances between them.
+"""Defines scenarios: players and the true chances between them.
 
-Shapes: N players, G games, S pure strategies. Strengths are in logits: with d the difference of
-two, win : draw : loss = e^{d/2} : ν : e^{−d/2} (Davidson 1970).
+Shapes: N players, G games, S pure strategies. Strengths are in logits. With d the difference of two
+strengths, win : draw : loss = e^{d/2} : ν : e^{−d/2} (Davidson 1970).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 LOGITS_PER_ELO = math.log(10.0) / 400.0
 BOTS = ("random", "constant", "based")
-"""The weakest first; the mixes of the presets name them."""
+"""Names of bots, the weakest first. The mixes of the presets name them."""
 BOT_ELO = (-600.0, -300.0, 0.0)
 SPREAD = 300.0
 """Standard deviation of strengths, in Elo."""
@@ -31,23 +31,23 @@ NU = 0.35
 
 @dataclass(frozen=True)
 class Chances:
-    """Chances of G games from the first player's side; the rest are losses."""
+    """Gives the chances of G games from the first player's side. The rest are losses."""
 
     win_G: Array
     draw_G: Array
 
     @property
     def score_G(self) -> Array:
-        """Expected scores, a draw being half a win."""
+        """Returns expected scores, a draw being half a win."""
         return self.win_G + self.draw_G / 2.0
 
 
 @dataclass
 class Scenario:
-    """The truth. Players are numbers below `players`: bots, then learners, then snapshots.
+    """Knows the truth. Players are numbers below `players`: bots, then learners, then snapshots.
 
-    `group_N` has a word for each player's kind, `strength_N` is in logits where one number a player
-    explains everything.
+    `group_N` has a word for each player's kind. `strength_N` is in logits, or None if a number per
+    player does not explain everything.
     """
 
     name: str
@@ -68,7 +68,7 @@ def davidson(gap_G: Array, nu: float) -> Chances:
 
 
 def _elo(rng: np.random.Generator, players: int) -> Scenario:
-    """One number a player: the stronger wins more, as Elo says."""
+    """Gives each player a strength. The stronger player wins more, as Elo says."""
     elo_N = np.append(BOT_ELO, rng.normal(0.0, SPREAD, players - len(BOT_ELO)))
     strength_N = elo_N * LOGITS_PER_ELO
     quarters = np.quantile(strength_N, (0.25, 0.5, 0.75))
@@ -82,7 +82,7 @@ def _elo(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
-    """Three camps: each beats the next in 9 of 10 games, and equals itself. There are no draws."""
+    """Makes three camps. Each beats the next in 9 of 10 games, and equals itself, without draws."""
     camp_N = np.arange(players) % 3
 
     def chances(first_G: Numbers, second_G: Numbers) -> Chances:
@@ -93,7 +93,9 @@ def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _disc(rng: np.random.Generator, players: int) -> Scenario:
-    """Points of a disc: a player beats those a quarter turn after it, the more the farther out."""
+    """Places players on a disc. A player beats players a quarter turn after it, more so farther
+    out.
+    """
     angle_N, radius_N = rng.uniform(0.0, 2.0 * np.pi, players), np.sqrt(rng.random(players))
     x_N, y_N = radius_N * np.cos(angle_N), radius_N * np.sin(angle_N)
 
@@ -104,7 +106,9 @@ def _disc(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _blotto(rng: np.random.Generator, players: int) -> Scenario:
-    """Colonel Blotto, five coins on three fields: each player mixes the 21 ways to place them."""
+    """Plays Colonel Blotto with five coins on three fields. Each player mixes the 21 ways to place
+    them.
+    """
     coins = 5
     ways = itertools.product(range(coins + 1), repeat=3)
     ways_SF = np.array([way for way in ways if sum(way) == coins])
@@ -124,10 +128,14 @@ def _blotto(rng: np.random.Generator, players: int) -> Scenario:
 
 
 class Drift(Scenario):
-    """Learners that climb with their matches and wander; snapshots, added later, stay fixed."""
+    """Makes learners that climb with their matches and wander. Snapshots, added later, stay
+    fixed.
+    """
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
-    """Elo of a new learner, gained and wandered while matches grow e-fold; matches of the start."""
+    """Elo of a new learner, Elo gained and Elo wandered while matches grow e-fold, and matches
+    before the start.
+    """
     strength_N: Array
 
     def __init__(self, rng: np.random.Generator, players: int, learners: int) -> None:
@@ -149,7 +157,9 @@ class Drift(Scenario):
 
 
 class Forget(Drift):
-    """Drifting learners that each, after half of their matches, begin to lose to one opponent."""
+    """Makes drifting learners that each begin to lose to an opponent after half of their
+    matches.
+    """
 
     BEATEN, LOST = 0.9, 0.3
     """Scores against that opponent, before and after."""
@@ -161,23 +171,27 @@ class Forget(Drift):
         by_strength = self.chances
 
         def chances(first_G: Numbers, second_G: Numbers) -> Chances:
-            known = by_strength(first_G, second_G)
+            chances_G = by_strength(first_G, second_G)
             for learner, other in self.forgotten.items():
                 for one_G, two_G, win in (
                     (first_G, second_G, self.LOST),
                     (second_G, first_G, 1.0 - self.LOST),
                 ):
                     is_theirs_G = (one_G == learner) & (two_G == other)
-                    known.win_G[is_theirs_G], known.draw_G[is_theirs_G] = win, 0.0
-            return known
+                    chances_G.win_G[is_theirs_G], chances_G.draw_G[is_theirs_G] = win, 0.0
+            return chances_G
 
         self.chances = chances
 
     def forget(self, learner: int, others: Numbers) -> int | None:
-        """Lets a learner forget the one of these opponents that it beats in `BEATEN`, if any.
+        """Lets a learner forget an opponent that it scores about `BEATEN` against.
+
+        Args:
+            learner: number of the learner.
+            others: numbers of opponents to choose from.
 
         Returns:
-            The opponent's number; None while no score is within .03 of that.
+            The opponent's number, None if no score is within .03 of `BEATEN`.
         """
         gap_G = np.abs(self.chances(np.full(len(others), learner), others).score_G - self.BEATEN)
         if gap_G.min() > 0.03:
@@ -192,7 +206,20 @@ SCENARIOS = (*_FIXED, *_DRIFTING)
 
 
 def scenario_of(name: str, rng: np.random.Generator, players: int, learners: int) -> Scenario:
-    """Returns one of `SCENARIOS`."""
+    """Makes a scenario.
+
+    Args:
+        name: one of `SCENARIOS`.
+        rng: random numbers.
+        players: number of all players.
+        learners: number of learners.
+
+    Returns:
+        The scenario.
+
+    Raises:
+        InvalidInput: there is no such scenario, or too few players.
+    """
     if name not in SCENARIOS:
         hint = nearest(name, SCENARIOS) or ", ".join(SCENARIOS)
         raise InvalidInput(f"there is no scenario {name!r}: use {hint}")

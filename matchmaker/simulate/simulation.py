@@ -1,6 +1,7 @@
 """Plays a simulated league: workers lease matches, sometimes fail, report, and learn.
 
-Only the clock, moved by hand, and the outcomes are not real. The same plan gives the same league.
+Only the clock, which is moved by hand, and the outcomes are not real. The same plan gives the same
+league.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from matchmaker.simulate.scenarios import BOTS, Array, Drift, Forget, scenario_o
 MIX = "league"
 """The mix that learners ask for."""
 TURN_SECONDS = 120.0
-"""Mean time that a batch of matches takes."""
+"""Mean seconds that a batch of matches takes."""
 SWEEP_SECONDS = 30.0
 EVALUATORS = 2
 GAMES_A_PAIRING = 4
 BOT_SHARE = 0.3
-"""Part of the clean matches that are against a bot; the rest are between two snapshots."""
+"""Share of the clean matches against a bot. The others are between two snapshots."""
 STEPS_A_MATCH = 460
 """Learner steps of a match, as in matches of brawl."""
 APART_STEPS = 2_000_000
-"""Between snapshots that are unlike each other: neighbours in a lineage share what is known."""
+"""Steps between snapshots that differ from each other. Neighbours in a lineage share knowledge."""
 GROWN = 3.0
-"""Times its PFSP weight that an opponent must have to count as noticed after it is forgotten."""
+"""Growth of its PFSP weight from which a forgotten opponent counts as noticed."""
 _REGISTERED_AT_ONCE = 4096
 
 
 class DirectClient(MatchmakerClient):
-    """The matchmaker's client without a socket: it calls the servicer in this process."""
+    """Calls the servicer in this process without a socket, as the matchmaker's client."""
 
     def __init__(self, service: MatchmakerService) -> None:
         self._service, self._runner = service, asyncio.Runner()
@@ -63,14 +64,20 @@ class DirectClient(MatchmakerClient):
         self._runner.close()
 
     def _call(self, method: str, request: Any) -> Any:
-        found = getattr(self._service, method)(request, None)
-        return self._runner.run(found) if asyncio.iscoroutine(found) else found
+        reply = getattr(self._service, method)(request, None)
+        return self._runner.run(reply) if asyncio.iscoroutine(reply) else reply
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is simulated: `players` with bots and learners, a `clean_share` of `matches` played by
-    evaluators, and `faults`, the share of turns that fail: a third each dies, hangs, reports twice.
+    """Describes a simulation.
+
+    Attributes:
+        players: all players, with bots and learners.
+        matches: matches to assign.
+        clean_share: share of matches that evaluators play.
+        faults: share of turns that fail. A third each dies, hangs, or reports twice.
+        batch: matches of a learner's turn.
     """
 
     scenario: str = "elo"
@@ -85,7 +92,9 @@ class Plan:
 
 @dataclass
 class Worker:
-    """A learner (by its number) or an evaluator, and the results of the matches it has leased."""
+    """Describes a learner (by its number) or an evaluator, with the results of its leased
+    matches.
+    """
 
     name: str
     learner: int | None
@@ -98,8 +107,12 @@ class Worker:
 
 @dataclass
 class Forgotten:
-    """An opponent that a learner forgets, the weight that PFSP gave it before, its matches with
-    the learner since, and how many of them it took until the weight was `GROWN` times as much.
+    """Describes an opponent that a learner forgets.
+
+    Attributes:
+        weight: the opponent's PFSP weight before.
+        meetings: its matches with the learner since.
+        noticed_after: matches until the weight was `GROWN` times as large, None before.
     """
 
     opponent: str
@@ -109,12 +122,16 @@ class Forgotten:
 
 
 class Simulation:
-    """One league in `folder`, which holds its log afterwards. A context manager.
+    """Plays a league in `folder`, which holds its log afterwards. Use it as a context manager.
 
-    A player has the same number here and in the scenario. By book, `predicted` and `scored` have
-    the learner's or first player's score in each batch as the ratings predicted it when matches
-    were assigned, and as played, without self-play. `expected` and `true` have the learners'
-    scores that the sampler expected then, and the true ones.
+    A player has the same number here and in the scenario.
+
+    Attributes:
+        predicted: scores by book as the ratings predicted them when matches were assigned, of the
+            learner or the first player. Self-play is left out.
+        scored: the same scores as played.
+        expected: learners' scores as the sampler expected them when matches were assigned.
+        true: the true expected scores.
     """
 
     def __init__(self, folder: Path, settings: MatchmakerSettings, plan: Plan) -> None:
@@ -173,15 +190,15 @@ class Simulation:
         self.seconds = time.perf_counter() - started
 
     def _start(self) -> None:
-        """Registers the players (a scenario that drifts has no snapshots yet) and the workers."""
+        """Registers players and opens workers. A scenario that drifts has no snapshots yet."""
         game = self.league.settings.game
         players = [Player(name=name, game=game, kind=PlayerKind.BOT) for name in BOTS]
         players += self.learners
         workers = [Worker(f"learner-{one.name}", self.number[one.name]) for one in self.learners]
-        workers += [Worker(f"evaluator-{place}", None) for place in range(EVALUATORS)]
+        workers += [Worker(f"evaluator-{number}", None) for number in range(EVALUATORS)]
         if not isinstance(self.scenario, Drift):
-            for place in range(self.scenario.players - len(players)):
-                turn, learner = divmod(place, len(self.learners))
+            for number in range(self.scenario.players - len(players)):
+                turn, learner = divmod(number, len(self.learners))
                 parent = self.learners[learner]
                 name = str(SnapshotName(parent.name, APART_STEPS * (1 + turn)))
                 players.append(self._frozen(name, parent.name, parent.role))
@@ -193,7 +210,7 @@ class Simulation:
         self._wait(None, SWEEP_SECONDS)
 
     def _frozen(self, name: str, parent: str, role: Role) -> Player:
-        """Returns a snapshot under the next number."""
+        """Returns a snapshot with the next number."""
         self.number[name] = len(self.names)
         self.names.append(name)
         return Player(
@@ -223,11 +240,11 @@ class Simulation:
             self._wait(None, SWEEP_SECONDS)
 
     def _turn(self, worker: Worker) -> None:
-        """Lets a worker report its batch, or fail, and lease the next one."""
+        """Lets a worker report its batch, or fail, and lease the next batch."""
         fault = self._fault() if worker.results and not worker.is_late else ""
         if fault:
             self.faults[fault] += 1
-        if fault == "died":  # it comes back as another incarnation once its leases have expired
+        if fault == "died":  # it returns as a new incarnation after its leases have expired
             worker = Worker(worker.name, worker.learner, position=worker.position)
         if fault in ("died", "hung"):
             worker.is_late = fault == "hung"
@@ -284,7 +301,7 @@ class Simulation:
             return candidates_of([view.players[name] for name in opponents], pool)
 
     def _compare(self, learner: str, number: int, matches: Sequence[Assignment]) -> None:
-        """Records the scores that the sampler expects of assigned matches, and the true ones."""
+        """Records the scores that the sampler expects of assigned matches, and the true scores."""
         names = [match.opponent.name for match in matches if match.opponent.name != learner]
         if not names:
             return
@@ -304,14 +321,14 @@ class Simulation:
         """Pairs snapshots at random with bots and with each other."""
         bots, first = len(BOTS), len(BOTS) + len(self.learners)
         frozen = len(self.names) - first
-        found = []
+        pairings = []
         for _ in range(max(1, count // GAMES_A_PAIRING)):
             player = first + int(self._rng.integers(frozen)) if frozen else 0
             if frozen < 2 or self._rng.random() < BOT_SHARE:
                 other = int(self._rng.integers(0 if frozen else 1, bots))
             else:
                 other = first + (player - first + int(self._rng.integers(1, frozen))) % frozen
-            found.append(
+            pairings.append(
                 Pairing(
                     player=self.names[player],
                     opponent=self.names[other],
@@ -320,7 +337,7 @@ class Simulation:
                     seed=int(self._rng.integers(1 << 62)),
                 )
             )
-        return found
+        return pairings
 
     def _results(self, matches: Sequence[Assignment]) -> list[MatchResult]:
         seats_G2 = np.array([[self.number[seat.name] for seat in m.seats] for m in matches])
@@ -347,7 +364,7 @@ class Simulation:
         return Seat(player=player.name, digest=player.digest, step_start=step, step_end=step)
 
     def _predict(self, matches: Sequence[Assignment], outcome_G: Array) -> None:
-        """Records what the ratings predict of matches of one book now, and the scores."""
+        """Records the scores of matches of a book, as the ratings predict them and as played."""
         score_G = np.where([m.learner_seat == 1 for m in matches], 1.0 - outcome_G, outcome_G)
         is_rated_G = np.array([match.seats[0].name != match.seats[1].name for match in matches])
         matches = [match for match, is_rated in zip(matches, is_rated_G, strict=True) if is_rated]
@@ -367,7 +384,7 @@ class Simulation:
         self.scored[book].append(score_G[is_rated_G])
 
     def _learn(self, worker: Worker, number: int, matches: int) -> None:
-        """Lets a learner that drifts climb, and saves a snapshot of it occasionally."""
+        """Lets a learner that drifts climb, and occasionally saves a snapshot of it."""
         scenario, learner = self.scenario, self.learners[number - len(BOTS)]
         if not isinstance(scenario, Drift):
             return
@@ -376,13 +393,13 @@ class Simulation:
         if isinstance(scenario, Forget) and number not in scenario.forgotten:
             share = (1.0 - self.plan.clean_share) / len(self.learners)
             if self._matches[learner.name] >= self.plan.matches * share / 2.0:
-                own = [n for n in self.names if n in BOTS or n.startswith(f"{learner.name}@")]
-                lost = scenario.forget(number, np.array([self.number[name] for name in own]))
+                opponents = [n for n in self.names if n in BOTS or n.startswith(f"{learner.name}@")]
+                lost = scenario.forget(number, np.array([self.number[name] for name in opponents]))
                 if lost is not None:
                     weight = self._pfsp_weight(learner.name, self.names[lost])
                     self.forgotten[learner.name] = Forgotten(self.names[lost], weight)
         self._since_snapshot[number] += matches
-        # matches between two snapshots, such that the scenario's players suffice
+        # matches between two snapshots, so that the scenario has enough players
         spare = scenario.players - len(BOTS) - len(self.learners)
         interval = max(1, int(self.plan.matches * (1.0 - self.plan.clean_share) / spare))
         if self._since_snapshot[number] < interval or len(self.names) == scenario.players:
@@ -398,12 +415,12 @@ class Simulation:
 
 def _learners(count: int, settings: MatchmakerSettings) -> list[Player]:
     by_turn = roles.LEARNING if settings.roles != "mix" else (Role.MAIN,)
-    found = []
-    for place in range(count):
-        turn, role = place // len(by_turn), by_turn[place % len(by_turn)]
+    learners = []
+    for number in range(count):
+        turn, role = number // len(by_turn), by_turn[number % len(by_turn)]
         name = role.value.replace("_", "-") + (f"-{turn + 1}" if turn else "")
-        found.append(Player(name=name, game=settings.game, kind=PlayerKind.LIVE, role=role))
-    return found
+        learners.append(Player(name=name, game=settings.game, kind=PlayerKind.LIVE, role=role))
+    return learners
 
 
 def _fitted(settings: MatchmakerSettings, players: int) -> MatchmakerSettings:

@@ -1,4 +1,4 @@
-"""What the newest analysis of the league found: an event of the log, made by `acts.analyse`."""
+"""Reads the newest analysis of the league from its event. `acts.analyse` makes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVENT = "analysis"
 
 @dataclass(frozen=True)
 class Analysis:
-    """One analysis, of `matches` clean ones: the snapshots with mass in the Nash mixture."""
+    """Lists the snapshots in the support of the Nash mixture, from `matches` clean matches."""
 
     matches: int = 0
     support: frozenset[str] = frozenset()

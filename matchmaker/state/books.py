@@ -1,7 +1,7 @@
-"""The books: ratings and payoffs, folded from the log's results and events.
+"""Folds ratings and payoffs from the log's results and events.
 
-Which players learn, inherit or are pinned are events, which share one order with results. Folding
-both in that order gives the same bits in one go, result by result, or from a stored fold on.
+Events say which players learn, inherit or are pinned, and they share an order with results. Folding
+both in that order gives the same bits at once, result by result, or from a stored fold.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _BATCH = 8192
 
 
 class Books:
-    """The tables of all books, up to a result and an event of the log, results included.
+    """Keeps the tables of all books up to a result and an event of the log.
 
-    `climb` counts learners' matches by the snapshot that each had frozen last when the match ended
-    ("main@0" before its first one) and by opponents whose weights don't change. Of the matches that
-    began in a stretch the short ones end first, and those are wins more often than not.
+    `climb` counts learners' matches by the snapshot that each learner froze last before the match
+    ended ("main@0" before its first snapshot), and by opponents whose weights don't change. The end
+    counts because short matches end first, and short matches are wins more often than not.
 
-    A restart that takes results back is not folded: the books are built again then. Clean results
-    of the incarnations `without` don't count: their worker is in quarantine.
+    A restart that takes results back is not folded. The books are built again then. Clean results
+    of the incarnations in `without` don't count, because their worker is in quarantine.
     """
 
     def __init__(self, without: frozenset[int] = frozenset()) -> None:
@@ -48,14 +48,15 @@ class Books:
 
     @classmethod
     def of(cls, reader: Reader) -> Books:
-        """Folds the whole log from its start."""
+        """Folds the whole log."""
         books = cls(Quarantines(reader.events_of(*QUARANTINES)).without)
         books.follow(reader)
         return books
 
     def recounted(self, reader: Reader) -> Books:
-        """The books after a worker came into quarantine or out of it, which changes the clean ones
-        alone.
+        """Counts the clean results again after a worker's quarantine began or ended.
+
+        The train book does not change.
         """
         books = Books(Quarantines(reader.events_of(*QUARANTINES)).without)
         books.fold(reader.clean_results(), reader.events_of(*RATING_EVENTS))
@@ -66,7 +67,7 @@ class Books:
 
     @classmethod
     def at(cls, reader: Reader, event_position: int) -> Books:
-        """Folds the log from its start up to an event, as results counted at that time."""
+        """Folds the log up to an event, with the results that counted at that time."""
         opened: dict[int | None, int] = {
             row.number: row.event_position for row in reader.incarnations()
         }
@@ -75,20 +76,20 @@ class Books:
             row if opened.get(row.lost_by, 0) <= event_position else row._replace(lost_by=None)
             for row in takewhile(lambda row: row.event_position <= event_position, reader.results())
         )
-        told = [e for e in reader.events_of(*QUARANTINES) if e.position <= event_position]
-        books = cls(Quarantines(told).without)
+        quarantines = [e for e in reader.events_of(*QUARANTINES) if e.position <= event_position]
+        books = cls(Quarantines(quarantines).without)
         books.fold(results, [event for event in events if event.position <= event_position])
         books.event_position = event_position
         return books
 
     def follow(self, reader: Reader) -> None:
-        """Folds what the log holds after the books' positions."""
+        """Folds the part of the log after the books' positions."""
         events = reader.events_of(*RATING_EVENTS, after=self.event_position)
         self.fold(reader.results(self.log_position), events)
         self.log_position, self.event_position, _ = reader.positions()
 
     def fold(self, results: Iterable[ResultRow], events: Iterable[Event]) -> None:
-        """Folds results and rating events, each given in the order of the log."""
+        """Folds results and rating events, each in the order of the log."""
 
         def place(one: Any) -> int:
             return one.event_position if isinstance(one, ResultRow) else one.position
@@ -127,12 +128,12 @@ class Books:
         ):
             if learner in self._frozen and opponent not in self._frozen:
                 steps = self._frozen[learner]
-                place = bisect.bisect(steps, step)
-                since = SnapshotName(learner, steps[place - 1] if place else 0)
+                frozen_before = bisect.bisect(steps, step)
+                since = SnapshotName(learner, steps[frozen_before - 1] if frozen_before else 0)
                 self.climb.count(str(since), opponent, outcome, paid)
 
     def apply(self, event: Event) -> None:
-        """Folds one of `RATING_EVENTS`; an event that names no book is for all of them."""
+        """Folds an event of `RATING_EVENTS`. An event that names no book applies to all books."""
         data = json.loads(event.data_json)
         if event.kind == "rules_changed":
             self.climb = PayoffTable()
@@ -152,7 +153,7 @@ class Books:
         self.event_position = max(self.event_position, event.position)
 
     def state(self) -> dict[str, Any]:
-        """Everything as values that JSON keeps to the last bit; `restored` reads it."""
+        """Returns all values in a form that JSON keeps to the last bit. `restored` reads it."""
         return {
             "log_position": self.log_position,
             "event_position": self.event_position,
@@ -163,7 +164,7 @@ class Books:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Books:
-        """The books of a `state`."""
+        """Returns the books of a `state`."""
         books = cls()
         books.tables = {
             Book(name): RatingTable.restored(table) for name, table in state["tables"].items()
@@ -174,10 +175,10 @@ class Books:
 
 
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
-    """A frozen copy starts with its learner's rating, or its parent's in a book without the
-    learner.
+    """Gives a frozen copy its learner's rating, or its parent's in a book without the learner.
 
-    Not in the greedy book: its likelier keys make another player, better predicted from nothing.
+    The greedy book is left out. Its likelier keys make another player, which is better predicted
+    from nothing.
     """
     name, kind = data["player"], PlayerKind(data["kind"])
     if kind is PlayerKind.LIVE:
@@ -188,7 +189,9 @@ def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
 
 
 def _lineage(name: str, kind: PlayerKind) -> str:
-    """The learner in a frozen copy's name, "" where there is none: a log must always fold."""
+    """Returns the learner in a frozen copy's name, or "". It never fails, because a log must always
+    fold.
+    """
     parts = SnapshotName if kind is PlayerKind.SNAPSHOT else ReferenceName
     try:
         return parts.parse(name).lineage
@@ -197,17 +200,19 @@ def _lineage(name: str, kind: PlayerKind) -> str:
 
 
 def margin_of(row: ResultRow) -> float | None:
-    """What seat 0 was paid more than seat 1, 0 in a draw; None in a game without payoffs."""
+    """Returns how much more seat 0 was paid than seat 1, 0 in a draw, None in a game without
+    payoffs.
+    """
     if '"payoff"' not in row.stats_json:
         return None
-    if row.outcome == 0.5:  # where payments differ by a rounding error
+    if row.outcome == 0.5:  # payments may differ by a rounding error
         return 0.0
     first, second = row.stats
     return first.get("payoff", 0.0) - second.get("payoff", 0.0)
 
 
 def epoch_data(epoch: Epoch) -> dict[str, float]:
-    """What the log keeps of a measured epoch, next to its book and position."""
+    """Returns the fields of a measured epoch in the log, apart from its book and position."""
     return {
         "games": epoch.games,
         "draw_probability": epoch.draw_probability,

@@ -1,4 +1,4 @@
-"""Evaluations that were asked for: a fold of the log's events."""
+"""Folds the log's events of evaluations."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from league.evaluations import Evaluation, EvaluationState, Target, targets
 from league.players import Book, Event
 
 EVENTS = ("evaluation_requested", "evaluation_cancelled", "rules_changed")
-"""Kinds of events that `Evaluations` is made of."""
+"""Kinds of events that `Evaluations` reads."""
 
 
 class Asked(NamedTuple):
-    """An evaluation, open or cancelled: whether it is done is for the books to say."""
+    """Describes an evaluation that is open or cancelled. The books decide whether it is done."""
 
     evaluation: Evaluation
     targets: list[Target]
 
 
 class Evaluations:
-    """All evaluations by number, in the order of the requests."""
+    """Keeps all evaluations by number, in the order of the requests."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.asked: dict[int, Asked] = {}
@@ -30,7 +30,9 @@ class Evaluations:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Folds one more event, one of `EVENTS`. New rules end all: earlier results don't count."""
+        """Folds an event of `EVENTS`. New rules end all evaluations, because earlier results don't
+        count.
+        """
         if event.kind == "rules_changed":
             for number in self.asked:
                 self._end(number, "the rules of the game have changed since")
@@ -49,7 +51,7 @@ class Evaluations:
 
 
 def evaluation_of(event: Event) -> Evaluation:
-    """The evaluation that an event asked for."""
+    """Reads an evaluation from its event."""
     data = json.loads(event.data_json)
     return Evaluation(
         number=event.position,

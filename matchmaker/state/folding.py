@@ -1,6 +1,6 @@
-"""What memory holds of the log, stored from time to time so that a restart is quick.
+"""Stores the folded log from time to time, so that a restart is quick.
 
-A start folds the log from the newest one on; `fsck` compares each with the log.
+A start folds the log from the newest stored fold. `fsck` compares each stored fold with the log.
 """
 
 from __future__ import annotations
@@ -19,20 +19,26 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.transaction import Reader
 
 VERSION = 10
-"""Raise it when folding changes: folds of another version are passed over."""
+"""Version of the folds. Raise it when folding changes: folds of other versions are ignored."""
 EVERY = 30_000
-"""Results after which another fold is due: a restart folds that many in about three seconds."""
+"""Results after which another fold is due. A restart folds that many in about three seconds."""
 FEWEST = 1_000
 """Results that are worth a fold when the matchmaker stops."""
 KEPT = 8
-"""Stored folds. A learner that returns to a checkpoint drops those after it."""
+"""Number of stored folds. A learner that returns to a checkpoint drops the folds after it."""
 Drawn = Counter[tuple[str, str, str]]
 
 
 @dataclass
 class Fold:
-    """A folded log: the books, matches drawn by (player, mix, category) and paired by name up to
-    assignment `ordinal`, and the ordinal up to which nothing has to be checked again.
+    """Holds the folded log.
+
+    Attributes:
+        books: ratings and payoffs.
+        drawn: matches drawn by (player, mix, category).
+        paired: matches paired by name.
+        ordinal: the newest assignment in `drawn` and `paired`.
+        settled: the ordinal up to which no row has to be checked again.
     """
 
     books: Books = field(default_factory=Books)
@@ -43,7 +49,7 @@ class Fold:
 
     @classmethod
     def current(cls, reader: Reader) -> Fold:
-        """The whole log, folded from the newest stored fold on."""
+        """Folds the whole log from the newest stored fold."""
         usable = (row for row in reader.folds() if row.version == VERSION)
         row = next(usable, None)
         fold = cls() if row is None else cls.stored(row)
@@ -56,7 +62,7 @@ class Fold:
 
     @classmethod
     def stored(cls, row: FoldRow) -> Fold:
-        """What a row holds."""
+        """Restores the fold of a row."""
         body = json.loads(zlib.decompress(row.body))
         drawn, paired = (
             Counter({tuple(key): count for *key, count in body[name]})
@@ -66,7 +72,7 @@ class Fold:
         return cls(books, drawn, paired, body["ordinal"], body["settled"])
 
     def row(self, at: float) -> FoldRow:
-        """What is stored of it. `at` is the time in Unix seconds."""
+        """Returns the row that stores the fold. `at` is the time in Unix seconds."""
         body = {
             "books": self.books.state(),
             "drawn": [[*key, count] for key, count in sorted(self.drawn.items())],
@@ -85,7 +91,7 @@ class Fold:
 
 
 def differing(reader: Reader) -> Iterator[str]:
-    """Yields a sentence for each stored fold that the log does not give, to the last bit."""
+    """Yields a sentence for each stored fold that differs from the log in any bit."""
     without = Quarantines(reader.events_of(*QUARANTINES)).without
     books, drawn, paired, ordinal = Books(without), Drawn(), Pairings(), 0
     events = reader.events_of(*RATING_EVENTS)

@@ -1,4 +1,4 @@
-"""The rules of a gate, and a gate before its first match."""
+"""Defines the rules of a gate, and a gate before its first match."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from league.gates import CandidateGate, GateState, VictimGate
 from league.stats.gates import Gate
 
 STAKES = 5.0
-"""Where the game names no bound, margins are taken to be this many mean ones at most, until one is
+"""Largest margin, in mean margins, that is assumed if the game names no bound and no margin is
 larger.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateRules:
-    """Fixed when a gate opens: its test before the first result, the newest assignment's ordinal,
-    which its matches come `after`, and the seed of their seeds. In games with payoffs results count
-    by the mean `stake` of training matches (0 in logs of versions that counted wins) and by the
-    largest margin that the game allows, `most`: 0 where the game names none, and None in logs of
-    versions that took `STAKES` stakes for it.
+    """Fixes the rules of a gate when it opens.
+
+    Attributes:
+        gate: the test before the first result.
+        after: ordinal of the newest assignment, after which the gate's matches come.
+        seed: seed of the matches' seeds.
+        stake: mean margin of training matches, by which results count in games with payoffs. It is
+            0 in logs of versions that counted wins.
+        most: largest margin that the game allows, 0 if the game names no bound. It is None in logs
+            of versions that took `STAKES` stakes for it.
     """
 
     gate: Gate
@@ -31,8 +36,10 @@ class GateRules:
     most: float | None = None
 
     def most_of(self, margins: Iterable[float]) -> float:
-        """The largest margin by which results count, given those of the gate's matches; 0 where
-        results count by wins.
+        """Returns the largest margin by which results count, given the margins of the gate's
+        matches.
+
+        It is 0 if results count by wins.
         """
         if self.most is None:
             return STAKES * self.stake
@@ -42,7 +49,17 @@ class GateRules:
 def opened_gate(
     candidate: str, generation: Generation | None, victims: Sequence[str], at: float
 ) -> CandidateGate:
-    """A gate before its first match."""
+    """Makes a gate before its first match.
+
+    Args:
+        candidate: name of the candidate.
+        generation: the exploiter's generation, None for a main's snapshot.
+        victims: names of the victims.
+        at: Unix seconds.
+
+    Returns:
+        The gate.
+    """
     return CandidateGate(
         candidate=candidate,
         generation=generation,

@@ -1,4 +1,4 @@
-"""What every operation of the matchmaker works on."""
+"""Combines everything that an operation of the matchmaker works on."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from matchmaker.store.sqlite import Memory, SqliteStore
 from matchmaker.store.transaction import Reader, Transaction
 
 GAME_VERSION = "game_version"
-"""Key of the version of the game's rules that all results since the last `rules_changed` have."""
+"""Key of the version of the rules that all results since the last `rules_changed` have."""
 _PAYOFF_UNIT = "payoff_unit"
 
 
 @dataclass
 class League:
-    """One league: its log, what memory holds of it, its settings and its clock."""
+    """Combines a league's log, its state in memory, its settings and its clock."""
 
     store: SqliteStore
     settings: MatchmakerSettings
@@ -39,10 +39,14 @@ class League:
     fold_position: int = 0
 
     def open(self, seed: int, new_epoch: bool = False) -> None:
-        """Checks the log against the settings, records what changed in them, loads the view.
+        """Checks the log against the settings, records what changed in them, and loads the view.
 
-        `seed` is that of all draws of a new league; an old one keeps its own. With `new_epoch` the
-        game's rules may have another version than the log's.
+        Args:
+            seed: seed of all draws of a new league. An existing league keeps its seed.
+            new_epoch: whether the game's rules may have another version than the log's.
+
+        Raises:
+            VersionMismatch: the log is of another game or of other rules.
         """
         self.store.memory = Memory(self.view.lock, self._rebuild_view, self.view.wake)
         now, wanted = self.clock.now(), self.settings.game
@@ -72,13 +76,12 @@ class League:
             if tx.add_policy(self.policy_hash, policy_json, now):
                 text = f"opponents are drawn by policy {self.policy_hash}"
                 self.log(tx, "configuration", text, policy=self.policy_hash)
-            # The matchmaker's own absence is not its workers' fault, and the clock may have been
-            # set back: all leases start again.
+            # Workers keep their leases if the matchmaker was away or its clock was set back.
             tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)
             self._load(tx)
 
     def open_read_only(self) -> None:
-        """Loads the view, and from the log the settings by which opponents are drawn."""
+        """Loads the view, and the settings of the draws from the log."""
         with self.store.read() as reader:
             reader.verify("meta")
             self._load(reader)
@@ -97,25 +100,25 @@ class League:
         self.seed = int(reader.meta("seed") or 0)
 
     def _rebuild_view(self) -> None:
-        self.view.stale = True  # until this succeeds
+        self.view.stale = True  # until the load succeeds
         with self.store.read() as reader:
             self.view.load(reader)
         self.view.wake()
 
     def reload_fold(self, reader: Reader) -> None:
-        """Folds the log again, after a restart took results back."""
+        """Folds the log again after a restart took results back."""
         self.view.load_fold(reader)
         self.fold_position = 0
 
     def recount(self, reader: Reader) -> None:
-        """Counts the clean results again, after a worker came into quarantine or out of it."""
+        """Counts the clean results again after a worker's quarantine began or ended."""
         self.view.recount(reader)
         self.fold_position = 0
 
     def store_fold(self, fewest: int) -> None:
-        """Stores what memory holds if `fewest` results were folded since the last time.
+        """Stores the state in memory if at least `fewest` results were folded since the last time.
 
-        Calls wait meanwhile: `matchmaker.acts.fold` stores folds without that.
+        Calls wait meanwhile. `matchmaker.acts.fold` stores folds without blocking calls.
         """
         view = self.view
         with view.lock:
@@ -126,7 +129,7 @@ class League:
         self.add_fold(fold, row)
 
     def add_fold(self, fold: Fold, row: FoldRow) -> None:
-        """Stores a row, unless what was folded has been replaced since it was `fold`."""
+        """Stores a row, unless the fold in memory was replaced since it was `fold`."""
 
         def stored() -> None:
             self.fold_position = row.log_position
@@ -137,7 +140,17 @@ class League:
                 tx.after_commit(stored)
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
-        """Adds an event, with the newest result's position; memory follows after the commit."""
+        """Adds an event with the newest result's position. Memory follows after the commit.
+
+        Args:
+            tx: the transaction.
+            kind: one of `EVENT_KINDS`.
+            text: a sentence for people.
+            data: further fields.
+
+        Returns:
+            The event.
+        """
         assert kind in EVENT_KINDS, kind
         encoded = json.dumps({**data, "log_position": tx.positions()[0]}, separators=(",", ":"))
         event = tx.add_event(self.clock.now(), kind, text, encoded)
@@ -145,7 +158,16 @@ class League:
         return event
 
     def add_draw(self, tx: Transaction, body_json: str, stream: int | None = None) -> int:
-        """Records what matches are drawn from at this moment; returns the draw's number."""
+        """Records the probabilities that matches are drawn from at this moment.
+
+        Args:
+            tx: the transaction.
+            body_json: the draw table, or the draw of named players.
+            stream: seed of the stream of the draws, None for matches paired by name.
+
+        Returns:
+            The draw's number.
+        """
         now = self.view.log_position, self.view.event_position
         return tx.add_draw(DrawRow(0, self.policy_hash, *now, stream, body_json))
 
@@ -154,7 +176,11 @@ class League:
         return self.settings.policy_hash()
 
     def player(self, name: str) -> Player:
-        """Raises `NotFound` when no player has this name."""
+        """Returns a player.
+
+        Raises:
+            NotFound: no player has this name.
+        """
         player = self.view.players.get(name)
         if player is None:
             known = "`bin/league players` lists them, register a new one first"
@@ -162,21 +188,36 @@ class League:
         return player
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Raises `NotFound` when it was never opened."""
+        """Returns an incarnation.
+
+        Raises:
+            NotFound: it was never opened.
+        """
         row = reader.incarnation(number)
         if row is None:
             raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")
         return row
 
     def trusted_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Raises `Quarantined` when its worker is in quarantine, and what the last one raises."""
+        """Returns the newest incarnation of a worker that is in no quarantine.
+
+        Raises:
+            Quarantined: the worker is in quarantine.
+            Fenced: a newer incarnation of the worker exists.
+            NotFound: it was never opened.
+        """
         row = self.current_incarnation(reader, number)
         if refusal := self.view.quarantines.sentence(row.worker):
             raise Quarantined(refusal)
         return row
 
     def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Raises `Fenced` when a newer one of its worker exists."""
+        """Returns the newest incarnation of a worker.
+
+        Raises:
+            Fenced: a newer incarnation of the worker exists, or the game's rules have changed.
+            NotFound: it was never opened.
+        """
         row = self.incarnation(reader, number)
         if row.fenced_by is not None:
             raise Fenced(

@@ -1,4 +1,4 @@
-"""Workers that play another game than the others: a fold of the log's events."""
+"""Folds the log's events of workers that play another game than the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from league.players import Event
 
 EVENTS = ("worker_quarantined", "worker_released", "workers_disagree")
-"""Kinds of events that `Quarantines` is made of."""
+"""Kinds of events that `Quarantines` reads."""
 
 
 class Quarantines:
-    """Which workers are out, and why; which disagree, one of them being wrong; and from which event
-    on a released worker is watched.
+    """Keeps the workers that are out and why, the workers that disagree, and the event from which a
+    released worker is watched again.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -26,11 +26,11 @@ class Quarantines:
 
     @property
     def without(self) -> frozenset[int]:
-        """Incarnations whose clean results don't count."""
+        """Returns the incarnations whose clean results don't count."""
         return frozenset().union(*self._without.values())
 
     def take(self, event: Event) -> None:
-        """Folds one more event, one of `EVENTS`."""
+        """Folds an event of `EVENTS`."""
         data = json.loads(event.data_json)
         if event.kind == "workers_disagree":
             self.torn |= dict.fromkeys(data["workers"], event.text)
@@ -49,7 +49,9 @@ class Quarantines:
                 self._without.pop(worker, None)
 
     def sentence(self, worker: str) -> str:
-        """Why a worker gets no matches and its results are refused; "" where neither is so."""
+        """Returns why a worker gets no matches and its results are refused, "" for a worker that is
+        not out.
+        """
         if worker not in self.out:
             return ""
         return (

@@ -1,4 +1,4 @@
-"""The league in memory, as the committed log gives it: loaded at the start, updated by commits."""
+"""Keeps the league in memory as the committed log gives it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ EVENTS = (
     *("stage", "stage_asked", analysis.EVENT),
     *(*EXPLOITER_EVENTS, *QUARANTINES, *EVALUATIONS),
 )
-"""Kinds of events that memory keeps, apart from those that ratings depend on."""
+"""Kinds of events that memory keeps, apart from the events that ratings depend on."""
 
 
 class KnownDraw(NamedTuple):
-    """A draw table, its number in the log, and the event and the time it was computed at."""
+    """Keeps a draw table, its number in the log, and the event and the time at which it was
+    computed.
+    """
 
     number: int
     table: Any
@@ -42,10 +44,13 @@ class KnownDraw(NamedTuple):
 
 
 class LeagueView:
-    """Callers hold `lock` while they read; only the store's commits change it.
+    """Holds the state of the league. Readers hold `lock`, and only the store's commits change it.
 
-    Of events `event_position` is the newest, `other_position` the newest that is no result, and
-    `durable_position` the newest that watchers can read. `stale`: memory lacks a commit.
+    Attributes:
+        event_position: the newest event.
+        other_position: the newest event other than a result.
+        durable_position: the newest event that watchers can read.
+        stale: whether memory lacks a commit.
     """
 
     def __init__(self) -> None:
@@ -65,11 +70,11 @@ class LeagueView:
         self.exploiters = ExploiterState()
         self.quarantines = Quarantines()
         self.evaluations = Evaluations()
-        self.rules_position = 0  # of the event that the game's present rules came with
+        self.rules_position = 0  # position of the event that brought the game's present rules
 
     @property
     def tables(self) -> dict[Book, RatingTable]:
-        """Ratings and payoffs of each book."""
+        """Returns ratings and payoffs of each book."""
         return self.fold.books.tables
 
     @property
@@ -78,25 +83,29 @@ class LeagueView:
 
     @property
     def log_position(self) -> int:
-        """Of the newest result."""
+        """Returns the position of the newest result."""
         return self.fold.books.log_position
 
     @property
     def drawn(self) -> Drawn:
-        """Matches drawn so far by (player, mix, category)."""
+        """Returns the number of matches drawn so far by (player, mix, category)."""
         return self.fold.drawn
 
     @property
     def paired(self) -> Pairings:
-        """Matches between named players that were ever leased."""
+        """Returns the number of matches between named players that were ever leased."""
         return self.fold.paired
 
     def is_of_other_rules(self, incarnation: IncarnationRow) -> bool:
-        """Whether it was opened before the game's rules changed."""
+        """Returns whether the incarnation was opened before the game's rules changed."""
         return incarnation.event_position < self.rules_position
 
     def checked(self) -> LeagueView:
-        """Itself for a reader; raises `Unavailable` while it is stale."""
+        """Returns the view for a reader.
+
+        Raises:
+            Unavailable: the view is stale.
+        """
         if self.stale:
             raise Unavailable("the matchmaker's memory is being rebuilt from its log: ask again")
         return self
@@ -122,7 +131,7 @@ class LeagueView:
             self.fold = fold
 
     def recount(self, reader: Reader) -> None:
-        """Counts the clean results again, after a worker came into quarantine or out of it."""
+        """Counts the clean results again after a worker's quarantine began or ended."""
         with self.lock:
             self.fold = replace(self.fold, books=self.fold.books.recounted(reader))
 
@@ -147,7 +156,7 @@ class LeagueView:
             self.event_position = max(self.event_position, rows[-1].event_position)
 
     def add_event(self, event: Event) -> None:
-        """Follows an event that is no result."""
+        """Follows an event other than a result."""
         with self.lock:
             if event.kind in RATING_EVENTS:
                 self.fold.books.apply(event)

@@ -1,1 +1,1 @@
-"""Where the league's log lives."""
+"""Stores the league's log."""

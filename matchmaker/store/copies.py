@@ -1,4 +1,4 @@
-"""Copies of a league's log: a backup, and the log of an earlier moment."""
+"""Copies a league's log, for a backup or as of an earlier moment."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from matchmaker.store.sqlite import SqliteStore, locked
 from matchmaker.store.transaction import Reader, Transaction
 
 FIRST_SECOND = 1_000_000_000
-"""Whole numbers from here on are Unix seconds (2001 and later), smaller ones log positions."""
+"""Whole numbers from here on are Unix seconds (2001 and later). Smaller numbers are log
+positions.
+"""
 PlayerStates = dict[str, tuple[PlayerState, bool]]
-"""State and whether it is a milestone, by player."""
+"""State by player, and whether the player is a milestone."""
 _STATES = {
     "player_registered": PlayerState.ACTIVE,
     "player_retired": PlayerState.RETIRED,
@@ -61,7 +63,19 @@ INSERT INTO folds SELECT * FROM past.folds WHERE event_position <= :event
 
 
 def backup(database: Path, copy: Path) -> int:
-    """Copies a log that may be written meanwhile; returns the position of its newest result."""
+    """Copies a log, which may be written meanwhile.
+
+    Args:
+        database: the log.
+        copy: a new file.
+
+    Returns:
+        The position of the copy's newest result.
+
+    Raises:
+        AlreadyExists: `copy` exists.
+        InvalidInput: its folder does not exist.
+    """
     taken = f"{copy} is there already: name another file, or move it away"
     if copy.exists():
         raise AlreadyExists(taken)
@@ -74,7 +88,7 @@ def backup(database: Path, copy: Path) -> int:
         with _opened(draft) as store, store.read() as reader:
             results = reader.positions()[0]
         try:
-            os.link(draft, copy)  # never over a file that appeared in the meantime
+            os.link(draft, copy)  # never overwrites a file that appeared meanwhile
         except FileExistsError:
             raise AlreadyExists(taken) from None
     return results
@@ -83,8 +97,13 @@ def backup(database: Path, copy: Path) -> int:
 def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
     """Puts a copy of a log in the place of `database`.
 
+    Args:
+        copy: a copy made by `backup`.
+        database: the log to replace.
+
     Returns:
-        The position of its newest result, and where the replaced log is now, None without one.
+        The position of the newest result, and where the replaced log is now, None if there was no
+        log.
 
     Raises:
         Refused: a matchmaker has the log open.
@@ -123,24 +142,36 @@ def _opened(path: Path) -> Iterator[SqliteStore]:
 
 
 class Moment(NamedTuple):
-    """Right after an event of the log; `at` is in Unix seconds."""
+    """Marks the moment right after an event of the log. `at` is in Unix seconds."""
 
     event_position: int
     at: float
 
 
 def moment_of(reader: Reader, words: str) -> Moment:
-    """The moment of an ISO time (UTC by default), Unix seconds, or a log position (just after)."""
+    """Finds a moment of the league.
+
+    Args:
+        reader: reads the log.
+        words: an ISO time (UTC by default), Unix seconds, or a log position, which means just after
+            it.
+
+    Returns:
+        The moment.
+
+    Raises:
+        InvalidInput: `words` is no moment, or lies before the league began.
+    """
     if words.isdecimal() and int(words) < FIRST_SECOND:
         position = int(words)
-        found = reader.select(
+        moments = reader.select(
             "SELECT event_position, received_at FROM results WHERE position = :position",
             position=position,
         )
-        if not found:
+        if not moments:
             newest = reader.positions()[0]
             raise InvalidInput(f"there is no log position {position}: the log holds 1 to {newest}")
-        return Moment(*found[0])
+        return Moment(*moments[0])
     at = _seconds(words)
     ((event, first),) = reader.select(
         "SELECT max(position) FILTER (WHERE at <= :at), min(at) FROM (SELECT position, at "
@@ -172,10 +203,17 @@ def _seconds(words: str) -> float:
 
 
 def copy_as_of(database: Path, copy: Path, words: str) -> float:
-    """Copies the part of a league's log up to a moment; `copy` opens as any other log. Returns the
-    moment in Unix seconds.
+    """Copies the part of a league's log up to a moment. The copy opens like any other log.
 
-    Only a worker's newest heartbeat is stored: a later one hides what it did at that moment.
+    Only a worker's newest heartbeat is stored, so a later heartbeat hides what the worker did then.
+
+    Args:
+        database: the log.
+        copy: a new file.
+        words: as for `moment_of`.
+
+    Returns:
+        The moment in Unix seconds.
     """
     with _opened(database) as store, store.read() as reader:
         moment = moment_of(reader, words)
@@ -202,7 +240,7 @@ def copy_as_of(database: Path, copy: Path, words: str) -> float:
 
 
 def player_states(reader: Reader, event_position: int | None = None) -> PlayerStates:
-    """The players' states as the events up to a position (or all) made them."""
+    """Returns the players' states as the events up to a position, or all events, made them."""
     states: PlayerStates = {}
     for event in reader.events_of(*_STATES, "player_released", "milestone", "gate_decided"):
         if event_position is not None and event.position > event_position:

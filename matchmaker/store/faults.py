@@ -29,14 +29,14 @@ _BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 @contextmanager
 def as_league_errors(path: Path) -> Iterator[None]:
-    """Raises the block's SQLite and system errors as the league's; messages name `path`."""
+    """Translates the block's SQLite and system errors to the league's. Messages name `path`."""
     full = f"no space left to write {path}: free some; nothing acknowledged is lost"
     try:
         yield
     except LeagueError:
         raise
     except sqlite3.OperationalError as error:
-        # no code: Python's own, for bytes that are no text; ERROR: other tables than ours
+        # no code: Python's own error for bytes that are no text. ERROR: unknown tables.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             raise DataCorrupt(f"{path} is damaged ({error}): restore a backup") from error
         if _is_another_users(error, path):
@@ -84,8 +84,8 @@ def _read_only(path: Path, reason: str) -> StorageReadOnly:
 
 
 def _is_read_only(error: sqlite3.OperationalError, path: Path) -> bool:
-    code = error.sqlite_errorcode & 0xFF  # the primary code of an extended one
-    # SQLite creates files next to the log even to read it, so these two errors may mean it too.
+    code = error.sqlite_errorcode & 0xFF  # the primary part of an extended code
+    # SQLite creates files next to the log even for reading, so these errors may mean it too.
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         return _is_mounted_read_only(path)
     return code == sqlite3.SQLITE_READONLY

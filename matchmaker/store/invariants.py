@@ -1,7 +1,8 @@
-"""What always holds in a league's log, in SQL: `fsck` and the running service check it.
+"""States the invariants of a league's log in SQL. `fsck` and the running service check them.
 
-Each query selects what breaks a rule, among the assignments with an ordinal above ``:after``. The
-service moves that watermark up to its oldest open lease, below which nothing changes any more.
+Each query selects the rows that break a rule, among the assignments with an ordinal above
+``:after``. The service moves this watermark up to its oldest open lease. Rows below it never
+change.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from matchmaker.store.schema import migrations
 from matchmaker.store.transaction import Reader
 
 SHOWN = 5
-"""How many offenders a finding names."""
+"""Number of offenders that a finding names."""
 INVARIANTS = {
     "an open lease belongs to the newest incarnation of its worker": """
         SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation
@@ -70,11 +71,11 @@ INVARIANTS = {
         SELECT name FROM players
         WHERE game IS NOT (SELECT value FROM meta WHERE key = 'game') AND :after >= 0""",
 }
-"""What breaks the rule that a key states, one column each."""
+"""Selects the rows that break each rule, in a single column."""
 
 
 def broken(reader: Reader, after: int = 0) -> list[str]:
-    """A sentence for each invariant that assignments above `after` break."""
+    """Returns a sentence for each invariant that assignments above `after` break."""
     findings = []
     for says, sql in INVARIANTS.items():
         if found := [row[0] for row in reader.select(sql, after=after)]:
@@ -83,7 +84,7 @@ def broken(reader: Reader, after: int = 0) -> list[str]:
 
 
 def broken_pages(reader: Reader) -> Iterator[str]:
-    """A sentence for a file that SQLite calls malformed."""
+    """Yields a sentence if SQLite calls the file malformed."""
     found = reader.select("PRAGMA integrity_check")
     lines = [line for (text,) in found for line in text.splitlines() if line[:3] != "***"]
     if lines != ["ok"]:
@@ -91,13 +92,13 @@ def broken_pages(reader: Reader) -> Iterator[str]:
 
 
 def damaged_rows(reader: Reader) -> Iterator[str]:
-    """A sentence for rows that are not what was written."""
+    """Yields a sentence if rows differ from what was written."""
     if damaged := list(reader.unverified().damaged_rows()):
         yield finding("a row is what was written", damaged)
 
 
 def whole_file(reader: Reader) -> Iterator[str]:
-    """A sentence for each rule that the whole file breaks."""
+    """Yields a sentence for each rule that the whole file breaks."""
     fresh, tables = Database(memory=True), "SELECT type, name, tbl_name, sql FROM sqlite_master"
     migrations.apply(fresh)
     differing = set(reader.select(tables)).symmetric_difference(fresh.execute(tables))
@@ -134,14 +135,14 @@ UNION ALL SELECT 'events', count(*), max(position) FROM
 
 
 def finding(says: str, found: Sequence[object]) -> str:
-    """A sentence with the rule and the first offenders."""
+    """Returns a sentence with the rule and the first offenders."""
     named = ", ".join(plain(str(thing)) for thing in found[:SHOWN])
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{says}, but not {named}{more}"
 
 
 def settled_below(reader: Reader) -> int:
-    """The watermark: ordinals up to it are closed."""
+    """Returns the watermark. All leases with ordinals up to it are closed."""
     oldest_open = reader.select(
         "SELECT min(ordinal) FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
     )[0][0]

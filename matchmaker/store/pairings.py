@@ -1,4 +1,4 @@
-"""Matches between players that were paired by name; those of gates are counted elsewhere."""
+"""Reads matches between players that were paired by name, without the matches of gates."""
 
 from __future__ import annotations
 
@@ -12,35 +12,44 @@ from matchmaker.store.rows import GATE
 from matchmaker.store.transaction import Reader
 
 Pairings = Counter[tuple[str, str, str]]
-"""Matches by `pairing_key`."""
+"""Number of matches by `pairing_key`."""
 _BY_NAME = f"mix = '' AND category != '{GATE}'"
 _OPEN = f"assignments INDEXED BY open_leases WHERE lease_state = 'open' AND {_BY_NAME}"
 
 
 def pairing_key(book: Book, one: str, other: str) -> tuple[str, str, str]:
-    """A book and two players, whatever their seats."""
+    """Returns the key of a book and two players, whatever their seats."""
     return (book.value, one, other) if one < other else (book.value, other, one)
 
 
 def leased(reader: Reader, after: int = 0, until: int | None = None) -> Pairings:
-    """How many were ever leased, of ordinals above `after` up to `until`; carried ones once."""
+    """Counts the matches that were ever leased. A carried match counts once.
+
+    Args:
+        reader: reads the log.
+        after: only ordinals above it.
+        until: only ordinals up to it, None for all.
+
+    Returns:
+        The counts.
+    """
     rows = "assignments WHERE ordinal > :after AND ordinal <= ifnull(:until, ordinal)"
     return _counted(reader, f"{rows} AND replaces = '' AND {_BY_NAME}", after=after, until=until)
 
 
 def leased_now(reader: Reader) -> Pairings:
-    """How many have open leases."""
+    """Counts the matches with open leases."""
     return _counted(reader, _OPEN)
 
 
 def _counted(reader: Reader, rows: str, **values: Any) -> Pairings:
     columns = "book, min(seat0, seat1), max(seat0, seat1), count(*)"
-    found = reader.select(f"SELECT {columns} FROM {rows} GROUP BY 1, 2, 3", **values)
-    return Pairings({(book, one, other): count for book, one, other, count in found})
+    counts = reader.select(f"SELECT {columns} FROM {rows} GROUP BY 1, 2, 3", **values)
+    return Pairings({(book, one, other): count for book, one, other, count in counts})
 
 
 class PairedResult(NamedTuple):
-    """A result of one of two matches on a seed."""
+    """Describes a result of a match that shares its seed with another match."""
 
     ordinal: int
     event_position: int
@@ -53,7 +62,7 @@ class PairedResult(NamedTuple):
     failed: int
 
     def is_second_of(self, first: PairedResult) -> bool:
-        """Whether this is the other match on the seed of `first`, leased with it."""
+        """Returns whether this is the other match on the seed of `first`, leased with it."""
         return self.ordinal == first.ordinal + 1 and self[2:4] + self[6:7] == (
             first.incarnation,
             first.book,
@@ -62,7 +71,7 @@ class PairedResult(NamedTuple):
 
 
 def settled(reader: Reader) -> int:
-    """The ordinal up to which none has an open lease."""
+    """Returns the ordinal up to which no lease is open."""
     oldest = reader.select(f"SELECT min(ordinal) FROM {_OPEN}")[0][0]
     return reader.positions()[2] if oldest is None else int(oldest) - 1
 
@@ -82,12 +91,12 @@ def first_counted(reader: Reader, incarnations: Collection[int]) -> tuple[int, i
 
 
 def results(reader: Reader, after: int, until: int) -> Iterator[PairedResult]:
-    """Results of ordinals above `after` up to `until`, in the order of their assignment."""
+    """Yields results of ordinals above `after` up to `until`, in the order of their assignment."""
     columns = ", ".join(PairedResult._fields).replace("incarnation", "r.incarnation")
-    found = reader.select(
+    rows = reader.select(
         f"SELECT {columns} FROM assignments a JOIN results r USING (ordinal) "
         f"WHERE ordinal > :after AND ordinal <= :until AND {_BY_NAME} ORDER BY ordinal",
         after=after,
         until=until,
     )
-    return map(PairedResult._make, found)
+    return map(PairedResult._make, rows)

@@ -1,5 +1,5 @@
-"""The rows of the store's tables as immutable values, their fields in the order of the columns, and
-the checksum that each row is stored with.
+"""Defines the rows of the store's tables, with fields in the order of the columns, and their
+checksum.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ GATE = "gate"
 
 
 def checksum(values: Iterable[Any]) -> int:
-    """The checksum of a row's values, as SQLite gives them back."""
+    """Returns the checksum of a row's values, as SQLite gives them back."""
     return zlib.crc32("\x1f".join(map(str, values)).encode())
 
 
 def as_stored(row: Iterable[Any]) -> tuple[Any, ...]:
-    """The values that SQLite gives back of a row."""
+    """Returns a row's values as SQLite gives them back."""
     return tuple(
         [value if type(value) is str or type(value) is int else _number(value) for value in row]
     )
@@ -30,17 +30,17 @@ def as_stored(row: Iterable[Any]) -> tuple[Any, ...]:
 def _number(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
-    return value + 0.0 if isinstance(value, float) else value  # it keeps no -0.0
+    return value + 0.0 if isinstance(value, float) else value  # SQLite does not keep -0.0
 
 
 def sealed(row: Iterable[Any]) -> tuple[Any, ...]:
-    """A row in the stored form, with its checksum."""
+    """Returns a row in the stored form with its checksum."""
     values = as_stored(row)
     return *values, checksum(values)
 
 
 class IncarnationRow(NamedTuple):
-    """A worker's process; `number` is 0 until it is stored."""
+    """Describes a worker's process. `number` is 0 until it is stored."""
 
     number: int
     worker: str
@@ -63,19 +63,23 @@ class BeatRow(NamedTuple):
 
 
 class DrawRow(NamedTuple):
-    """What assignments were drawn from. `number` is 0 until it is stored."""
+    """Records the probabilities that assignments were drawn from. `number` is 0 until it is
+    stored.
+    """
 
     number: int
     policy_hash: str
     log_position: int
     event_position: int
     stream: int | None
-    """Seed of the stream that the matches are drawn from; None for matches paired by name."""
+    """Seed of the stream of the draws, None for matches paired by name."""
     body_json: str
 
 
 class AssignmentRow(NamedTuple):
-    """An assignment, which never changes, and from `lease_state` on its lease, which does."""
+    """Describes an assignment, which never changes, and from `lease_state` on its lease, which
+    changes.
+    """
 
     ordinal: int
     match_id: str
@@ -96,13 +100,13 @@ class AssignmentRow(NamedTuple):
     lease_state: str
     lease_deadline: float
     lease_limit: float
-    """The latest deadline that progress may move the lease to."""
+    """Latest deadline that progress may move the lease to."""
     closed_at: float | None = None
     close_reason: str = ""
 
 
 class ResultRow(NamedTuple):
-    """A committed result: the columns of its table, then what ratings need of its assignment."""
+    """Describes a committed result: the columns of its table, then columns of its assignment."""
 
     position: int
     ordinal: int
@@ -116,10 +120,10 @@ class ResultRow(NamedTuple):
     received_at: float
     late: bool
     step0: int
-    """Learner steps of the weights of seat 0 when the match began."""
+    """Learner steps of seat 0's weights when the match began."""
     step1: int
     end_step0: int
-    """And when it ended: a learner's weights change meanwhile."""
+    """Learner steps when the match ended. A learner's weights change during a match."""
     end_step1: int
     stats_json: str
     match_id: str
@@ -132,18 +136,20 @@ class ResultRow(NamedTuple):
 
     @property
     def rated(self) -> bool:
-        """Whether ratings and payoffs count it: a gate's matches stop on luck."""
+        """Returns whether ratings and payoffs count the result. They leave out gates, which stop on
+        luck.
+        """
         return not self.failed and self.lost_by is None and self.category != GATE
 
     @property
     def stats(self) -> list[dict[str, float]]:
-        """Behaviour statistics of seat 0 and of seat 1."""
+        """Returns the statistics of seat 0 and seat 1."""
         stats: list[dict[str, float]] = json.loads(self.stats_json)
         return stats
 
 
 class FoldRow(NamedTuple):
-    """What memory held after a result, so that a restart need not fold the log from its start."""
+    """Stores the state of memory after a result, so that a restart need not fold the whole log."""
 
     log_position: int
     event_position: int

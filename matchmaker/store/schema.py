@@ -1,4 +1,7 @@
-"""The tables of a league's log. Never edit a migration that was released: add another one."""
+"""Defines the tables of a league's log.
+
+Never edit a migration that was released. Add another migration.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,7 @@ CREATE TABLE folds (  -- what memory held after a result (matchmaker/state/foldi
 
 @migrations()
 def m001_league(db: Database) -> None:
-    """Creates everything."""
+    """Creates all tables."""
     triggers = [
         f"CREATE TRIGGER {name}_never_{change} BEFORE {change} ON {name} "
         f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END;"

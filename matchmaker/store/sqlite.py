@@ -1,14 +1,13 @@
-"""A league's log in one SQLite file: WAL, every commit synced, one writer, concurrent readers.
+"""Keeps a league's log in a SQLite file: WAL, every commit synced, one writer, concurrent readers.
 
-Requests of many threads share commits, for a sync of the disk takes milliseconds whatever is in
-it. Each caller puts its request into a queue and waits. One thread takes all requests that are
-there, runs each in a savepoint of one transaction, commits, and hands the outcomes out:
+Requests of many threads share commits, because a sync of the disk takes milliseconds whatever it
+contains. Each caller puts its request into a queue and waits. The writer thread takes all waiting
+requests, runs each in a savepoint of the same transaction, commits, and returns the outcomes:
 
     submit -> queue -> writer thread: BEGIN, savepoint by savepoint, COMMIT -> outcomes
 
-Memory follows the log: a request's effects on memory run before the next request of the same
-commit begins, while readers of memory are locked out. If the commit fails, memory is rebuilt from
-the log.
+Memory follows the log. A request's effects on memory run before the next request of the same commit
+begins, while readers of memory are locked out. If the commit fails, memory is rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -41,13 +40,15 @@ from matchmaker.store.transaction import Reader, Transaction
 
 BUSY_SECONDS = 20.0
 CROWD, GATHER_SECONDS = 3, 0.004
-"""After a commit of three requests the next one waits 4 ms for others to share its cost."""
+"""After a commit of three requests the next commit waits 4 ms for more requests to share its
+cost.
+"""
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
 class _Request:
-    """A call that waits until `done` is called: then its `result` or `error` is on disk."""
+    """Holds a call until `done`. Then its `result` is on disk, or it has an `error`."""
 
     def __init__(self, effect: Callable[[Transaction], Any], done: Callable[[], object]) -> None:
         self.effect, self.done = effect, done
@@ -67,14 +68,26 @@ def once(
     at: float,
     effect: Callable[[Transaction], bytes],
 ) -> Callable[[Transaction], bytes]:
-    """An effect whose reply is that of `effect`, which runs once however often this id is used."""
+    """Makes an effect that runs once, however often its request id is used.
+
+    Args:
+        request_id: id of the request.
+        method: name of the call.
+        fingerprint: hash of the request.
+        at: Unix seconds.
+        effect: returns the reply.
+
+    Returns:
+        The effect, which returns the reply of the first run. It raises `InvalidInput` if another
+        request had the id.
+    """
 
     def apply_once(transaction: Transaction) -> bytes:
-        known = transaction.reply(request_id)
-        if known is None:
-            known = method, fingerprint, effect(transaction)
-            transaction.add_reply(request_id, *known, at)
-        *bound, reply = known
+        stored = transaction.reply(request_id)
+        if stored is None:
+            stored = method, fingerprint, effect(transaction)
+            transaction.add_reply(request_id, *stored, at)
+        *bound, reply = stored
         if bound != [method, fingerprint]:
             raise InvalidInput(f"request_id {request_id!r} was used before: use a fresh one")
         return reply
@@ -84,8 +97,12 @@ def once(
 
 @dataclass(frozen=True)
 class Memory:
-    """What a process keeps in memory of the log: a lock that keeps readers out while it is ahead of
-    the disk, how to load it again, and what to call after every commit.
+    """Describes the part of the log that a process keeps in memory.
+
+    Attributes:
+        lock: keeps readers out while memory is ahead of the disk.
+        rebuild: loads memory again.
+        committed: is called after every commit.
     """
 
     lock: AbstractContextManager[Any] = contextlib.nullcontext()  # noqa: RUF009 (it has no state)
@@ -94,11 +111,12 @@ class Memory:
 
 
 def locked(database: Path) -> int:
-    """Locks a log for its only writer. The kernel releases the lock when the process dies. The
-    lock's file is empty until `SqliteStore.announce`.
+    """Locks a log for its only writer. The kernel releases the lock when the process dies.
+
+    The lock's file is empty until `SqliteStore.announce`.
 
     Raises:
-        Refused: another process has it.
+        Refused: another process has the lock.
     """
     descriptor = os.open(lock_of(database), os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -114,11 +132,20 @@ def locked(database: Path) -> int:
 
 
 class SqliteStore:
-    """Opens, and creates or migrates, the file at `path`.
+    """Opens a log, and creates or migrates it.
 
-    Its lock lies next to the file itself, so that a link to the file meets it, too. `on_commit`
-    receives the seconds that each commit took; `memory` follows the log. Raises `Refused` when
-    another process writes the file, `VersionMismatch`, `DataCorrupt`, `NotFound`, `StorageFull`.
+    The lock lies next to the file itself, so links to the file lead to the same lock.
+
+    Attributes:
+        on_commit: receives the seconds that each commit took.
+        memory: follows the log.
+
+    Raises:
+        Refused: another process writes the file.
+        NotFound: a file to read does not exist.
+        VersionMismatch: another version wrote the file.
+        DataCorrupt: the file is damaged.
+        StorageFull: the disk is full.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -214,12 +241,12 @@ class SqliteStore:
         return db
 
     def announce(self, address: str) -> None:
-        """Says in the lock's file where this log is served, if this process has the lock."""
+        """Writes the address of the service to the lock's file, if this process has the lock."""
         if self._lock_file is not None:
             os.pwrite(self._lock_file, address.encode(), 0)
 
     def vacuum_into(self, target: Path) -> None:
-        """Writes a consistent copy of the log to a new file, while others may write the log."""
+        """Writes a consistent copy of the log to a new file. The log may be written meanwhile."""
         with as_league_errors(self.path), contextlib.closing(self._connect("ro")) as db:
             os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
             db.execute("VACUUM INTO ?", [str(target)])
@@ -228,7 +255,7 @@ class SqliteStore:
 
     @contextmanager
     def read(self) -> Iterator[Reader]:
-        """A consistent view of what is committed, from any thread."""
+        """Yields a consistent view of the committed log. Any thread may read."""
         self._check_open()
         with as_league_errors(self.path), contextlib.closing(self._connect("ro")) as db:
             db.begin()
@@ -245,9 +272,11 @@ class SqliteStore:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """A transaction that commits at the end of the block and rolls back on any exception.
+        """Yields a transaction, which commits at the end of the block and rolls back on any
+        exception.
 
-        Raises `Unavailable` when memory can't be rebuilt; what was committed is on disk.
+        Raises:
+            Unavailable: memory can't be rebuilt. Committed data is on disk.
         """
         self._check_open()
         with self._lock, as_league_errors(self.path), self._transaction() as transaction:
@@ -297,10 +326,15 @@ class SqliteStore:
         self._stale = False
 
     def submit(self, effect: Callable[[Transaction], T]) -> T:
-        """Returns what `effect` returns, once it is on disk; concurrent calls share a commit, in
-        the order they came. One that raises leaves nothing and does not affect the others.
+        """Runs an effect and waits until it is on disk.
+
+        Concurrent calls share a commit, in order of arrival. An effect that raises leaves no trace
+        and does not affect the others.
+
+        Returns:
+            The return value of `effect`.
         """
-        pending = threading.Lock()  # a Future takes longer, and its cost is every call's
+        pending = threading.Lock()  # a Future takes longer, at every call
         pending.acquire()
         request = self._queued(effect, pending.release)
         pending.acquire()
@@ -308,7 +342,7 @@ class SqliteStore:
         return result
 
     async def submitted(self, effect: Callable[[Transaction], T]) -> T:
-        """As `submit`; no thread waits for the disk."""
+        """Works like `submit`, but no thread waits for the disk."""
         loop = asyncio.get_running_loop()
         on_disk = asyncio.Event()
 
@@ -343,7 +377,11 @@ class SqliteStore:
                 waiting = waiting[self._commit_together(waiting) :]
 
     def _commit_together(self, group: Sequence[_Request]) -> int:
-        """Runs requests in one commit, up to one whose effect on memory fails; returns how many."""
+        """Runs requests in a common commit, up to a request whose effect on memory fails.
+
+        Returns:
+            How many requests ran.
+        """
         done, is_ahead = 0, False  # whether memory holds what is not on disk yet
         with self._lock, self.memory.lock:
             try:
@@ -367,19 +405,19 @@ class SqliteStore:
         return done
 
     def _attempt(self, transaction: Transaction, request: _Request) -> None:
-        """Runs one request in a savepoint, which is rolled back if the request fails."""
+        """Runs a request in a savepoint, which is rolled back if the request fails."""
         assert self._db is not None
         try:
             with as_league_errors(self.path), self._db.atomic():
                 request.result = request.effect(transaction)
         except BaseException as error:
-            if not self._db.conn.in_transaction:  # SQLite gave the whole transaction up
+            if not self._db.conn.in_transaction:  # SQLite rolled the whole transaction back
                 raise
-            transaction.effects.clear()  # those of the requests before have run
+            transaction.effects.clear()  # earlier requests' effects have run
             request.error = error
 
     def close(self) -> None:
-        """Finishes what is queued and closes the file; twice is fine."""
+        """Finishes queued requests and closes the file. Closing twice is fine."""
         with self._queue_lock:
             if self._closing:
                 return

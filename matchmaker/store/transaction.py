@@ -1,4 +1,4 @@
-"""Queries over a league's log, and the one writer's transaction."""
+"""Reads a league's log, and writes it in the writer's transaction."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ a.match_id, a.seat0, a.seat1, a.book, a.category, l.incarnation, r.crc
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
 """,
 }
-"""How a table is read whose rows need another's columns: a result with its match."""
+"""Reads tables whose rows need columns of another table: a result has columns of its match."""
 _COVERED = {"assignments": _LEASE, "results": ResultRow._fields.index("lost_by")}
-"""How many columns a checksum covers where that is not all but its own."""
+"""Number of columns that a checksum covers, in tables where it does not cover all others."""
 TABLES = (
     *("meta", "players", "incarnations", "heartbeats", "policies", "draws", "assignments"),
     *("results", "lost_results", "events", "requests", "folds"),
@@ -63,9 +63,10 @@ _encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Reader:
-    """Queries of one connection; the store begins and ends the transaction around them.
+    """Queries the log in a transaction that the store begins and ends.
 
-    What is read is what was written: a row whose checksum is another one raises `DataCorrupt`.
+    A row whose checksum is wrong raises `DataCorrupt`, so every row that is read is what was
+    written.
     """
 
     def __init__(self, db: Database, *, verifies: bool = True) -> None:
@@ -73,21 +74,21 @@ class Reader:
         self._verifies = verifies
 
     def unverified(self) -> Reader:
-        """Reads damaged rows, too: to look for all of them."""
+        """Returns a reader that reads damaged rows too, to find all of them."""
         self._db.conn.text_factory = lambda text: text.decode(errors="backslashreplace")
         return Reader(self._db, verifies=False)
 
     def interrupt(self) -> None:
         """Ends a query that runs in another thread."""
-        with suppress(sqlite3.ProgrammingError):  # it has ended
+        with suppress(sqlite3.ProgrammingError):  # the query has ended
             self._db.conn.interrupt()
 
     def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
-        """The rows of any query; values are named as in ``:name``."""
+        """Returns the rows of any query. Values are named, as in ``:name``."""
         return self._db.execute(sql, values).fetchall()
 
     def _rows(self, table: str, where: str = "", *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Rows of a table without their checksums."""
+        """Yields rows of a table without their checksums."""
         covered, select = _COVERED.get(table, -1), _SELECT.get(table, f"SELECT * FROM {table}")
         for row in self._db.execute(f"{select} {where}", values):
             if self._verifies and checksum(row[:covered]) != row[-1]:
@@ -98,12 +99,12 @@ class Reader:
             yield row[:-1]
 
     def verify(self, table: str) -> None:
-        """Reads a whole table, for a row whose key is damaged is not found by its key."""
+        """Reads a whole table, because a row whose key is damaged is not found by its key."""
         for _ in self._rows(table):
             pass
 
     def damaged_rows(self) -> Iterator[str]:
-        """Names every row whose checksum is another one."""
+        """Names every row whose checksum is wrong."""
         for table in TABLES:
             covered, select = _COVERED.get(table, -1), _SELECT.get(table, f"SELECT * FROM {table}")
             for row in self._db.execute(select):
@@ -114,14 +115,14 @@ class Reader:
         return next((value for _, value in self._rows("meta", "WHERE key = ?", key)), None)
 
     def players(self) -> list[Player]:
-        """All players, in order of registration."""
+        """Returns all players in order of registration."""
         return [_player(row) for row in self._rows("players", "ORDER BY ordinal")]
 
     def _incarnations(self, where: str, *values: Any) -> list[IncarnationRow]:
         return [IncarnationRow._make(row) for row in self._rows("incarnations", where, *values)]
 
     def incarnations(self, until: int = _END) -> list[IncarnationRow]:
-        """Those that were opened by events up to a position, in order."""
+        """Returns the incarnations opened by events up to a position, in order."""
         return self._incarnations("WHERE event_position <= ? ORDER BY number", until)
 
     def incarnations_of(self, worker: str) -> list[IncarnationRow]:
@@ -131,22 +132,24 @@ class Reader:
         return next(iter(self._incarnations("WHERE number = ?", number)), None)
 
     def newest_incarnations(self) -> list[IncarnationRow]:
-        """The newest incarnation of each worker."""
+        """Returns the newest incarnation of each worker."""
         newest = "SELECT max(number) FROM incarnations GROUP BY worker"
         return self._incarnations(f"WHERE number IN ({newest}) ORDER BY number")
 
     def beat(self, incarnation: int) -> BeatRow | None:
-        """The newest heartbeat of an incarnation."""
-        found = self._rows("heartbeats", "WHERE incarnation = ?", incarnation)
-        return next(map(BeatRow._make, found), None)
+        """Returns the newest heartbeat of an incarnation."""
+        rows = self._rows("heartbeats", "WHERE incarnation = ?", incarnation)
+        return next(map(BeatRow._make, rows), None)
 
     def last_mix(self, incarnation: int) -> str:
-        """The mix that an incarnation drew from last, "" when it drew none."""
+        """Returns the mix that an incarnation drew from last, "" if it never drew."""
         newest = "WHERE incarnation = ? AND mix != '' ORDER BY ordinal DESC LIMIT 1"
         return next((row.mix for row in self._assignments(newest, incarnation)), "")
 
     def last_step(self, incarnation: IncarnationRow) -> int:
-        """The learner's step in an incarnation's newest result, or else at its checkpoint."""
+        """Returns the learner's step in an incarnation's newest result, or else at its
+        checkpoint.
+        """
         newest = (
             "WHERE r.event_position > ? AND r.incarnation = ? AND a.learner_seat >= 0 "
             "ORDER BY r.event_position DESC LIMIT 1"
@@ -161,7 +164,7 @@ class Reader:
         return self.assignments([match_id]).get(match_id)
 
     def assignments(self, match_ids: Collection[str]) -> dict[str, AssignmentRow]:
-        """The assignments with these ids; unknown ids are left out."""
+        """Returns the assignments with these ids. Unknown ids are left out."""
         where = "WHERE match_id IN (SELECT value FROM json_each(?))"
         return {row.match_id: row for row in self._assignments(where, json.dumps([*match_ids]))}
 
@@ -169,31 +172,39 @@ class Reader:
         return map(_assignment, self._rows("assignments", where, *values))
 
     def matches_with_prefix(self, prefix: str, limit: int) -> list[AssignmentRow]:
-        """The first `limit` assignments whose match id begins with `prefix`."""
+        """Returns the first `limit` assignments whose match id begins with `prefix`."""
         where = "WHERE match_id >= ? AND match_id < ? ORDER BY match_id LIMIT ?"
         return list(self._assignments(where, prefix, f"{prefix}\x7f", limit))
 
     def all_assignments(self, after: int = 0, until: int = _END) -> Iterator[AssignmentRow]:
-        """Assignments of ordinals above `after` up to `until`, in order."""
+        """Yields assignments of ordinals above `after` up to `until`, in order."""
         where = "WHERE ordinal > ? AND ordinal <= ? ORDER BY ordinal"
         return self._assignments(where, after, until)
 
     def drawn_assignments(self, after: int = 0, until: int = _END) -> Iterator[AssignmentRow]:
-        """Those that were drawn from a mix, and not carried over a restart."""
+        """Yields assignments that were drawn from a mix and not carried over a restart."""
         return (row for row in self.all_assignments(after, until) if row.mix and not row.replaces)
 
     def open_assignments(
         self, incarnation: int | None = None, until: float = float("inf")
     ) -> list[AssignmentRow]:
-        """Open leases, of one incarnation or all, with deadlines up to `until`, in order."""
-        # Without the hint SQLite walks past every closed row to avoid the sort.
+        """Returns open leases in order.
+
+        Args:
+            incarnation: whose leases, None for all.
+            until: only leases with deadlines up to it, in Unix seconds.
+
+        Returns:
+            The assignments.
+        """
+        # Without the hint SQLite scans all closed rows to avoid sorting.
         where = "INDEXED BY open_leases WHERE lease_state = 'open' AND lease_deadline <= ?"
         if incarnation is not None:
             where += f" AND incarnation = {incarnation:d}"
         return list(self._assignments(f"{where} ORDER BY ordinal", until))
 
     def open_leases(self, incarnation: int) -> tuple[int, float | None]:
-        """How many leases of an incarnation are open, and their first deadline, None without."""
+        """Returns how many leases of an incarnation are open, and their first deadline or None."""
         query = "SELECT count(*), min(lease_deadline) FROM assignments"
         return self.select(
             f"{query} WHERE lease_state = 'open' AND incarnation = :number", number=incarnation
@@ -212,14 +223,24 @@ class Reader:
         return self.select(f"SELECT DISTINCT seat0, seat1 FROM assignments {played}", since=since)
 
     def open_counts(self) -> dict[int, int]:
-        """The number of open leases by incarnation; incarnations without any are left out."""
+        """Returns the number of open leases by incarnation. Incarnations without leases are left
+        out.
+        """
         where = "FROM assignments WHERE lease_state = 'open'"
         return dict(self.select(f"SELECT incarnation, count(*) {where} GROUP BY 1"))
 
     def gate_matches(
         self, after: int, candidate: str, victim: str
     ) -> list[tuple[AssignmentRow, ResultRow | None]]:
-        """A gate's matches above an ordinal, in order, with their results."""
+        """Reads a gate's matches with their results.
+
+        Args:
+            after: only ordinals above it.
+            candidate, victim: names of the players.
+
+        Returns:
+            The matches in order of assignment. A match without a result has None.
+        """
         where = (
             "INDEXED BY gate_matches WHERE category = 'gate' AND ordinal > ? "
             "AND ((seat0 = ? AND seat1 = ?) OR (seat1 = ? AND seat0 = ?)) ORDER BY ordinal"
@@ -241,13 +262,13 @@ class Reader:
         return self.select("SELECT event_position, number FROM draws ORDER BY 1, 2")
 
     def policy_json(self) -> str | None:
-        """The sampling settings that were used last."""
+        """Returns the sampling settings that were used last."""
         newest = "SELECT policy_hash FROM draws ORDER BY number DESC LIMIT 1"
-        found = self._rows("policies", f"ORDER BY hash = ({newest}) DESC, at DESC LIMIT 1")
-        return next((body_json for _, body_json, _ in found), None)
+        rows = self._rows("policies", f"ORDER BY hash = ({newest}) DESC, at DESC LIMIT 1")
+        return next((body_json for _, body_json, _ in rows), None)
 
     def result(self, ordinal: int) -> ResultRow | None:
-        """The result of the match of an assignment."""
+        """Returns the result of an assignment's match."""
         return next(map(_result, self._rows("results", "WHERE r.ordinal = ?", ordinal)), None)
 
     def match_lines(
@@ -260,8 +281,17 @@ class Reader:
         until: int,
         limit: int,
     ) -> list[MatchLine]:
-        """The newest results from `since` to before `until` of these players, book and category;
-        "" and None are any.
+        """Returns the newest results, newest first.
+
+        Args:
+            player, opponent, category: filters, "" for any.
+            book: filter, None for any.
+            since: first position.
+            until: position after the last.
+            limit: the most results.
+
+        Returns:
+            The matches.
         """
         rows = self.select(
             "SELECT r.position, a.match_id, a.seat0, a.seat1, a.book, a.category, r.outcome, "
@@ -286,18 +316,22 @@ class Reader:
                 position=position,
                 match_id=match_id,
                 seats=(seat0, seat1),
-                book=Book(found),
+                book=Book(listed),
                 category=kind,
                 outcome=outcome,
                 frames=frames,
                 failed=bool(failed),
                 received_at=at,
             )
-            for position, match_id, seat0, seat1, found, kind, outcome, frames, failed, at in rows
+            for position, match_id, seat0, seat1, listed, kind, outcome, frames, failed, at in rows
         ]
 
     def results(self, after: int = 0, until: int = _END) -> Iterator[ResultRow]:
-        """Results of positions above `after` up to `until`, in commit order."""
+        """Yields results of positions above `after` up to `until`, in commit order.
+
+        Raises:
+            DataCorrupt: a result is missing.
+        """
         self.verify("lost_results")
         where = "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
         for wanted, row in enumerate(self._rows("results", where, after, until), after + 1):
@@ -308,11 +342,11 @@ class Reader:
             yield _result(row)
 
     def clean_results(self) -> Iterator[ResultRow]:
-        """Results of matches of frozen players, in commit order."""
+        """Yields results of matches of frozen players, in commit order."""
         return map(_result, self._rows("results", "WHERE a.book != 'train' ORDER BY r.position"))
 
     def events(self, after: int, limit: int) -> list[Event]:
-        """The first `limit` events after a position, results among them."""
+        """Returns the first `limit` events after a position, results included."""
         where = "WHERE position > ? ORDER BY position LIMIT ?"
         others = map(_event, self._rows("events", where, after, limit))
         where = "WHERE r.event_position > ? ORDER BY r.event_position LIMIT ?"
@@ -320,37 +354,51 @@ class Reader:
         return sorted([*others, *results], key=lambda event: event.position)[:limit]
 
     def events_of(self, *kinds: str, after: int = 0) -> list[Event]:
-        """All events of these kinds after a position, in order; results are not among them."""
+        """Returns all events of these kinds after a position, in order. Results are not
+        included.
+        """
         rows = self._rows("events", "WHERE position > ? ORDER BY position", after)
         return [event for event in map(_event, rows) if event.kind in kinds]
 
     def category_counts(self, after: int = 0, until: int = _END) -> Counter[tuple[str, str, str]]:
-        """Matches drawn by (player, mix, category) above `after`, up to `until`; carried once."""
+        """Counts the drawn matches of ordinals above `after` up to `until`. A carried match counts
+        once.
+
+        Args:
+            after: only ordinals above it.
+            until: only ordinals up to it.
+
+        Returns:
+            The counts by (player, mix, category).
+        """
         players = {row.number: row.player for row in self.incarnations()}
         return Counter(
             (players[row.incarnation], row.mix, row.category)
             for row in self.drawn_assignments(after, until)
-            if row.incarnation in players  # a copy of the past may lack one of the same second
+            if row.incarnation
+            in players  # a copy of the past may lack an incarnation of the same second
         )
 
     def counts(self) -> dict[str, int]:
-        """How many players, assignments, results and lost results there are."""
+        """Returns the number of players, assignments, results and lost results."""
         tables = ("players", "assignments", "results", "lost_results")
         return {table: self._db.table(table).count for table in tables}
 
     def lease_counts(self) -> dict[str, int]:
-        """Assignments by the state of their lease, and results whose lease had expired."""
+        """Counts assignments by the state of their lease, and results whose lease had expired."""
         states = ("open", "reported", "expired", "abandoned", "released")
-        found = self.select("SELECT lease_state, count(*) FROM assignments GROUP BY 1")
+        counts = self.select("SELECT lease_state, count(*) FROM assignments GROUP BY 1")
         late = self._db.table("results").count_where("late")
-        return dict.fromkeys(states, 0) | dict(found) | {"late": late}
+        return dict.fromkeys(states, 0) | dict(counts) | {"late": late}
 
     def folds(self) -> list[FoldRow]:
-        """Stored folds, newest first."""
+        """Returns stored folds, newest first."""
         return [FoldRow._make(row) for row in self._rows("folds", "ORDER BY log_position DESC")]
 
     def positions(self) -> tuple[int, int, int]:
-        """Positions of the newest result and event, and the newest assignment's ordinal."""
+        """Returns the positions of the newest result and event, and the newest assignment's
+        ordinal.
+        """
         ((result, of_result, event, ordinal),) = self.select(
             "SELECT (SELECT max(position) FROM results), (SELECT max(event_position) FROM results),"
             " (SELECT max(position) FROM events), (SELECT max(ordinal) FROM assignments)"
@@ -359,22 +407,25 @@ class Reader:
 
 
 class Transaction(Reader):
-    """The one writer's transaction; its queries see what it wrote."""
+    """Writes the log as its only writer. Its queries see its own changes."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self.effects: list[Callable[[], None]] = []
 
     def after_commit(self, effect: Callable[[], None]) -> None:
-        """Changes memory by `effect` once the transaction is on disk; in a shared commit, before
-        the next request begins, while readers of memory wait.
+        """Changes memory by `effect` once the transaction is on disk.
+
+        In a shared commit the effect runs before the next request begins, while readers of memory
+        wait.
         """
         self.effects.append(effect)
 
     def _insert(self, table: str, rows: Sequence[Sequence[Any]], verb: str = "INSERT INTO") -> None:
-        """Inserts 16 rows a statement, since each statement hands Python's lock to another thread.
+        """Inserts 16 rows per statement, because each statement hands Python's lock to another
+        thread.
 
-        64 assignments take 0.4 ms, by `insert_all` of sqlite-utils 1.2 ms.
+        64 assignments take 0.4 ms. `insert_all` of sqlite-utils takes 1.2 ms.
         """
         for first in range(0, len(rows), 16):
             part = rows[first : first + 16]
@@ -383,7 +434,7 @@ class Transaction(Reader):
             self._db.conn.execute(f"{verb} {table} VALUES {places}", values)
 
     def _put(self, table: str, row: Sequence[Any]) -> None:
-        """Inserts a row, or replaces the one of the same key."""
+        """Inserts a row, or replaces the row of the same key."""
         self._insert(table, [sealed(row)], "INSERT OR REPLACE INTO")
 
     def _next(self, table: str, column: str) -> int:
@@ -397,7 +448,7 @@ class Transaction(Reader):
         self._insert("players", [sealed((self._next("players", "ordinal"), *astuple(player)))])
 
     def update_player(self, player: Player) -> None:
-        """Writes the state and the milestone; nothing else of a player ever changes."""
+        """Writes the state and the milestone. Nothing else of a player ever changes."""
         for row in self._rows("players", "WHERE name = ?", player.name):
             changed = replace(_player(row), state=player.state, milestone=player.milestone)
             *_, crc = sealed((row[0], *astuple(changed)))
@@ -407,43 +458,46 @@ class Transaction(Reader):
             )
 
     def add_incarnation(self, row: IncarnationRow) -> int:
-        """Numbers it, unless `row.number` is above 0, and returns the number."""
+        """Stores an incarnation, numbers it unless `row.number` is above 0, and returns the
+        number.
+        """
         row = row._replace(number=row.number or self._next("incarnations", "number"))
         self._insert("incarnations", [sealed(row)])
         return row.number
 
     def fence(self, worker: str, by: int) -> list[int]:
-        """Marks the worker's unfenced incarnations before `by` and returns them."""
+        """Fences the worker's unfenced incarnations before `by`, and returns their numbers."""
         where = "WHERE worker = ? AND number < ? AND fenced_by IS NULL ORDER BY number"
-        found = self._incarnations(where, worker, by)
-        for row in found:
+        rows = self._incarnations(where, worker, by)
+        for row in rows:
             *_, crc = sealed(row._replace(fenced_by=by))
             update = "UPDATE incarnations SET fenced_by = ?, crc = ? WHERE number = ?"
             self._db.execute(update, [by, crc, row.number])
-        return [row.number for row in found]
+        return [row.number for row in rows]
 
     def set_beat(self, row: BeatRow) -> None:
         self._put("heartbeats", row)
 
     def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
-        """Returns whether the policy is new."""
+        """Stores a policy, and returns whether it is new."""
         if policy_hash in [known for known, *_ in self._rows("policies")]:
             return False
         self._insert("policies", [sealed((policy_hash, body_json, at))])
         return True
 
     def add_draw(self, row: DrawRow) -> int:
-        """Returns the draw's number."""
+        """Stores a draw, and returns its number."""
         number = self._next("draws", "number")
         body = zlib.compress(row.body_json.encode(), 1)
         self._insert("draws", [sealed((number, *row[1:-1], body))])
         return number
 
     def add_assignments(self, rows: Sequence[AssignmentRow]) -> None:
-        # These values are as stored already.
+        # These values have the stored form already.
         self._insert("assignments", [(*row, checksum(row[:_LEASE])) for row in rows])
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
+        """Closes leases in a state, at a time in Unix seconds, for a reason."""
         self._db.conn.executemany(
             "UPDATE assignments SET lease_state = ?, closed_at = ?, close_reason = ? "
             "WHERE ordinal = ?",
@@ -451,7 +505,9 @@ class Transaction(Reader):
         )
 
     def extend_leases(self, incarnation: int, deadline: float) -> None:
-        """Moves the deadlines of the incarnation's open leases: never back, never past a limit."""
+        """Moves the deadlines of the incarnation's open leases, never back and never past a
+        limit.
+        """
         self._db.execute(
             "UPDATE assignments SET lease_deadline = min(max(lease_deadline, ?), lease_limit) "
             "WHERE lease_state = 'open' AND incarnation = ?",
@@ -459,7 +515,7 @@ class Transaction(Reader):
         )
 
     def renew_leases(self, deadline: float, limit: float) -> None:
-        """Gives every open lease this deadline and limit, also where it had later ones."""
+        """Gives every open lease this deadline and limit, even if it had later ones."""
         self._db.execute(
             "UPDATE assignments SET lease_deadline = ?, lease_limit = ? WHERE lease_state = 'open'",
             [deadline, limit],
@@ -468,7 +524,15 @@ class Transaction(Reader):
     def add_results(
         self, accepted: Sequence[tuple[MatchResult, AssignmentRow]], received_at: float
     ) -> list[ResultRow]:
-        """Adds results, each with its lease; one whose lease has expired is late."""
+        """Adds results. A result whose lease has expired is late.
+
+        Args:
+            accepted: results with their leases.
+            received_at: Unix seconds.
+
+        Returns:
+            The rows.
+        """
         newest, newest_event, _ = self.positions()
         rows = [
             ResultRow(
@@ -504,8 +568,17 @@ class Transaction(Reader):
         return rows
 
     def lose_results(self, player: str, after: int, by: int) -> int:
-        """Marks a player's train results that `by`'s worker reported after a position as lost."""
-        found = self.select(
+        """Marks a player's train results after a position as lost, if `by`'s worker reported them.
+
+        Args:
+            player: the live player.
+            after: log position of its checkpoint.
+            by: the new incarnation of its worker.
+
+        Returns:
+            How many results were marked.
+        """
+        positions = self.select(
             "SELECT r.position FROM results r "
             "JOIN assignments a USING (ordinal) JOIN incarnations i ON i.number = r.incarnation "
             "LEFT JOIN lost_results l ON l.position = r.position "
@@ -516,11 +589,21 @@ class Transaction(Reader):
             player=player,
             by=by,
         )
-        self._insert("lost_results", [sealed((position, by)) for (position,) in found])
-        return len(found)
+        self._insert("lost_results", [sealed((position, by)) for (position,) in positions])
+        return len(positions)
 
     def add_event(self, at: float, kind: str, text: str, data_json: str) -> Event:
-        """Numbers the event, after all others and all results."""
+        """Adds an event, numbered after all other events and results.
+
+        Args:
+            at: Unix seconds.
+            kind: one of `EVENT_KINDS`.
+            text: a sentence for people.
+            data_json: further fields.
+
+        Returns:
+            The event.
+        """
         position = self.positions()[1] + 1
         self._insert("events", [sealed((position, at, kind, text, data_json))])
         return Event(position=position, at=at, kind=kind, text=text, data_json=data_json)
@@ -536,7 +619,9 @@ class Transaction(Reader):
         self._db.execute("DELETE FROM folds WHERE log_position > ?", [after])
 
     def reply(self, request_id: str) -> tuple[str, str, bytes] | None:
-        """Method, fingerprint and reply of a request that took effect before."""
+        """Returns method, fingerprint and reply of a request that took effect before, None for a
+        new request.
+        """
         for _, method, fingerprint, reply, _ in self._rows(
             "requests", "WHERE request_id = ?", request_id
         ):
@@ -546,11 +631,12 @@ class Transaction(Reader):
     def add_reply(
         self, request_id: str, method: str, fingerprint: str, reply: bytes, at: float
     ) -> None:
+        """Stores the reply of a request that took effect."""
         values = request_id, method, fingerprint, zlib.compress(reply, 1), at
         self._insert("requests", [sealed(values)])
 
     def forget_requests(self, before: float) -> int:
-        """Drops the replies of before a time; returns how many."""
+        """Drops the replies from before a time, and returns how many."""
         return self._db.execute("DELETE FROM requests WHERE at < ?", [before]).rowcount
 
 
@@ -575,7 +661,7 @@ def _event(row: Sequence[Any]) -> Event:
 
 
 def _event_of(row: ResultRow) -> Event:
-    """A result as the event that it is."""
+    """Returns the event of a result."""
     how = {1.0: "beats", 0.0: "loses to"}.get(row.outcome, "draws with")
     text = f"{row.seat0} {how} {row.seat1}"
     if row.failed:

@@ -1,4 +1,4 @@
-"""``bin/league backup`` and ``restore``: copies a run's log, and puts a copy in its place."""
+"""Implements ``bin/league backup`` and ``restore``, which copy a run's log and put a copy back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def restore(
     The next start continues from there: docs/operations.md says what learners do.
     """
     database = finding.checked_run(run_dir) / finding.DATABASE
-    is_run = (run_dir / "run.json").exists()  # else it is the folder of a matchmaker alone
+    is_run = (run_dir / "run.json").exists()  # else the folder has only a matchmaker
     with closing(locked(run_dir)) if is_run else nullcontext():
         results, replaced = copies.restore(file, database)
     print(f"{database} holds {file} now, up to result {results}")

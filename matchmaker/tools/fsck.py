@@ -1,4 +1,4 @@
-"""``bin/league fsck``: is the log of a league whole?"""
+"""Implements ``bin/league fsck``, which checks the log of a league."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import RunArgument, RunOption, differing_from_shown
 
 TOLERANCE = 1e-6
-"""By how much ratios may differ, relative above 1: another machine may round otherwise."""
+"""Largest difference of ratios, relative above 1. Another machine may round differently."""
 _STATES = {
     GateState.OPEN: PlayerState.CANDIDATE,
     GateState.ACCEPTED: PlayerState.ACTIVE,
     GateState.REJECTED: PlayerState.RETIRED,
     GateState.UNDECIDED: PlayerState.RETIRED,
 }
-"""The state of a candidate by that of its gate; accepted ones may retire later."""
+"""State of a candidate by the state of its gate. Accepted candidates may retire later."""
 
 
 def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
@@ -56,7 +56,16 @@ def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
 def fsck(
     db: Path, address: str = "", credentials: Credentials | None = None
 ) -> tuple[list[str], str]:
-    """Returns what is wrong with a league's file and what `address` shows, and a summary."""
+    """Checks a league's file.
+
+    Args:
+        db: the file.
+        address: address of the league's matchmaker, whose numbers are compared, or "".
+        credentials: to call the matchmaker.
+
+    Returns:
+        A sentence for each fault, and a summary.
+    """
     with closing(SqliteStore(db, read_only=True)) as store:
         with store.read() as reader:
             findings, summary = full_scan(reader), _summary(reader)
@@ -66,7 +75,7 @@ def fsck(
 
 
 def full_scan(reader: Reader) -> list[str]:
-    """Every finding that the file alone gives; none when the league is whole."""
+    """Returns a sentence for each fault that the file alone shows."""
     reader, findings = reader.unverified(), list[str]()
     for look in (
         invariants.broken_pages,
@@ -87,19 +96,22 @@ def full_scan(reader: Reader) -> list[str]:
 
 
 def wrong_leases(reader: Reader) -> Iterator[str]:
-    """A sentence for leases without a result that were closed otherwise than events say."""
-    told: dict[str, tuple[str, float, str]] = {}
+    """Yields a sentence for leases without a result whose end differs from the events."""
+    events: dict[str, tuple[str, float, str]] = {}
     for event in reader.events_of("leases_expired", "leases_abandoned", "leases_released"):
         data, state = json.loads(event.data_json), event.kind.removeprefix("leases_")
-        told |= dict.fromkeys(data["match_ids"], (state, event.at, data["reason"]))
+        events |= dict.fromkeys(data["match_ids"], (state, event.at, data["reason"]))
     closed = reader.closed_without_result()
-    if wrong := [match_id for match_id, *how in closed if told.get(match_id) != tuple(how)]:
+    if wrong := [match_id for match_id, *how in closed if events.get(match_id) != tuple(how)]:
         yield invariants.finding("a lease without a result was closed as an event says", wrong)
 
 
 def wrong_draws(reader: Reader) -> Iterator[str]:
-    """A sentence for draws that their seeds don't give, one for pairings that differ from what was
-    asked for, and one for draws of open candidates.
+    """Checks every assignment against its draw.
+
+    Yields:
+        A sentence for draws that their seeds don't give, for pairings that differ from the request,
+        and for draws of open candidates.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}
@@ -117,12 +129,14 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
                 unasked.append(row.match_id)
             continue
         opponent = (row.seat1, row.seat0)[row.learner_seat]
-        is_gated = opponent in exploiters.gates and row.category != "victims"  # may be any players
+        is_gated = (
+            opponent in exploiters.gates and row.category != "victims"
+        )  # victims may be candidates
         if is_gated and row.ordinal <= exploiters.admitted_at.get(opponent, math.inf):
             early.append(row.match_id)
         if row.draw not in tables:
-            found = reader.draw(row.draw or 0)
-            tables[row.draw] = None if found is None else draw_table_of(found.body_json)
+            draw = reader.draw(row.draw or 0)
+            tables[row.draw] = None if draw is None else draw_table_of(draw.body_json)
         table = tables[row.draw]
         drawn = row.category, opponent, row.probability, row.learner_seat, row.seed
         stream, again = streams.setdefault(row.draw_seed, Stream(row.draw_seed)), None
@@ -141,24 +155,26 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
         yield invariants.finding("candidates are drawn only after they passed", early)
 
 
-def _named(found: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """The matches of a draw between named players, without an end, in the form that is compared."""
-    if found is None:
+def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
+    """Yields the matches of a draw between named players without end, in the form that is
+    compared.
+    """
+    if draw is None:
         return
-    body = json.loads(found.body_json)
+    body = json.loads(draw.body_json)
     players, seed = (body["player"], body["opponent"]), body["seed"]
     category, per_seed = GAUNTLET, 2
     if body["rule"] == GATE:
         category = GATE
         per_seed = 2 if exploiters.rules[body["player"]].gate.paired else 1
-    for place in itertools.count(body.get("begun", 0)):
-        seats = players[::-1] if place % 2 else players
-        drawn = derived_seed(seed, place // per_seed)
+    for number in itertools.count(body.get("begun", 0)):
+        seats = players[::-1] if number % 2 else players
+        drawn = derived_seed(seed, number // per_seed)
         yield *seats, drawn, category, drawn, -1
 
 
 def wrong_gates(reader: Reader) -> Iterator[str]:
-    """A sentence for each gate that the log contradicts; its matches are counted again."""
+    """Yields a sentence for each gate that the log contradicts. Its matches are counted again."""
     events = reader.events_of(*EVENTS)
     exploiters = ExploiterState(events)
     decided = {

@@ -1,4 +1,4 @@
-"""``bin/league mix``: which opponents a learner met, and what it was expected to score."""
+"""Implements ``bin/league mix``, which shows a learner's opponents and its expected scores."""
 
 from __future__ import annotations
 
@@ -38,13 +38,17 @@ BANDS = {
     "above_.8": (0.8, math.inf),
     WON: (0.9, math.inf),
 }
-"""Expected scores from and up to; `above_.8` holds those of `above_.9` too."""
+"""Bands of expected scores. `above_.8` includes `above_.9`."""
 
 
 @dataclass(frozen=True)
 class Met:
-    """A match that counts: what the learner was `expected` to score when its opponent was drawn,
-    and its `score`; its steps when the match began.
+    """Describes a rated match of a learner.
+
+    Attributes:
+        step: the learner's steps when the match began.
+        expected: score that was expected when the opponent was drawn.
+        score: the actual score.
     """
 
     kind: str
@@ -94,10 +98,10 @@ def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
     players = {player.name: player for player in reader.players()}
     if learner not in players or players[learner].kind is not PlayerKind.LIVE:
         raise NotFound(f"there is no learner {learner[:80]!r}: bin/league players lists them")
-    own = {row.number for row in reader.incarnations() if row.player == learner}
+    incarnations = {row.number for row in reader.incarnations() if row.player == learner}
     drawn: dict[int | None, list[AssignmentRow]] = defaultdict(list)
     for row in reader.all_assignments():
-        if row.incarnation in own and row.mix:
+        if row.incarnation in incarnations and row.mix:
             drawn[row.draw].append(row)
     books = Books(Quarantines(reader.events_of(*QUARANTINES)).without)
     pool = Pool(MatchmakerSettings(), players[learner], players, books.tables)
@@ -135,9 +139,15 @@ def _kind(opponent: Player, learner: str) -> str:
 
 
 def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str, Any]]:
-    """Returns what to show of each quarter of a learner's steps, or of the last share of them.
+    """Summarises a learner's matches by quarter of its steps.
 
-    Shares are of the part's matches; what has no match is left out.
+    Args:
+        matches: the learner's matches.
+        last: share of the steps. Then only the last share is summarised.
+
+    Returns:
+        The summary of each part. Shares are relative to the part's matches, and empty groups are
+        left out.
     """
     steps = 1 + max((match.step for match in matches), default=0)
     bounds = [round(quarter * steps / 4) for quarter in range(5)]

@@ -1,4 +1,6 @@
-"""``bin/league prune``: removes the weights of retired snapshots that nothing needs any more."""
+"""Implements ``bin/league prune``, which removes weights of retired snapshots that nothing
+needs.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +45,19 @@ def command(
     blobs, total = BlobFolder(folder / "blobs"), 0
     database = finding.database_of(folder)
     with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
-        found = [one for one in unneeded(reader, folder) if blobs.has(one.digest)]
-    for player in found:
+        players = [one for one in unneeded(reader, folder) if blobs.has(one.digest)]
+    for player in players:
         path = blobs.path(player.digest)
         print(f"{player.name}\t{path}")
         total += path.stat().st_size
         if remove:
             path.unlink()
     done = "removed" if remove else "can go: --remove removes them"
-    print(f"weights of {len(found)} retired snapshots, {total / 1e6:.1f} MB, {done}")
+    print(f"weights of {len(players)} retired snapshots, {total / 1e6:.1f} MB, {done}")
 
 
 def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
-    """The retired snapshots whose weights nothing in the league and in the run's folder needs."""
+    """Returns the retired snapshots whose weights neither the league nor the run's folder needs."""
     players = {player.name: player for player in reader.players()}
     names = {*_needed_by_league(reader, players), *_needed_by_run(reader, run_dir, players)}
     needed = {players[name].digest for name in names if name in players}
@@ -66,8 +68,8 @@ def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
 
 
 def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[str]:
-    """Players that are no retired snapshots, and those that they, exploiters or evaluations refer
-    to.
+    """Yields players that are no retired snapshots, and players that they, exploiters or
+    evaluations need.
     """
     for player in players.values():
         if (
@@ -81,14 +83,16 @@ def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[st
     exploiters = ExploiterState(reader.events_of(*EVENTS))
     for generations in exploiters.generations.values():
         yield from (name for one in generations for name in one.victims)
-        yield generations[-1].parent  # whose weights it begins with
+        yield generations[-1].parent  # the next generation begins with its weights
     for evaluation, targets in Evaluations(reader.events_of(*EVALUATIONS)).asked.values():
-        if evaluation.state is EvaluationState.OPEN:  # or done, and open again without its results
+        if evaluation.state is EvaluationState.OPEN:  # a done one opens again without its results
             yield from (name for one in targets for name in (one.player, one.opponent))
 
 
 def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) -> Iterator[str]:
-    """What learners continue with from any of their checkpoints, and the evaluator's next work."""
+    """Yields players that learners need to continue from any checkpoint, and the evaluator's next
+    players.
+    """
     checkpoints = run_dir.glob("learner-*/**/checkpoints/step_*.pt")
     since = min((file.stat().st_mtime for file in checkpoints), default=math.inf)
     for seats in reader.seats_since(since):
@@ -101,4 +105,4 @@ def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) ->
         if player.created_at >= since or (evaluated and player.name not in evaluated):
             yield from (player.name, player.parent)
     for names in ends.values():
-        yield from (names[0], names[-1])  # milestones meet the oldest one
+        yield from (names[0], names[-1])  # milestones meet the oldest snapshot

@@ -1,4 +1,4 @@
-"""``bin/league recompute``: computes every book from the log and compares the running numbers."""
+"""Implements ``bin/league recompute``, which compares every book with the log."""
 
 from __future__ import annotations
 
@@ -59,8 +59,17 @@ def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
 def differing_from_shown(
     store: SqliteStore, address: str, credentials: Credentials | None = None
 ) -> list[str]:
-    """A sentence for each book whose ratings or payoffs, as the matchmaker at `address` shows them,
-    are not the log's to the last bit, each as of the event that the answer was folded up to.
+    """Compares the numbers that a matchmaker shows with the log, to the last bit.
+
+    Each answer is compared with the log up to the event that the answer includes.
+
+    Args:
+        store: the log.
+        address: address of the matchmaker.
+        credentials: to call the matchmaker.
+
+    Returns:
+        A sentence for each book whose ratings or payoffs differ.
     """
     with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
         shown = [
@@ -88,6 +97,6 @@ def differing_from_shown(
 
 def _numbers(ratings: Sequence[Rating]) -> list[tuple[Any, ...]]:
     return [
-        (one.player.name, one.mu, one.sigma, one.wins, one.draws, one.losses, one.pinned)
-        for one in ratings
+        (row.player.name, row.mu, row.sigma, row.wins, row.draws, row.losses, row.pinned)
+        for row in ratings
     ]
