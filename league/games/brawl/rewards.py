@@ -12,8 +12,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from league.games.registry import game_spec, reward_weights
-
 DAMAGE_SCALE: Final = 140.0
 """Damage points that make one unit of the damage terms."""
 DANGER_Y: Final = 4.2
@@ -106,6 +104,9 @@ def annealed_weights(
 
     w(step) = w_begin + s * (w_end - w_begin), s the schedule's share; an overridden term stays.
     """
-    begin, end = (reward_weights(game_spec("brawl"), name, overrides) for name in ANNEALED[preset])
+    begin, end = (
+        np.array([{**PRESETS[name], **overrides}.get(term, 0.0) for term in TERMS], np.float32)
+        for name in ANNEALED[preset]
+    )
     share = np.float32(annealed_share(step, steps))
     return end if share == 1 else begin + share * (end - begin)
