@@ -9,6 +9,7 @@ and returns a `BatchedGame`.
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import os
 import sys
@@ -147,14 +148,13 @@ def make_batched(
     factory, carried = _factory(name)
     given = {**options, **carried}
     try:
-        game = factory(num_matches, max_frames=max_frames, **given)
-        # Players, cards and settings call the game by one name: the one that it can be made by.
-        game.spec = replace(game.spec, name=name)
-        return game
-    except TypeError as error:
-        if "argument" not in str(error):
-            raise
+        inspect.signature(factory).bind(num_matches, max_frames=max_frames, **given)
+    except (TypeError, ValueError) as error:  # ValueError: no signature
         raise ConfigError(f"game {name!r} can't be made with {given}: {error}") from error
+    game = factory(num_matches, max_frames=max_frames, **given)
+    # Players, cards and settings call the game by the name that makes it.
+    game.spec = replace(game.spec, name=name)
+    return game
 
 
 def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:

@@ -91,6 +91,19 @@ def test_an_option_that_the_game_does_not_take_is_named() -> None:
         make_batched("brawl", 1, gravity=3)
 
 
+def test_an_error_inside_a_game_is_not_taken_for_a_wrong_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from league.games import registry
+
+    def broken(num_matches: int, *, max_frames: int | None = None) -> None:
+        raise TypeError("a helper got a wrong argument")
+
+    monkeypatch.setattr(registry, "_registered", {"broken": broken})
+    with pytest.raises(TypeError):
+        make_batched("broken", 1)
+
+
 def test_reward_weights_are_the_presets_with_single_ones_replaced() -> None:
     spec = game_spec("brawl")
     weights = reward_weights(spec, "sparse", {"taunt": 2.0})
