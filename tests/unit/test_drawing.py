@@ -11,7 +11,7 @@ import pytest
 from league.errors import InvalidInput
 from league.games.brawl import moves, rules
 from league.games.brawl.hits import capsules_overlap
-from league.games.brawl.moves import MOVES
+from league.games.brawl.moves import all_moves
 from league.games.drawing import moving_part, still_part, verdict
 from league.games.drawing.painter import HEIGHT, MOST_PIXELS, Canvas, Painter, draw_frame
 from league.games.registry import make_batched
@@ -107,7 +107,7 @@ def extent(drawn: list[list[Any]], frame: dict, seat: int) -> list[tuple[float, 
 def test_capsules_are_drawn_in_the_frames_in_which_they_hit(
     frame: dict, move_type: int, number: int, casts: dict[int, int]
 ) -> None:
-    power = MOVES[moves.UNARMED, move_type][number]
+    power = all_moves()[moves.UNARMED, move_type][number]
     first = moves.move_tables()["first_power"][0, moves.UNARMED, move_type]
     for now in range(20):
         attack = {"state": rules.ATTACK, "power": int(first) + number, "power_frame": now}
@@ -121,7 +121,7 @@ def test_who_is_hit_stood_in_what_was_drawn() -> None:
     game = make_batched("brawl", 4, rules="fair")
     game.bots_N2[:] = [game.spec.bot_index(name) for name in ("weapon_seeker", "aggressive")]
     game.reset(np.arange(4, dtype=np.uint64))
-    kinds = [power.kind for move in MOVES.values() for power in move]
+    kinds = [power.kind for move in all_moves().values() for power in move]
     before, hits = [game.frame(match) for match in range(4)], 0
     for _ in range(600):
         game.step(game.idle_actions())

@@ -96,7 +96,7 @@ PLAYER = np.dtype(
         ("last_state", np.int32),  # as the frame began
         # The attack being made.
         ("weapon", np.int32),
-        ("move", np.int32),  # 0, or a move of moves.MOVES
+        ("move", np.int32),  # 0, or a move type of moves.py
         ("move_frame", np.int32),
         ("power", np.int32),  # row of the tables
         ("cast", np.int32),  # number in its power

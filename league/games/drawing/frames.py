@@ -51,7 +51,7 @@ def _powers() -> list[dict[str, Any]]:
     last ones of the power before come first, with `to` at or below 0.
     """
     rows: list[dict[str, Any]] = []
-    for move in moves.MOVES.values():
+    for move in moves.all_moves().values():
         before: dict[int, list[list[Any]]] = {}
         for number, power in enumerate(move):
             hits, frames = before.get(number, []), 0
