@@ -27,8 +27,9 @@ class Arena:
         """Places a seat, at rest and free, and sets further fields of its record."""
         player = self.game._players_N2[0, seat]
         player["x"], player["y"], player["vx"], player["vy"] = x, y, 0.0, 0.0
-        player["push_x"], player["push_y"], player["mend_x"], player["mend_y"] = 0.0, 0.0, 0.0, 0.0
-        player["face"], player["hold"], player["drag"], player["missed"] = 0, 0.0, 0.0, 0
+        for name in ("push_x", "push_y", "bias_vx", "bias_vy", "normal_impulse"):
+            player[name] = 0.0
+        player["normal"], player["frames_apart"], player["friction_impulse"] = 0, 0, 0.0
         player["facing"], player["grounded"], player["move"] = 1, int(grounded), 0
         player["keys"], player["last_way"] = 0, 0
         player["state"] = rules.STANDING if grounded else rules.IN_AIR

@@ -53,9 +53,10 @@ def begin_player(player: Any, side: int, stage: Any) -> None:
     player.pull_x, player.pull_y, player.push_x, player.push_y = 0.0, 0.0, 0.0, 0.0
     player.is_put, player.speed_kept, player.speed_given = 0, 1.0, 0.0
     player.hurt_x, player.hurt_y = 0.0, 0.0
-    player.mend_x, player.mend_y = 0.0, 0.0
+    player.bias_vx, player.bias_vy = 0.0, 0.0
     for k in range(SOLIDS + 1):
-        player.face[k], player.missed[k], player.hold[k], player.drag[k] = 0, 0, 0.0, 0.0
+        player.normal[k], player.frames_apart[k] = 0, 0
+        player.normal_impulse[k], player.friction_impulse[k] = 0.0, 0.0
 
 
 @njit

@@ -23,12 +23,12 @@ from league.games.brawl.observation import write_views
 from league.games.brawl.physics import (
     PLAYERS,
     aim_platform,
-    begin_order,
-    follow_platform,
+    begin_tree,
     gap,
     is_on_floor,
     move,
     move_platform,
+    update_platform_box,
 )
 from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score, score_end
@@ -68,7 +68,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     first_side = 1 if mixed(seed) & _ONE else -1
     _begin_player(one, first_side, seed, stage)
     _begin_player(other, -first_side, seed, stage)
-    begin_order(match, one, other, stage)
+    begin_tree(match, one, other, stage)
     for seat in range(2):
         stats_N21[n, seat, 0] = no_stats_1[0]
         stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
@@ -168,7 +168,7 @@ def play_frame(
     aim_platform(match, stage)
     _act(one, other, match, stage, tables, stats_0, stats_1)
     move_platform(match, stage)
-    follow_platform(match, stage)
+    update_platform_box(match, stage)
     _move_player(one, PLAYERS, stage, match)
     _move_player(other, PLAYERS + 1, stage, match)
     _use_weapons(one, other, pressed_0, pressed_1, match, stage, stats_0, stats_1)

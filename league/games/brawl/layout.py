@@ -46,23 +46,23 @@ FIELDS: Final = (
 
 BODY: Final = (
     *("x", "y", "vx", "vy"),  # units and u/s, y down
-    *("mend_x", "mend_y"),  # speed of the next frame alone, out of what the body has sunk into
+    *("bias_vx", "bias_vy"),  # u/s in the next frame alone, which removes overlap
 )
-"""What every body has, a player's and a weapon's."""
+"""Fields that every body has, a player's and a weapon's."""
 CONTACTS: Final = (
-    # Of the two grounds and the platform, each:
-    ("face", np.int32, (SOLIDS + 1,)),  # which of its faces the body touches, or physics.NONE
-    ("missed", np.int32, (SOLIDS + 1,)),  # frames since they touched
-    ("hold", np.float64, (SOLIDS + 1,)),  # speed that the contact took from the body last, along
-    ("drag", np.float64, (SOLIDS + 1,)),  # and across it
+    # Each for the two grounds and the platform.
+    ("normal", np.int32, (SOLIDS + 1,)),  # contact normal, or physics.NONE
+    ("frames_apart", np.int32, (SOLIDS + 1,)),  # since they touched
+    ("normal_impulse", np.float64, (SOLIDS + 1,)),  # accumulated in the last frame, u/s
+    ("friction_impulse", np.float64, (SOLIDS + 1,)),
 )
 BOX = np.dtype(
     [
         *((name, np.float64) for name in ("left", "top", "right", "bottom")),
-        ("drawn", np.int64),  # frame
+        ("fitted", np.int64),  # frame
     ]
 )
-"""A box somewhat wider than a body, drawn anew when the body leaves it (physics.py)."""
+"""A fat box, somewhat wider than its body and fitted again when the body leaves it (physics.py)."""
 
 PLAYER = np.dtype(
     [

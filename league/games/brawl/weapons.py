@@ -50,9 +50,10 @@ def begin_weapons(match: Any, seed: Any) -> None:
 def _lay(place: Any, kind: int, x: float, y: float, match: Any) -> None:
     place.type, place.x, place.y = kind, x, y
     place.shown_x, place.shown_y = x, y
-    place.vx, place.vy, place.mend_x, place.mend_y = 0.0, 0.0, 0.0, 0.0
+    place.vx, place.vy, place.bias_vx, place.bias_vy = 0.0, 0.0, 0.0, 0.0
     for k in range(SOLIDS + 1):
-        place.face[k], place.missed[k], place.hold[k], place.drag[k] = 0, 0, 0.0, 0.0
+        place.normal[k], place.frames_apart[k] = 0, 0
+        place.normal_impulse[k], place.friction_impulse[k] = 0.0, 0.0
     match.weapons_lying += 1
 
 
