@@ -1,6 +1,8 @@
-"""Games, and their registration with Gymnasium: after `import league.games`,
-`gymnasium.make("league/Brawl-v0", opponent="based")` works, and `league.games.parallel_env()` is
-the same game for PettingZoo. `register` adds a game. Loads neither a game nor the compiler.
+"""Provides the games, and registers the built-in game with Gymnasium.
+
+After `import league.games`, `gymnasium.make("league/Brawl-v0", opponent="based")` works.
+`league.games.parallel_env()` makes the same game for PettingZoo, and `register` adds a game. The
+import loads neither a game nor the compiler.
 """
 
 from __future__ import annotations
@@ -27,10 +29,16 @@ if BRAWL_ENVIRONMENT not in gymnasium.registry:
 
 
 def parallel_env(**options: Any) -> BrawlParallelEnv:
-    """The built-in game with both seats open, as a parallel environment of PettingZoo.
+    """Makes the built-in game with both seats open, as a parallel environment of PettingZoo.
 
-    `options` are those of `league.games.parallel.BrawlParallelEnv`; without PettingZoo a
-    `ConfigError` says what to install.
+    Args:
+        options: options of `league.games.parallel.BrawlParallelEnv`.
+
+    Returns:
+        The environment.
+
+    Raises:
+        ConfigError: a wrong option, or PettingZoo is missing.
     """
     from league.games.parallel import BrawlParallelEnv
 

@@ -1,4 +1,4 @@
-"""The game contract: N two-seat matches that step together over preallocated arrays.
+"""Defines the game contract: N two-seat matches that step together over preallocated arrays.
 
 Shape suffixes: N matches, 2 seats, A action width, O observation width, K reward terms, S stats.
 """
@@ -19,17 +19,19 @@ from league.errors import DataCorrupt, InvalidInput, VersionMismatch
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
 
 EXTERNAL = -1
-"""In `BatchedGame.bots`: this seat's actions come from the caller."""
+"""Value of `BatchedGame.bots_N2` for a seat whose actions come from the caller."""
 
 KEYS, CHOICE = "keys", "choice"
-"""What an action `[A]` is: any set of A keys that are down (MultiBinary), or a one-hot choice of
-one of A (Discrete), of which a match may allow only some at a time.
+"""Kinds of an action `[A]`. KEYS: any set of A keys that are down (MultiBinary). CHOICE: a one-hot
+choice among A (Discrete), and a match may allow only some choices at a time.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class BotSpec:
-    """A scripted player that the game itself plays. Its place in `GameSpec.bots` is its index."""
+    """Describes a scripted player that the game itself plays. Its place in `GameSpec.bots` is its
+    index.
+    """
 
     name: str
     summary: str
@@ -38,11 +40,11 @@ class BotSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class GameSpec:
-    """What a learner must know of a game. `version` changes with the rules.
+    """Describes a game to a learner. `version` changes with the rules.
 
-    `observation[:own_size]` is one's own part; the rest, what one sees of the opponent, is what the
-    agent's encoder keeps a history of. A game whose observations can't be split so puts the whole
-    of them into the rest, and what is left (the seat, whose turn it is) into the own part.
+    `observation[:own_size]` is the seat's own part. The rest is the opponent as the seat sees it,
+    and the agent's encoder keeps a history of the rest. A game whose observations have no such
+    parts puts the whole observation into the rest, and the seat and the turn into the own part.
     """
 
     name: str
@@ -62,25 +64,25 @@ class GameSpec:
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
     places: tuple[int, ...] = ()
-    """Where in the own part, and in the rest alike, a place in [-1, 1] stands: edges of a stage
-    are sharp, so the agent sees it in waves too."""
+    """Indices of positions in [-1, 1], the same in the own part and in the rest. Edges of a stage
+    are sharp, so the agent also sees waves of these positions."""
     ids: tuple[tuple[int, ...], ...] = ()
-    """Vocabularies: the size of each, then the places in the observation where a number of it
-    stands, written as its share of the size. The agent learns an embedding of each.
+    """Vocabularies: for each its size, then the indices in the observation that hold its ids. An id
+    is written as its share of the size. The agent learns an embedding of each vocabulary.
     """
     payoff_unit: str = ""
     """Unit of payoffs, as "chips"; "" in games without."""
     largest_payoff: float | None = None
-    """The most that a match can pay to a player, in the unit of the stat `payoff`. None in games
-    without payoffs, and where the game does not tell its bound.
+    """Largest payoff of a match to a player, in the unit of the stat `payoff`. It is None if the
+    game has no payoffs or states no bound.
     """
     older_versions: tuple[str, ...] = ()
-    """Versions with other rules, whose agents see the first of the numbers, or all, and have the
-    same actions.
+    """Versions with other rules. Their agents see all numbers or the first part of them, and have
+    the same actions.
     """
 
     def bot_index(self, name: str) -> int:
-        """Index of the bot called `name`; raises KeyError."""
+        """Returns the index of the bot called `name`; raises `KeyError`."""
         return {bot.name: index for index, bot in enumerate(self.bots)}[name]
 
 
@@ -91,36 +93,38 @@ _SAVED = (
 
 
 class BatchedGame(ABC):
-    """N matches in step. The arrays below are allocated once and overwritten by `reset` and `step`.
+    """Holds N matches that step together. `reset` and `step` overwrite the arrays below in place.
 
     Attributes:
-        observations_N2O: float32 in [-1, 1], seat s's own half first; after a match ended it is
-            already the next match's first observation.
+        observations_N2O: float32 in [-1, 1], the seat's own half first. After a match has ended it
+            is the next match's first observation.
         final_observations_N2O: last observation of the match that ended in this step (rows where
-            `ended_N`; others are stale).
+            `ended_N`; other rows are stale).
         reward_terms_N2K: float32, raw (unweighted) value of each term over this step's frames.
         ended_N: bool, whether the match ended in this step.
         outcomes_N: float32, for seat 0: 1 win, 0.5 draw, 0 loss (rows where `ended_N`).
         frames_N: int32, frames played of the current match.
         final_frames_N: int32, length in frames of the match that ended in this step.
         stats_N2S, final_stats_N2S: float32, behaviour totals of the current and the ended match.
-        bots_N2: int8, EXTERNAL or the index of the bot that plays the seat; write it at any time.
-        next_seeds_N: uint64, seed with which the match restarts in place when it ends; write it at
-            any time. After a restart it is replaced by a value derived from itself.
-        legal_N2A: bool, which choices a seat has now; None in games of keys, where all are free. A
-            seat with nothing to decide (it is the other's turn) has one, whose choice changes
+        bots_N2: int8, EXTERNAL or the index of the bot that plays the seat. Callers write it at any
+            time.
+        next_seeds_N: uint64, seed with which the match restarts in place when it ends. Callers
+            write it at any time. A restart replaces it by a value derived from itself.
+        legal_N2A: bool, the choices that a seat has now. It is None in games of keys, where all
+            keys are free. A seat that waits for its turn has a single choice, which changes
             nothing.
-        idle_N: bool, rows that the caller doesn't use; write it at any time. A slow game plays no
-            frames in them, and a quick one need not look.
-        failures: by row, why a match that ended in this step could not be played to its end (an
-            environment that hangs): it has no outcome and must not be rated. Emptied by `step`.
+        idle_N: bool, rows that the caller doesn't use. Callers write it at any time. A slow game
+            plays no frames in them, and a fast game may ignore it.
+        failures: by row, the reason why a match that ended in this step could not be played to its
+            end (an environment hangs). The match has no outcome and must not be rated. `step`
+            empties it.
     """
 
     legal_N2A: NDArray[np.bool_] | None = None
     failures: Mapping[int, str] = MappingProxyType({})
 
     def __init__(self, spec: GameSpec, num_matches: int) -> None:
-        """Allocates the arrays; raises `InvalidInput` for less than one match or frame."""
+        """Allocates the arrays; raises `InvalidInput` for fewer than 1 match or frame."""
         if num_matches < 1:
             raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
         if spec.max_frames < 1:
@@ -141,29 +145,49 @@ class BatchedGame(ABC):
 
     @abstractmethod
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
+        """Begins new matches, and changes `next_seeds_N` of their rows.
 
-        `next_seeds_N` of these rows changes: write it when other matches shall follow.
+        Args:
+            seeds: [N], the seed of each row's match.
+            where: [N], the rows in which to begin a match; None begins a match in all rows.
+
+        Raises:
+            InvalidInput: a wrong shape.
         """
 
     @abstractmethod
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays `frames` frames with the keys held (bots decide in every frame).
+        """Plays frames with the same keys held. Bots decide in every frame.
 
-        A match that ends stops there and restarts in place from its next seed; the rest of the
-        frames is not played in it. In games of choices a frame is one choice and `frames` is 1; a
-        row without any choice made (all zero) is refused with `InvalidInput` unless a bot sits
-        there.
+        A match that ends restarts in place from its next seed, without the rest of the frames.
+
+        Args:
+            actions_N2A: [N, 2, A], keys held or a one-hot choice. Seats of bots are ignored.
+            frames: frames to play. In games of choices a frame is a choice, and `frames` is 1.
+
+        Raises:
+            InvalidInput: a wrong shape or number of frames, or a seat without a bot and a choice.
         """
 
     @abstractmethod
     def frame(self, match: int) -> dict:
-        """One match's current state as a small JSON-able dict, for renderers."""
+        """Returns a match's current state as a small JSON-able dict, for renderers."""
 
     def checked_seeds(
         self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """What `reset` was given, `where` as a mask; raises `InvalidInput` for a wrong shape."""
+        """Checks the arguments of `reset`.
+
+        Args:
+            seeds: seeds by row.
+            where: rows to begin, or None.
+
+        Returns:
+            uint64[N] seeds, and a bool[N] mask of the rows.
+
+        Raises:
+            InvalidInput: a wrong shape.
+        """
         seeds_N, wanted = np.ascontiguousarray(seeds, np.uint64), (self.num_matches,)
         where_N = np.ones(wanted, np.bool_) if where is None else np.array(where, np.bool_)
         if seeds_N.shape != wanted or where_N.shape != wanted:
@@ -173,8 +197,18 @@ class BatchedGame(ABC):
         return seeds_N, where_N
 
     def checked_actions(self, actions: NDArray[np.uint8], frames: int) -> NDArray[np.uint8]:
-        """What `step` was given; raises `InvalidInput` for a wrong shape or number of frames, and
-        in games of choices for a seat without a bot that made none or several.
+        """Checks the arguments of `step`.
+
+        Args:
+            actions: keys or choices by row and seat.
+            frames: frames to play.
+
+        Returns:
+            uint8[N, 2, A] actions.
+
+        Raises:
+            InvalidInput: a wrong shape or number of frames. In games of choices also a seat without
+                a bot that made no choice or several.
         """
         is_exact = getattr(actions, "dtype", None) == np.uint8
         actions_N2A = np.ascontiguousarray(actions if is_exact else pressed(actions), np.uint8)
@@ -194,7 +228,16 @@ class BatchedGame(ABC):
     def refuse(
         self, wrong_N2: NDArray[np.bool_], actions_N2A: NDArray[np.uint8], wanted: str
     ) -> None:
-        """Raises `InvalidInput` if a seat without a bot chose wrongly; it names the first."""
+        """Refuses wrong choices of seats without a bot.
+
+        Args:
+            wrong_N2: bool[N, 2], the wrong choices.
+            actions_N2A: the actions, for the message.
+            wanted: the right choice, in words.
+
+        Raises:
+            InvalidInput: names the first wrong choice.
+        """
         wrong_N2 = wrong_N2 & (self.bots_N2 == EXTERNAL)
         if wrong_N2.any():
             row, seat = np.argwhere(wrong_N2)[0].tolist()
@@ -205,23 +248,24 @@ class BatchedGame(ABC):
             )
 
     def own_state(self) -> dict[str, NDArray]:
-        """The game's own arrays by name, which `save` copies and `load` overwrites."""
+        """Returns the game's own arrays by name. `save` copies them and `load` overwrites them."""
         return {}
 
     def rules_text(self) -> str:
-        """What two games must share for one to continue the other's saved matches."""
+        """Returns the text that must be equal in two games to exchange saved matches."""
         return f"{self.spec.name} {self.spec.version} {self.spec.max_frames}"
 
     def save(self) -> dict[str, NDArray]:
-        """A copy of the whole state, arrays by name, from which `load` continues bit for bit."""
+        """Copies the whole state, arrays by name. `load` continues from it bit for bit."""
         rules = np.frombuffer(self.rules_text().encode(), np.uint8)
         return {name: array.copy() for name, array in self._state().items()} | {"rules": rules}
 
     def load(self, state: dict[str, NDArray]) -> None:
-        """Continues from what `save` returned.
+        """Continues from a state that `save` returned.
 
-        Raises `DataCorrupt` when it does not fit (of another number of matches, damaged), and
-        `VersionMismatch` when it was played under other rules, options or another time limit.
+        Raises:
+            DataCorrupt: the state is damaged or has another number of matches.
+            VersionMismatch: it was played under other rules, options or another time limit.
         """
         if bytes(state.get("rules", np.zeros(0, np.uint8))) != self.rules_text().encode():
             raise VersionMismatch(
@@ -240,46 +284,45 @@ class BatchedGame(ABC):
         return shared | choices | self.own_state()
 
     def time_left_N(self) -> NDArray[np.float32]:
-        """Share of the match still to come, 1 at the start and 0 at the time limit."""
+        """Returns the share of each match still to come: 1 at the start, 0 at the time limit."""
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
     def idle_actions(self) -> NDArray[np.uint8]:
-        """What unused seats do, [N, 2, A]: no key, or the first choice that is legal."""
+        """Returns the actions of unused seats, [N, 2, A]: no key, or the first legal choice."""
         actions_N2A = np.zeros((self.num_matches, 2, self.spec.action_size), np.uint8)
         if self.legal_N2A is not None:
             np.put_along_axis(actions_N2A, self.legal_N2A.argmax(-1)[..., None], 1, -1)
         return actions_N2A
 
     def played_N2A(self) -> NDArray[np.uint8] | None:
-        """What both seats did in the frame played last, [N, 2, A], the game's own bots too.
+        """Returns the actions of both seats in the last frame, [N, 2, A], the game's own bots too.
 
-        None if the game doesn't report it; a replay then lets the bots play again.
+        A game that doesn't report them returns None, and a replay lets the bots play again.
         """
         return None
 
     def clipped(self) -> Mapping[str, int]:
-        """How many observed values a game had to clip since the last call.
+        """Counts the observed values that the game had to clip since the last call.
 
         Returns:
-            Counts by AGENT/INDEX/LOW/HIGH: a number of an agent's observation, and the bounds that
-            it must keep. Empty where nothing is clipped.
+            Counts by AGENT/INDEX/LOW/HIGH: a number of an agent's observation, and its bounds.
         """
         return {}
 
     def final_frame(self, match: int) -> dict | None:
-        """How this row's last match ended, in the form of `frame`, with "ended": True; for pictures
-        alone.
+        """Returns the last frame of this row's last match, for pictures.
 
-        None where the game keeps no frame of it.
+        It has the form of `frame`, with "ended": True. A game that keeps no last frame returns
+        None.
         """
         return None
 
     def close(self) -> None:  # noqa: B027 (to override where something runs)
-        """Ends what the game runs outside of this process (most run nothing). Twice is fine."""
+        """Ends the processes and threads of the game, if it has any. It is safe to call again."""
 
 
 def pressed(keys: Any) -> NDArray[np.bool_]:
-    """Which keys are down: those above 0.5. Raises `InvalidInput` for NaN and for words."""
+    """Returns which keys are down: values above 0.5. Raises `InvalidInput` for NaN and words."""
     numbers = np.asarray(keys)
     if numbers.dtype.kind not in "biuf" or np.isnan(numbers).any():
         raise InvalidInput(f"keys are {keys!r:.200}: give 0 or 1 for each")
@@ -287,7 +330,16 @@ def pressed(keys: Any) -> NDArray[np.bool_]:
 
 
 def check_saved(state: Mapping[str, NDArray], name: str, target: NDArray) -> None:
-    """Raises `DataCorrupt` unless `state` has an array `name` of `target`'s shape and type."""
+    """Checks an array of a saved state.
+
+    Args:
+        state: the saved arrays by name.
+        name: the array to check.
+        target: an array of the wanted shape and type.
+
+    Raises:
+        DataCorrupt: the array is missing or has another shape or type.
+    """
     value = state.get(name)
     if value is None or value.shape != target.shape or value.dtype != target.dtype:
         found = "missing" if value is None else f"{value.dtype}{value.shape}"
@@ -304,9 +356,18 @@ def match_result(
     steps: tuple[int, int] = (0, 0),
     failure: str = "",
 ) -> MatchResult:
-    """The result of the match in row `n` for the matchmaker; `steps` are a learner's at both ends.
+    """Returns the result of a match that ended, for the matchmaker.
 
-    The matchmaker counts a match with a `failure` and never rates it.
+    Args:
+        assignment: the assignment that the match was played for.
+        game: the game.
+        n: the match's row.
+        steps: a learner's training steps at the start and the end of the match.
+        failure: the reason why the match failed, or "". The matchmaker counts a failed match and
+            never rates it.
+
+    Returns:
+        The result.
     """
     seats = []
     for player, numbers in zip(assignment.seats, game.final_stats_N2S[n].tolist(), strict=True):

@@ -1,8 +1,8 @@
-"""Batched matches of any `ChoiceRules`, in numpy alone.
+"""Plays batched matches of any `ChoiceRules`, in numpy alone.
 
-The rules speak of players 0 and 1, the contract of seats 0 and 1: where the rules draw sides, a bit
-of the match's seed says which seat is player 0. Shape suffixes: N matches, 2 seats (or players), A
-actions, O observation width, K reward terms, S stats.
+The rules have players 0 and 1, and the contract has seats 0 and 1. If the rules draw sides, a bit
+of the match's seed decides which seat is player 0. Shape suffixes: N matches, 2 seats (or players),
+A actions, O observation width, K reward terms, S stats.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from league.games.choice_rules import ChoiceRules, probabilities_of
 REWARD_TERMS = PAYOFF, WIN = ("payoff", "win")
 FIRST = "first"
 MAX_COUNTED = 32
-"""A game of more actions does not count each of them in its stats."""
+"""Most actions that a game counts separately in its stats."""
 
 ROUNDING = 1e-9
-"""Of the largest payoff: sums of payoffs within it are a draw, whatever the order of adding them
-left.
+"""Share of the largest payoff within which a sum of payoffs is a draw. It absorbs rounding by the
+order of addition.
 """
 
 _DEAL, _SIDE, _BOT = (
@@ -32,8 +32,9 @@ _DEAL, _SIDE, _BOT = (
 
 
 def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64's next number at each word (Steele, Lea, Flood 2014; constants of Vigna's
-    splitmix64.c).
+    """Returns splitmix64's next number after each word (Steele, Lea, Flood 2014).
+
+    The constants are Vigna's (splitmix64.c).
     """
     z = words + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -42,10 +43,10 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def choice_spec(rules: ChoiceRules) -> GameSpec:
-    """The spec of a game of these rules.
+    """Returns the spec of a game of these rules.
 
-    Term `payoff` is in the game's own units and preset `dense` weighs it so that the most that a
-    match can pay is 1; `sparse` is the outcome alone.
+    Term `payoff` is in the game's own units. Preset `dense` scales it so that a match pays at most
+    1. Preset `sparse` is the outcome alone.
     """
     counted = rules.action_names if len(rules.action_names) <= MAX_COUNTED else ()
     return GameSpec(
@@ -72,10 +73,16 @@ def choice_spec(rules: ChoiceRules) -> GameSpec:
 
 
 class ChoiceGame(BatchedGame):
-    """N matches of `rules`. Call `reset` first.
+    """Plays N matches of `rules`. Call `reset` first.
 
-    Raises `InvalidInput` for less than one match, `ConfigError` for a time limit that would cut a
-    match.
+    Args:
+        rules: the rules.
+        num_matches: N, matches that step together.
+        max_frames: None, or a time limit that cuts no match.
+
+    Raises:
+        InvalidInput: fewer than 1 match.
+        ConfigError: a time limit that would cut a match.
     """
 
     def __init__(self, rules: ChoiceRules, num_matches: int, max_frames: int | None = None) -> None:
@@ -102,10 +109,7 @@ class ChoiceGame(BatchedGame):
         self._begin(self._rows_N, self._seeds_N)
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
-
-        `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
-        """
+        """Begins new matches. `next_seeds_N` of their rows becomes seed + 1."""
         seeds_N, where_N = self.checked_seeds(seeds, where)
         rows = np.flatnonzero(where_N)
         self._begin(rows, seeds_N[rows])
@@ -127,17 +131,18 @@ class ChoiceGame(BatchedGame):
         self._show(rows)
 
     def _show(self, rows: NDArray[np.intp]) -> None:
-        """Writes what each seat sees and may do."""
+        """Writes each seat's observation and legal choices."""
         positions = self._positions_N[rows]
         seats = (np.arange(len(rows))[:, None], self._players_N2[rows])
         self.observations_N2O[rows] = self.rules.observe(positions)[seats]
         self._legal_N2A[rows] = self.rules.legal(positions)[seats]
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """One choice in every match.
+        """Plays a choice in every match. It changes nothing if it raises.
 
-        Raises `InvalidInput`, and changes nothing, for a wrong shape, more than one frame, and a
-        seat without a bot whose choice is none, several or not legal.
+        Raises:
+            InvalidInput: a wrong shape, several frames, or a seat without a bot that made no
+                choice, several, or an illegal choice.
         """
         actions_N2A = self.checked_actions(actions_N2A, frames)
         choices_N2 = actions_N2A.argmax(-1)
@@ -168,12 +173,13 @@ class ChoiceGame(BatchedGame):
             self._end(ended)
 
     def played_N2A(self) -> NDArray[np.uint8]:
-        """The choices made last, one-hot, [N, 2, A], the bots' too."""
+        """Returns the choices of the last frame, one-hot, [N, 2, A], the bots' too."""
         return np.eye(self.spec.action_size, dtype=np.uint8)[self._played_N2]
 
     def _let_bots_choose(self, choices_N2: NDArray[np.intp]) -> None:
-        """Each bot draws from a stream of the match's seed, frame and player, so that a match is
-        the same in whatever row it is played.
+        """Draws the bots' choices from streams of the match's seed, frame and player.
+
+        So a match doesn't depend on its row.
         """
         for index, bot in enumerate(self.rules.bots):
             rows, seats = np.nonzero(self.bots_N2 == index)
@@ -190,7 +196,7 @@ class ChoiceGame(BatchedGame):
             choices_N2[rows, seats] = (sums_RA <= (luck_R * sums_RA[:, -1])[:, None]).sum(-1)
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Keeps the last of the matches in `rows` and begins the next ones by their seeds."""
+        """Keeps the ends of the matches in `rows` and begins the next matches by their seeds."""
         self.final_observations_N2O[rows] = self.observations_N2O[rows]
         self.final_frames_N[rows] = self.frames_N[rows]
         self.final_stats_N2S[rows] = self.stats_N2S[rows]
@@ -201,7 +207,7 @@ class ChoiceGame(BatchedGame):
         self.next_seeds_N[rows] = mixed(seeds_R)
 
     def own_state(self) -> dict[str, NDArray[Any]]:
-        """The positions as bytes, and whose they are."""
+        """Returns the positions as bytes, seeds, players and payoffs."""
         return {
             "positions": self._positions_N.view(np.uint8),
             "seeds": self._seeds_N,
@@ -210,11 +216,11 @@ class ChoiceGame(BatchedGame):
         }
 
     def rules_text(self) -> str:
-        """With how a position lies in memory."""
+        """Adds the memory layout of a position."""
         return f"{super().rules_text()} {self.rules.record.descr}"
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Match `match` as a small dict: `seats` in order, `table` what lies open."""
+        """Returns a match as a dict: `seats` in order, and the public part as `table`."""
         return self._drawn(
             self._positions_N[match],
             self._players_N2[match],
@@ -223,7 +229,7 @@ class ChoiceGame(BatchedGame):
         )
 
     def final_frame(self, match: int) -> dict[str, Any]:
-        """How the last match in this row ended: after its last choice, with what was paid."""
+        """Returns the last match of this row after its last choice, with its payoffs."""
         end = self._drawn(
             self._last_positions_N[match],
             self._last_players_N2[match],
@@ -240,13 +246,13 @@ class ChoiceGame(BatchedGame):
         stats_2S: NDArray[np.float32],
     ) -> dict[str, Any]:
         table = self.rules.describe(position)
-        told = table.pop("players")
+        players = table.pop("players")
         return {
             "game": self.spec.name,
             "frame": int(frames),
             "max_frames": self.spec.max_frames,
             "seats": [
-                {**told[player], "payoff": float(stats_2S[seat, 0])}
+                {**players[player], "payoff": float(stats_2S[seat, 0])}
                 for seat, player in enumerate(players_2)
             ],
             "table": table,

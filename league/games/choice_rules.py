@@ -1,7 +1,7 @@
-"""Rules of a small two-player game of choices, as functions over many positions at once.
+"""Defines the rules of a small two-player game of choices, as functions over many positions.
 
-`ChoiceGame` plays them as batched matches, `league.games.exact` walks their whole tree, so that
-what is trained and what is solved is the same game.
+`ChoiceGame` plays them as batched matches, and `league.games.exact` walks their whole tree. So
+training and exact solution use the same game.
 
 Shape suffixes: N positions, 2 players, A actions, O observation width.
 """
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 Positions = NDArray[np.void]
 """[N] records of the rules' own `record` type."""
 Strategy = Callable[[Positions, NDArray[np.intp], NDArray[np.bool_]], NDArray[np.float64]]
-"""(positions [N], the player asked in each [N], its legal choices [N, A]) → probabilities [N,
-A]. Where one choice alone is legal the answer is not read.
+"""(positions [N], the player to choose in each [N], its legal choices [N, A]) → probabilities
+[N, A]. Rows with a single legal choice are not read.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedBot:
-    """A bot that is a (mixed) strategy of the rules."""
+    """Describes a bot by its (mixed) strategy."""
 
     name: str
     summary: str
@@ -34,17 +34,18 @@ class ScriptedBot:
 
 
 class ChoiceRules(ABC):
-    """A game of two players, 0 and 1, whose choices fall frame by frame, both at once or by turns.
+    """Defines a game of players 0 and 1, who choose frame by frame, both at once or in turns.
 
-    All chance falls before the first choice, in one of `deals` equally likely ways (what is hidden
-    of it is shown later). What a player knows is what `observe` showed it, from the first frame
-    on: from its observations a player must be able to recall what it did and saw.
+    All chance falls before the first choice, as one of `deals` equally likely deals. A deal may
+    stay hidden at first. A player knows its observations from the first frame on and nothing else.
+    They must let it recall all that it did and saw.
 
     Attributes:
-        longest: frames of the longest match. draws_sides: whether the seed of a match draws which
-        seat is player 0. Games whose sides differ do
-            so, that they are fair and an agent learns both.
-        payoff_unit: as "chips". largest_payoff: the most that one match can pay to a player.
+        longest: frames of the longest match.
+        draws_sides: whether a match's seed draws the seat of player 0. Games with different sides
+            draw it, so that they are fair and an agent learns both sides.
+        payoff_unit: unit of payoffs, as "chips".
+        largest_payoff: largest payoff of a match to a player.
         record: type of a position.
     """
 
@@ -64,48 +65,59 @@ class ChoiceRules(ABC):
 
     @abstractmethod
     def begin(self, deals_N: NDArray[np.int64]) -> Positions:
-        """Positions before the first choice; `deals_N` says how chance fell, each below `deals`."""
+        """Returns the positions before the first choice. `deals_N` are the deals, below `deals`."""
 
     @abstractmethod
     def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
-        """[N, 2, A]: each player's choices, at least one; exactly one where it has nothing to
-        decide.
+        """Returns each player's legal choices, [N, 2, A], at least 1.
+
+        A player with nothing to decide has exactly 1.
         """
 
     @abstractmethod
     def play(
         self, positions_N: Positions, choices_N2: NDArray[np.intp]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Moves `positions_N` on by one frame, in place; the choices are legal.
+        """Plays a frame, and updates the positions in place.
 
-        Returns what player 0 is paid in this frame (player 1 pays it), [N], and where the match
-        ends, [N].
+        Args:
+            positions_N: the positions.
+            choices_N2: [N, 2], legal choices.
+
+        Returns:
+            The payoffs from player 1 to player 0 in this frame, [N], and which matches end, [N].
         """
 
     @abstractmethod
     def observe(self, positions_N: Positions) -> NDArray[np.float32]:
-        """[N, 2, O] in [-1, 1]: what each player sees now."""
+        """Returns each player's observation, [N, 2, O] in [-1, 1]."""
 
     @abstractmethod
     def label(self, position: np.void, player: int) -> str:
-        """In a few words all that `player` knows, the same for every position it can't distinguish
-        apart.
+        """Describes in a few words all that a player knows.
+
+        Args:
+            position: a record.
+            player: 0 or 1.
+
+        Returns:
+            The same text for all positions that the player can't distinguish.
         """
 
     @abstractmethod
     def describe(self, position: np.void) -> dict[str, Any]:
-        """For renderers: `players` (two dicts) and what lies open on the table."""
+        """Describes a position for renderers: `players` (two dicts) and the public table."""
 
 
 def uniform(
     positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Every legal choice alike."""
+    """Gives every legal choice the same probability."""
     return legal_NA / legal_NA.sum(-1, keepdims=True)
 
 
 def always(*preferred: int) -> Strategy:
-    """The first of `preferred` that is legal, and where none is, any legal choice."""
+    """Returns a strategy: the first legal choice of `preferred`, or else any legal choice."""
 
     def strategy(
         positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
@@ -129,6 +141,16 @@ def probabilities_of(
     players_N: NDArray[np.intp],
     legal_NA: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """[N, A]: what `strategy` answers, and the one legal choice where there is but one."""
+    """Asks a strategy for its probabilities.
+
+    Args:
+        strategy: the strategy.
+        positions_N: the positions.
+        players_N: [N], the player to choose in each position.
+        legal_NA: bool[N, A], the legal choices.
+
+    Returns:
+        Probabilities, [N, A]. A single legal choice has probability 1.
+    """
     forced_N1 = legal_NA.sum(-1, keepdims=True) == 1
     return np.where(forced_N1, legal_NA, strategy(positions_N, players_N, legal_NA))

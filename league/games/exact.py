@@ -1,19 +1,17 @@
-"""Exact values of small games: whole trees, best responses, NashConv and exploitability, in plain
-numpy.
+"""Computes exact values of small games: trees, best responses, NashConv and exploitability.
 
     tree = game_tree(rules_of(make_batched("kuhn", 1)))
     nash_conv(tree, uniform_table(tree))             # 0.916667
-    exploitability(tree, table_of(tree, policy))     # of anything that answers observations
+    exploitability(tree, table_of(tree, policy))     # for any policy that answers observations
 
-The tree of a game of choices is walked frame by frame with the very rules that matches are played
-by. A *view* is all that a player was shown up to a frame: its observations from the first one on.
-Two positions with the same view look alike, whatever else differs. An *infoset* is a view in which
-the player has something to decide. Players are 0 and 1 of the rules (who opens, who picks rows),
-not seats.
+The tree of a game of choices is walked frame by frame, with the same rules as matches. A *view* is
+the list of a player's observations from the first frame to the current frame. A player can't
+distinguish positions with the same view. An *infoset* is a view in which the player has a decision.
+Players are 0 and 1 of the rules (who opens, who picks rows), not seats.
 
-Values are chips (payoffs) a match, of player 0 unless said otherwise. NashConv and exploitability
-as in Lanctot et al., "A unified game-theoretic approach to multiagent reinforcement learning"
-(2017), and OpenSpiel:
+Values are payoffs (chips) per match to player 0, unless stated otherwise. NashConv and
+exploitability are as in Lanctot et al., "A unified game-theoretic approach to multiagent
+reinforcement learning" (2017), and in OpenSpiel:
 
     NashConv(π) = Σ_i max_{π'_i} u_i(π'_i, π_-i) - u_i(π)        exploitability(π) = NashConv(π) / 2
 
@@ -38,19 +36,21 @@ from league.games.choice_rules import ChoiceRules, Positions, Strategy, probabil
 from league.games.registry import game_spec, make_batched
 
 END = -1
-"""In `Level.next_E`: the match ended there."""
+"""Value of `Level.next_E` where the match ends."""
 NO_VIEW = -1
 MAX_POSITIONS = 1_000_000
-"""In a level; beyond, a tree would take minutes and gigabytes."""
+"""Most positions of a level. A larger tree would take minutes and gigabytes."""
 
 
 class Level(NamedTuple):
-    """Every position at one depth, and every choice from there.
+    """Holds all positions at one depth, and all choices (edges) from there.
 
     Attributes:
-        views_M2: what each player was shown, an index into the tree's views.
-        nodes_E: the position where an edge begins. choices_E2: what both choose on it.
-        paid_E: what player 0 is paid on it. next_E: position of the next level, or `END`.
+        views_M2: each player's view, an index into the tree's views.
+        nodes_E: the position where an edge begins.
+        choices_E2: both players' choices on it.
+        paid_E: the payoff to player 0 on it.
+        next_E: its position in the next level, or `END`.
     """
 
     views_M2: NDArray[np.intp]
@@ -62,11 +62,11 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GameTree:
-    """A game's levels, and its views by number, each after its parent (`NO_VIEW` in the first
+    """Holds a game's levels and views. A view comes after its parent (`NO_VIEW` in the first
     frame).
 
-    Every position of the first level is equally likely. `infosets_K` are the views in which there
-    is something to decide; a policy is a table `[K, A]` of probabilities.
+    All positions of the first level are equally likely. `infosets_K` are the views with a decision.
+    A policy is a table `[K, A]` of probabilities.
     """
 
     rules: ChoiceRules
@@ -75,21 +75,21 @@ class GameTree:
     parents_V: NDArray[np.intp]
     observations_VO: NDArray[np.float32]
     legal_VA: NDArray[np.bool_]
-    positions_V: Positions  # one of those that look so
+    positions_V: Positions  # an example of each view
     infosets_K: NDArray[np.intp]
 
     @property
     def players_K(self) -> NDArray[np.intp]:
-        """Who decides in each infoset."""
+        """The player that decides in each infoset."""
         return self.players_V[self.infosets_K]
 
     @property
     def legal_KA(self) -> NDArray[np.bool_]:
-        """What is legal in each infoset."""
+        """The legal choices in each infoset."""
         return self.legal_VA[self.infosets_K]
 
     def labels(self) -> list[str]:
-        """What the player knows in each infoset, in a few words of the rules."""
+        """Describes the player's knowledge in each infoset, by the rules' `label`."""
         return [
             self.rules.label(self.positions_V[view], int(self.players_V[view]))
             for view in self.infosets_K
@@ -97,7 +97,7 @@ class GameTree:
 
 
 def rules_of(game: BatchedGame) -> ChoiceRules:
-    """The rules that `game` plays; raises `InvalidInput` for a game whose tree can't be walked."""
+    """Returns a game's rules; raises `InvalidInput` for a game whose tree can't be walked."""
     if not isinstance(game, ChoiceGame):
         raise InvalidInput(
             f"{game.spec.name} has no exact values: matrix games, kuhn and leduc are small enough"
@@ -106,7 +106,7 @@ def rules_of(game: BatchedGame) -> ChoiceRules:
 
 
 def is_exact(name: str, **options: Any) -> bool:
-    """Whether exact values of the game of this name, with these options, can be computed here."""
+    """Returns whether exact values of a game can be computed here."""
     try:
         if game_spec(name, **options).action_kind != CHOICE:  # spares a start of its processes
             return False
@@ -115,17 +115,17 @@ def is_exact(name: str, **options: Any) -> bool:
             game_tree(rules_of(game))
         finally:
             game.close()
-    except LeagueError:  # too large, or of another package that is not here
+    except LeagueError:  # too large, or its package is missing
         return False
     return True
 
 
 def game_tree(rules: ChoiceRules) -> GameTree:
-    """The tree of `rules`.
+    """Builds the tree of `rules`.
 
-    Raises `InvalidInput` when it has more than `MAX_POSITIONS` in a level, or when the observations
-    are not enough to play by: a player would forget its own choice, or could not know what is
-    legal.
+    Raises:
+        InvalidInput: a level has more than `MAX_POSITIONS` positions, or the observations don't
+            suffice: a player would forget its own choice, or could not know its legal choices.
     """
     positions_M = rules.begin(np.arange(rules.deals))
     parents_M2 = np.full((len(positions_M), 2), NO_VIEW)
@@ -146,7 +146,7 @@ def game_tree(rules: ChoiceRules) -> GameTree:
             choice_M, legal_MA = choices_M2[:, player], legal_M2A[:, player]
             looks = np.column_stack([parents_M, observed_MO])
             _, first_V, view_M = np.unique(looks, axis=0, return_index=True, return_inverse=True)
-            alike_M = first_V[view_M.reshape(-1)]  # the first position that looks as each does
+            alike_M = first_V[view_M.reshape(-1)]  # the first position with the same view
             if (choice_M != choice_M[alike_M]).any():
                 raise InvalidInput(
                     f"the observations of {rules.name} let a player forget what it chose"
@@ -180,13 +180,22 @@ def game_tree(rules: ChoiceRules) -> GameTree:
 
 
 Table = NDArray[np.float64]
-"""[K, A]: a policy for both players, the probability of each action in each infoset."""
+"""[K, A]: a policy of both players, the probability of each action in each infoset."""
 TOLERANCE = 1e-6
 
 
 def checked_table(tree: GameTree, table_KA: Table) -> Table:
-    """`table_KA` as float64 when it is a policy of this tree; raises `InvalidInput` with the
-    infoset.
+    """Checks that a table is a policy of this tree.
+
+    Args:
+        tree: the tree.
+        table_KA: [K, A].
+
+    Returns:
+        The table as float64.
+
+    Raises:
+        InvalidInput: names the first wrong infoset.
     """
     table_KA = np.asarray(table_KA, np.float64)
     if table_KA.shape != tree.legal_KA.shape:
@@ -207,26 +216,26 @@ def checked_table(tree: GameTree, table_KA: Table) -> Table:
 
 
 def _by_view(tree: GameTree, table_KA: Table) -> Table:
-    """Probabilities in every view, [V, A]: where one choice alone is legal it is taken."""
+    """Returns probabilities in every view, [V, A]. A single legal choice has probability 1."""
     by_view_VA = tree.legal_VA.astype(np.float64)
     by_view_VA[tree.infosets_K] = table_KA
     return by_view_VA
 
 
 def _edge_probabilities(level: Level, by_view_VA: Table, player: int) -> NDArray[np.float64]:
-    """[E]: how likely `player` is to take each edge from where it begins."""
+    """Returns the probability that `player` takes each edge from its node, [E]."""
     views_E = level.views_M2[level.nodes_E, player]
     return by_view_VA[views_E, level.choices_E2[:, player]]
 
 
 def _edge_values(level: Level, sign: int, next_M: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[E]: what is paid on an edge and after it."""
+    """Returns the payoff on an edge and after it, [E]."""
     padded_M = np.append(next_M, 0.0)  # END, -1, reads the last
     return sign * level.paid_E + padded_M[np.where(level.next_E == END, len(next_M), level.next_E)]
 
 
 def expected_value(tree: GameTree, table_KA: Table) -> float:
-    """What player 0 gets on average when both play by the table; player 1 gets the negative."""
+    """Returns player 0's mean payoff if both play by the table. Player 1 gets the negative."""
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     values_M: NDArray[Any] = np.zeros(0)
     for level in reversed(tree.levels):
@@ -239,17 +248,28 @@ def expected_value(tree: GameTree, table_KA: Table) -> float:
 
 
 def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
-    """What `player` gets at most, on average, against the other's half of the table.
+    """Returns a player's mean payoff of a best response to the other's half of the table.
 
-    Backwards over the levels: in each infoset the action with the greatest value, summed over its
-    positions by how likely chance and the opponent lead there. (The player's own choices before do
-    not matter for it: it remembers them.)
+    The pass goes backwards over the levels. In each infoset it takes the action of greatest value,
+    summed over the infoset's positions. A position's weight is the probability that chance and the
+    opponent lead there. The player remembers its own earlier choices, so they don't matter.
+
+    Args:
+        tree: the tree.
+        table_KA: [K, A], a policy.
+        player: the player that responds.
+
+    Returns:
+        Payoff per match to that player.
+
+    Raises:
+        InvalidInput: the table is no policy of this tree.
     """
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     sign = (1, -1)[player]
     opponent = [_edge_probabilities(level, by_view_VA, 1 - player) for level in tree.levels]
     first = len(tree.levels[0].views_M2)
-    reaches = [np.full(first, 1.0 / first)]  # how likely chance and the opponent lead to [M]
+    reaches = [np.full(first, 1.0 / first)]  # probability that chance and the opponent lead to [M]
     for level, opponent_E in zip(tree.levels[:-1], opponent[:-1], strict=True):
         reaches.append((reaches[-1][level.nodes_E] * opponent_E)[level.next_E != END])
     best_V = tree.legal_VA.argmax(-1)
@@ -272,32 +292,29 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
 
 
 def nash_conv(tree: GameTree, table_KA: Table) -> float:
-    """What both players together could gain by answering best; 0 exactly at an equilibrium.
+    """Returns the total gain of both players' best responses. It is 0 exactly at an equilibrium.
 
-    The games are zero-sum, so that the values that the players have now cancel out.
+    The games are zero-sum, so the current values of the players cancel out.
     """
     return sum(best_response_value(tree, table_KA, player) for player in range(2))
 
 
 def exploitability(tree: GameTree, table_KA: Table) -> float:
-    """NashConv / 2: what a policy that plays both sides in turn loses to its best answer, a
-    match.
-    """
+    """Returns NashConv / 2: the loss of a policy that alternates sides to its best response."""
     return nash_conv(tree, table_KA) / 2.0
 
 
 @dataclass(frozen=True)
 class Histories:
-    """What the deciding player was shown in each frame from the match's start to the infoset, its
-    last.
+    """Holds the observations of the deciding player, from the match's start to each infoset.
 
-    These are the observations a seat of the game itself has, those of the frames in which it waits
-    too, so a recurrent policy is fed them in order from an empty state.
+    They are the observations of a seat in the game, also in frames in which it waits. A recurrent
+    policy gets them in order, from an empty state.
 
     Attributes:
         observations_KTO: float32, zeros after the history's end.
         legal_KTA: bool, the legal choices in each frame, all true after the end.
-        lengths_K: frames of each history; the answer asked for is that of frame `lengths_K - 1`.
+        lengths_K: frames of each history. The policy answers for frame `lengths_K - 1`.
     """
 
     observations_KTO: NDArray[np.float32]
@@ -306,7 +323,7 @@ class Histories:
 
 
 def histories(tree: GameTree) -> Histories:
-    """The history of every infoset, in the tree's order."""
+    """Returns the history of every infoset, in the tree's order."""
     paths: list[list[int]] = []
     for view in tree.infosets_K:
         path = []
@@ -325,10 +342,19 @@ def histories(tree: GameTree) -> Histories:
 
 
 def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
-    """The table of a policy that answers all histories at once with probabilities `[K, A]`.
+    """Asks a policy for its table.
 
-    Answers are taken to a sum of exactly 1 when rounding to float32 is all that they lack. Raises
-    `InvalidInput` when they are no probabilities over what is legal.
+    Sums that differ from 1 only by float32 rounding are normalised.
+
+    Args:
+        tree: the tree.
+        policy: answers all histories at once with probabilities `[K, A]`.
+
+    Returns:
+        The table, [K, A].
+
+    Raises:
+        InvalidInput: the answers are no probabilities over the legal choices.
     """
     answers_KA = np.asarray(policy(histories(tree)), np.float64)
     if answers_KA.shape != tree.legal_KA.shape:
@@ -343,20 +369,28 @@ def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
 
 
 def uniform_table(tree: GameTree) -> Table:
-    """Every legal action alike."""
+    """Returns the policy that takes all legal actions with the same probability."""
     legal_KA = tree.legal_KA
     return legal_KA / legal_KA.sum(-1, keepdims=True)
 
 
 def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[float]) -> Table:
-    """The policy of a player that draws one of `tables` before each match and plays it throughout.
+    """Returns the policy of a player that draws a table before each match and keeps it.
 
     In an infoset it takes an action as often as the drawn policy does, given that the player's own
-    choices led there (Kuhn's theorem; weights w, own reaches r):
+    choices led there (Kuhn's theorem, weights w, own reaches r):
 
         π(a|I) = Σ_i w_i r_i(I) π_i(a|I) / Σ_i w_i r_i(I)
 
-    Where none of them leads, every legal action alike: it does not matter.
+    In an infoset that no table reaches it is uniform, which has no effect.
+
+    Args:
+        tree: the tree.
+        tables: the policies, [K, A] each.
+        weights: their probabilities.
+
+    Returns:
+        The average policy, [K, A].
     """
     total_KA = np.zeros(tree.legal_KA.shape)
     for table_KA, weight in zip(tables, weights, strict=True):
@@ -379,7 +413,7 @@ def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[flo
 
 
 def strategy_table(tree: GameTree, strategy: Strategy) -> Table:
-    """The table of a bot's strategy (`rules.bots[...].strategy`)."""
+    """Returns the table of a bot's strategy, for example `rules.bots[0].strategy`."""
     positions_K = tree.positions_V[tree.infosets_K]
     return checked_table(
         tree, probabilities_of(strategy, positions_K, tree.players_K, tree.legal_KA)

@@ -1,9 +1,9 @@
-"""`gymnasium.make("league/Brawl-v0", opponent="based")`: one seat of the game as a Gymnasium
-environment. `import league.games` registers it.
+"""Provides one seat of the game as a Gymnasium environment.
 
-`Matches` and `OneMatch` are what the three environments (this, vector_env.py and parallel.py)
-share: options, weighted reward terms and pictures. Shape suffixes: N matches, 2 seats, A keys, O
-observation width, K reward terms.
+`import league.games` registers it for `gymnasium.make("league/Brawl-v0", opponent="based")`.
+`Matches` and `OneMatch` hold the shared parts of the three environments (this file, vector_env.py
+and parallel.py): options, weighted reward terms and pictures. Shape suffixes: N matches, 2 seats, A
+keys, O observation width, K reward terms.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ ACTIONS: Mapping[str, Callable[[int], Any]] = {
     "multi_binary": spaces.MultiBinary,
     "multi_discrete": lambda keys: spaces.MultiDiscrete([2] * keys),
 }
-"""Spaces of the keys. sb3-contrib's RecurrentPPO fails on `MultiBinary`, whose int8 it gives to
-torch, and learns on `MultiDiscrete`.
+"""Spaces of the keys. sb3-contrib's RecurrentPPO passes the int8 of `MultiBinary` to torch and
+fails. It learns on `MultiDiscrete`.
 """
 
 
 class Matches:
-    """`num_matches` matches with an environment's options.
+    """Holds matches with an environment's options.
 
     Args:
-        stage: of `league.games.brawl.stage`.
-        match_seconds: time limit of a match in seconds.
+        num_matches: N, matches that step together.
+        stage: a stage of `league.games.brawl.stage`.
+        match_seconds: time limit of a match, seconds.
         frame_skip: frames for which the keys of a step are held.
-        reward: preset of the reward's weights; `reward_overrides` replaces single ones.
+        reward: preset of the reward's weights.
+        reward_overrides: weights that replace the preset's, by term.
         actions: the action space, one of `ACTIONS`.
 
     Raises:
@@ -75,7 +77,7 @@ class Matches:
         self._is_begun = False
 
     def reset(self, seeds_N: NDArray[np.uint64], where_N: NDArray[np.bool_] | None = None) -> None:
-        """Begins the matches of these seeds, or those `where_N`."""
+        """Begins new matches."""
         self.game.reset(seeds_N, where_N)
         self._is_begun = True
 
@@ -85,9 +87,14 @@ class Matches:
             raise InvalidInput("no match was begun: call reset before step and render")
 
     def press(self, seat: int, keys: Any) -> None:
-        """Sets the keys, [N, A], that a seat holds in the next step: those above 0.5.
+        """Sets the keys that a seat holds in the next step.
 
-        Raises `InvalidInput` for what isn't a number for each key.
+        Args:
+            seat: 0 or 1.
+            keys: [N, A]. Keys above 0.5 are held.
+
+        Raises:
+            InvalidInput: a wrong shape, or a value that is no number.
         """
         down, keys_NA = pressed(keys), self._keys_N2A[:, seat]
         if down.shape not in (keys_NA.shape, keys_NA.shape[1:] if len(keys_NA) == 1 else ()):
@@ -95,17 +102,17 @@ class Matches:
         keys_NA[:] = down.reshape(keys_NA.shape)
 
     def step(self) -> NDArray[np.float32]:
-        """Holds the pressed keys; the weighted reward terms, [N, 2, K]."""
+        """Holds the pressed keys and returns the weighted reward terms, [N, 2, K]."""
         self.check_begun()
         self.game.step(self._keys_N2A, self.frame_skip)
         return self.game.reward_terms_N2K * self.weights_K
 
     def named(self, terms_K: NDArray[np.float32]) -> dict[str, float]:
-        """One seat's reward terms by name."""
+        """Returns a seat's reward terms by name."""
         return dict(zip(self.spec.reward_terms, terms_K.tolist(), strict=True))
 
     def bot_index(self, opponent: object) -> int:
-        """The bot's index, EXTERNAL for a function. Raises `ConfigError`."""
+        """Returns the bot's index, or EXTERNAL for a function. Raises `ConfigError`."""
         if not isinstance(opponent, str):
             return EXTERNAL
         names = [bot.name for bot in self.spec.bots]
@@ -118,9 +125,16 @@ class Matches:
 
 
 class OneMatch(Matches):
-    """A single match, seen from its last frame when it has ended.
+    """Holds a single match, and shows its last frame after its end.
 
-    `render_mode` is one of `RENDER_MODES` or None, `render_size` the (width, height) of pictures.
+    Args:
+        names: the seats' names in pictures.
+        render_mode: one of `RENDER_MODES`, or None.
+        render_size: (width, height) of pictures, pixels.
+        options: options of `Matches`.
+
+    Raises:
+        ConfigError: a wrong option.
     """
 
     def __init__(
@@ -151,7 +165,7 @@ class OneMatch(Matches):
             self._shown = self.game.frame(0)
 
     def step(self) -> NDArray[np.float32]:
-        """Holds the pressed keys; the weighted reward terms, [1, 2, K]."""
+        """Holds the pressed keys and returns the weighted reward terms, [1, 2, K]."""
         terms_N2K = super().step()
         self.ended = bool(self.game.ended_N[0])
         if self.render_mode == "rgb_array" and not self.ended:
@@ -159,18 +173,18 @@ class OneMatch(Matches):
         return terms_N2K
 
     def outcome(self, seat: int) -> float:
-        """1, 0.5 or 0 of the match that ended."""
+        """Returns a seat's outcome of the match that ended: 1, 0.5 or 0."""
         outcome = float(self.game.outcomes_N[0])
         return outcome if seat == 0 else 1.0 - outcome
 
     def view(self, seat: int) -> NDArray[np.float32]:
-        """What a seat sees."""
+        """Returns a copy of a seat's observation, [O]."""
         game = self.game
         views = game.final_observations_N2O if self.ended else game.observations_N2O
         return views[0, seat].copy()
 
     def render(self, seat: int = 0) -> str | NDArray[np.uint8] | None:
-        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
+        """Returns a line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
         self.check_begun()
         if self.render_mode == "ansi":
             if self.ended:
@@ -185,14 +199,19 @@ class OneMatch(Matches):
 
 
 class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
-    """Seat `seat` of one match against `opponent`; a time-out is an end (`terminated`), not a
-    cut-off.
+    """Plays a seat of a match. A time-out is an end (`terminated`), not a cut-off.
 
-    Observations are float32[74] in [-1, 1], actions MultiBinary(10): W A S D space H L J K G, of
-    which those above 0.5 are pressed. The
-    reward is the weighted sum of the named terms; `info["reward_terms"]` holds each weighted term,
-    and at the end `info["outcome"]` 1, 0.5 or 0. `options` are those of `OneMatch`. Raises
-    `ConfigError` for an unknown opponent or option.
+    Observations are float32[74] in [-1, 1]. Actions are MultiBinary(10): W A S D space H L J K G,
+    pressed above 0.5. The reward is the weighted sum of the named terms. `info["reward_terms"]`
+    holds each weighted term, and at the end `info["outcome"]` is 1, 0.5 or 0.
+
+    Args:
+        opponent: a bot's name, or a function from the opponent's observation to its keys.
+        seat: 0 or 1.
+        options: options of `OneMatch`.
+
+    Raises:
+        ConfigError: an unknown opponent or option.
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 30}  # noqa: RUF012
@@ -211,7 +230,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begins a match whose sides follow from `seed`."""
+        """Begins a match."""
         super().reset(seed=seed)
         self._match.begin(self.np_random)
         return self._match.view(self._seat), {}
@@ -219,7 +238,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     def step(
         self, action: NDArray[np.int8]
     ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Holds the keys for `frame_skip` frames."""
+        """Holds the keys for `frame_skip` frames, and returns Gymnasium's five values."""
         match, seat = self._match, self._seat
         match.press(seat, action)
         if not isinstance(self._opponent, str):
@@ -232,7 +251,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         return match.view(seat), float(terms_K.sum()), match.ended, False, info
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
+        """Returns a line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
         return self._match.render(self._seat)
 
 
@@ -243,7 +262,7 @@ def check_seat(seat: int) -> None:
 
 
 def in_words(frame: Mapping[str, Any]) -> str:
-    """A frame of the game in a line of text."""
+    """Describes a frame of the game in a line of text."""
     players = (
         f"({p['x']:.1f}, {p['y']:.1f}) damage {p['damage']:.0f} "
         f"stocks {p['stocks']} {p['move']}".rstrip()

@@ -1,9 +1,9 @@
-"""Games whose matches are played by worker processes, each of which hosts many of them.
+"""Hosts games in worker processes, many matches in each.
 
-gymnasium's `AsyncVectorEnv` holds one environment a process, so 128 matches would take 128
-interpreters, and a process that dies takes the whole vector with it. Here an environment that
-raises costs its match; one that hangs or crashes costs the matches of its process, which is started
-again. A match is its seed and what was done in it: a saved match is played again from these.
+gymnasium's `AsyncVectorEnv` holds an environment per process. So 128 matches would take 128
+interpreters, and a process that dies ends the whole vector. Here an environment that raises costs
+its match. An environment that hangs or crashes costs the matches of its process, which starts
+again. A saved match consists of its seed and actions, and is played again from these.
 
 Shape suffixes: N matches, R rows of a request, 2 seats, A action width, T frames.
 """
@@ -33,8 +33,8 @@ from league.settings.device_flags import cores
 
 MOST_SECONDS, MOST_WORKERS = 86_400, 1024
 START_SECONDS = 600.0
-"""Longest time that a worker may take to import an environment and make the first one: minutes
-where it gets only what a learner leaves.
+"""Longest time for a worker to import and make its first environment. It takes minutes on cores
+that a learner keeps busy.
 """
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -42,14 +42,20 @@ ENVIRONMENT = {
     "SDL_AUDIODRIVER": "dummy",
     "SDL_VIDEODRIVER": "dummy",
 }
-"""Variables of a worker, unless they have a value."""
+"""Default environment variables of a worker."""
 
 
 class Process:
-    """One worker: a fresh interpreter, never a fork of this process and its threads.
+    """Runs a worker in a fresh interpreter, never a fork of this process and its threads.
 
-    `command` gets the number of its end of the connection as the last argument. It first sends ""
-    or why it can't play, then answers requests until the connection is closed.
+    The worker first sends "" or the reason why it can't play. Then it answers requests until the
+    connection is closed.
+
+    Args:
+        command: the worker's command. It gets the number of its end of the connection as the last
+            argument.
+        rows: the rows that the worker holds.
+        options: options of `subprocess.Popen`.
     """
 
     def __init__(self, command: Sequence[str], rows: range, **options: Any) -> None:
@@ -65,7 +71,7 @@ class Process:
         self.connection = Connection(ours.detach())
 
     def end(self) -> int | None:
-        """Ends it; its exit status, None if it had to be killed."""
+        """Ends the worker and returns its exit status, or None after a kill."""
         self.connection.close()  # which ends a worker that waits for a request
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(1.0)
@@ -76,15 +82,15 @@ class Process:
 
 
 class Pool:
-    """Workers over `matches` rows, in contiguous and nearly equal shares.
+    """Runs workers over `matches` rows, in contiguous and nearly equal shares.
 
     Args:
-        command: of a worker.
-        subject: what it plays, for messages.
-        matches: rows in all.
+        command: a worker's command.
+        subject: the thing that it plays, for messages.
+        matches: number of rows.
         workers: processes; 0 chooses by matches and processor cores.
-        step_seconds: after which a worker that is still in one call ends itself by SIGALRM.
-        options: of `subprocess.Popen`.
+        step_seconds: longest time of a call. After it the worker ends itself by SIGALRM.
+        options: options of `subprocess.Popen`.
     """
 
     def __init__(
@@ -109,7 +115,7 @@ class Pool:
         return [worker.popen.pid for worker in self._workers]
 
     def start(self) -> None:
-        """Starts the workers unless they run; raises `Unavailable` if they can't play."""
+        """Starts the workers unless they run. Raises `Unavailable` if they can't play."""
         if not self._workers:
             self._workers = [self._launched(rows) for rows in self._shares]
             for worker in self._workers:
@@ -133,17 +139,25 @@ class Pool:
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Has each worker do `verb` for those of `rows` that it holds.
+        """Calls a method of each worker for its part of `rows`. A worker that died starts again.
+
+        Args:
+            verb: the method's name.
+            rows: the rows to ask for.
+            arguments: the method's further arguments, from a worker's rows.
 
         Returns:
-            The answers with their rows; and why rows lost their environment, in words: all those of
-            a worker that died, which runs again. A row in neither is not to be found.
+            The answers with their rows, and the reasons why rows lost their environment. All rows
+            of a worker that died are lost.
+
+        Raises:
+            Unavailable: a worker that died can't start again.
         """
         asked = []
         for worker in self._workers:
             if own := [row for row in rows if row in worker.rows]:
                 asked.append((worker, own))
-                with contextlib.suppress(OSError):  # it died: so says its missing answer
+                with contextlib.suppress(OSError):  # it died, so its answer is missing
                     worker.connection.send((verb, own, *arguments(own)))
         answers, failed = [], {}
         for worker, own in asked:
@@ -170,7 +184,7 @@ class Pool:
         return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited {status}"
 
     def close(self) -> None:
-        """Ends the workers; safe to call again, and `start` starts new ones."""
+        """Ends the workers. It is safe to call again, and `start` starts new workers."""
         for worker in self._workers:
             worker.connection.close()
         for worker in self._workers:
@@ -179,12 +193,12 @@ class Pool:
 
 
 def worker_count(matches: int, wanted: int) -> int:
-    """Workers for `matches`: `wanted`, or by the cores if that is 0; at most one a match."""
+    """Returns the number of workers."""
     return min(matches, wanted or max(1, min(cores(), matches // 4)))
 
 
 def check_options(step_seconds: float, workers: int) -> None:
-    """Raises `ConfigError` for what no pool can have."""
+    """Raises `ConfigError` for a time or number of workers out of bounds."""
     if not (0 < step_seconds <= MOST_SECONDS and 0 <= workers <= MOST_WORKERS):
         raise ConfigError(
             f"step_seconds = {step_seconds}, workers = {workers}: take seconds above 0, up to "
@@ -193,8 +207,13 @@ def check_options(step_seconds: float, workers: int) -> None:
 
 
 def serve(worker: Any, connection: Connection) -> None:
-    """Answers requests by the methods of `worker` until the game closes its end, or until a method
-    raises `Unavailable`: that is the last answer.
+    """Answers requests by the methods of `worker` until the game closes its end.
+
+    If a method raises `Unavailable`, the error is the last answer.
+
+    Args:
+        worker: has the methods.
+        connection: the worker's end.
     """
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -207,12 +226,12 @@ def serve(worker: Any, connection: Connection) -> None:
 
 
 def serve_process(make: Callable[..., Any]) -> None:
-    """The whole of a worker's process: makes the worker, says that it can play, serves.
+    """Runs a worker's process: makes the worker, reports that it can play, and serves.
 
-    An interrupt is for the game's process to answer.
+    It ignores interrupts, which the game's process handles.
 
     Args:
-        make: the worker, from the keyword arguments in the command line's JSON.
+        make: makes the worker from the keyword arguments in the command line's JSON.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -228,11 +247,16 @@ def serve_process(make: Callable[..., Any]) -> None:
 
 
 class HostedGame(BatchedGame):
-    """N matches, played in worker processes that `reset` and `load` start.
+    """Plays N matches in worker processes, which `reset` and `load` start.
 
     A worker answers `begin(rows, seeds, played, ...)` and `step(rows, actions, is_last, ...)` with
-    the bytes of one record of type `seen` a row, which has a field `ended`, and with why rows
-    failed.
+    the bytes of a record for each row, and with the reasons why rows failed.
+
+    Args:
+        spec: the game's spec.
+        num_matches: N, matches that step together.
+        pool: the workers.
+        seen: type of the records, with a field `ended`.
     """
 
     def __init__(
@@ -244,7 +268,7 @@ class HostedGame(BatchedGame):
         self.seeds_N = np.zeros(n, np.uint64)
         self._actions_N2A = np.zeros((n, 2, spec.action_size), np.uint8)
         self._played: list[list[bytes]] = [[] for _ in range(n)]
-        self._seen_N = np.zeros(n, seen)  # what the workers answered last
+        self._seen_N = np.zeros(n, seen)  # the workers' last answers
         self._nothing = self._seen_N[0].copy()
         self._broken: dict[int, str] = {}  # rows whose match failed; their next step says why
 
@@ -255,7 +279,7 @@ class HostedGame(BatchedGame):
 
     @abstractmethod
     def show(self, rows: NDArray[np.intp]) -> None:
-        """Writes what the seats of `rows` see and may do, from what the workers answered."""
+        """Writes the views and legal choices of `rows` from the workers' answers."""
 
     @abstractmethod
     def count(self, rows: NDArray[np.intp]) -> None:
@@ -263,22 +287,25 @@ class HostedGame(BatchedGame):
 
     @abstractmethod
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Writes the last views of the matches that ended in `rows`, and returns seat 0's lead in
-        each: 1, 0 or -1.
+        """Writes the last views of the matches that ended in `rows`.
+
+        Returns:
+            Seat 0's lead in each: 1, 0 or -1.
         """
 
     def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
-        """What a worker is asked with, after the rows."""
+        """Returns the arguments of a request after the rows `own`."""
         if verb == "begin":
             return self.seeds_N[own].tolist(), [b"".join(self._played[n]) for n in own]
         is_last_N = self.frames_N + 1 >= self.spec.max_frames
         return self._actions_N2A[own].tobytes(), is_last_N[own].tolist()
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
+        """Begins new matches. `next_seeds_N` of their rows becomes seed + 1.
 
-        `next_seeds_N` of these rows becomes seed + 1. Raises `Unavailable` when no process can be
-        started.
+        Raises:
+            InvalidInput: a wrong shape.
+            Unavailable: no process can be started.
         """
         seeds_N, where_N = self.checked_seeds(seeds, where)
         self.seeds_N[where_N] = seeds_N[where_N]
@@ -289,7 +316,7 @@ class HostedGame(BatchedGame):
         self.begin(np.flatnonzero(where_N))
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`; those that can't begin are broken."""
+        """Begins the matches of `seeds_N` in `rows`. A match that can't begin is broken."""
         self.frames_N[rows], self.stats_N2S[rows] = 0, 0.0
         for n in rows.tolist():
             self._broken.pop(n, None)
@@ -299,8 +326,9 @@ class HostedGame(BatchedGame):
         self.show(rows)
 
     def _run(self, verb: str, rows: list[int]) -> dict[int, str]:
-        """Has the workers do `verb`; why rows failed, also those of a worker that died which were
-        not asked for.
+        """Calls the workers' method `verb`, and returns why rows failed.
+
+        All rows of a worker that died have failed, even rows outside `rows`.
         """
         answers, failed = self._pool.run(verb, rows, lambda own: self.request(verb, own))
         for own, (seen, wrong) in answers:
@@ -309,11 +337,7 @@ class HostedGame(BatchedGame):
         return failed
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays `frames` frames; in games of choices exactly 1.
-
-        Raises `InvalidInput` for a wrong shape or number of frames, and in games of choices for a
-        row without a choice where no bot plays.
-        """
+        """Plays frames with the same actions."""
         actions_N2A = self.checked_actions(actions_N2A, frames)
         if not self._pool.pids:
             raise InvalidInput(
@@ -326,8 +350,9 @@ class HostedGame(BatchedGame):
             self.play_frame(actions_N2A)
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """One frame of the matches that have not ended in this step; a row that ends begins its
-        next one.
+        """Plays a frame of the matches that have not ended in this step.
+
+        A row whose match ends begins its next match.
         """
         self._actions_N2A = actions_N2A.copy()
         todo = np.flatnonzero(~self.ended_N & ~self.idle_N).tolist()
@@ -352,7 +377,7 @@ class HostedGame(BatchedGame):
             self.begin(ended)
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Ends the matches in `rows`; a failed one counts as a draw and is never rated."""
+        """Ends the matches in `rows`. A failed match counts as a draw and is never rated."""
         lead_R = self.end(rows)
         failed = [n for n in rows.tolist() if n in self.failures]
         lead_R[np.isin(rows, failed)] = 0.0
@@ -365,19 +390,21 @@ class HostedGame(BatchedGame):
         self.final_stats_N2S[rows] = self.stats_N2S[rows]
 
     def own_state(self) -> dict[str, NDArray]:
-        """The seeds."""
+        """Returns the seeds."""
         return {"seeds_N": self.seeds_N}
 
     def save(self) -> dict[str, NDArray]:
-        """A copy of the whole state: the arrays, and every match as its seed and actions."""
+        """Copies the whole state: the arrays, and every match as its seed and actions."""
         broken_N = np.isin(np.arange(self.num_matches), list(self._broken))
         played = np.frombuffer(b"".join(itertools.chain(*self._played)), np.uint8)
         return super().save() | {"played": np.packbits(played), "broken_N": broken_N}
 
     def load(self, state: dict[str, NDArray]) -> None:
-        """Continues from what `save` returned: plays every match again up to where it was.
+        """Continues from a state that `save` returned, by playing every match again.
 
-        Raises `DataCorrupt` when it does not fit, or when a match goes another way.
+        Raises:
+            DataCorrupt: the state does not fit, or a match takes another course.
+            VersionMismatch: it was played under other rules, options or another time limit.
         """
         check_saved(state, "broken_N", np.zeros(self.num_matches, np.bool_))
         check_saved(state, "frames_N", self.frames_N)
@@ -402,24 +429,29 @@ class HostedGame(BatchedGame):
                 raise DataCorrupt(f"saved match {n} can't be continued: {failed.get(n, otherwise)}")
 
     def played_N2A(self) -> NDArray[np.uint8]:
-        """What both seats did in the last frame played, [N, 2, A], bots' too."""
+        """Returns the actions of both seats, bots too, in the last frame, [N, 2, A]."""
         return self._actions_N2A.copy()
 
     def ask(self, verb: str, match: int) -> Any:
-        """What the worker of a match answers; if it dies, why, and the match is broken."""
+        """Asks the worker of a match."""
         return next(iter(self.ask_all(verb, [match])), self._broken.get(match))
 
     def ask_all(self, verb: str, rows: Sequence[int]) -> list[Any]:
-        """The answers of the workers of `rows`; the matches of workers that die are broken."""
+        """Asks the workers of `rows` and returns their answers.
+
+        The matches of workers that die are broken.
+        """
         answers, failed = self._pool.run(verb, rows, lambda own: ())
         self._broken |= failed
         return [answer for _, answer in answers]
 
     def close(self) -> None:
-        """Ends the worker processes; `reset` and `load` start new ones. Safe to call again."""
+        """Ends the worker processes. `reset` and `load` start new processes. It is safe to call
+        again.
+        """
         self._pool.close()
 
 
 def inherited(extra: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a worker: this process's, below `extra` and above `ENVIRONMENT`."""
+    """Returns a worker's variables: this process's, over `ENVIRONMENT` and under `extra`."""
     return {**ENVIRONMENT, **os.environ, **extra}

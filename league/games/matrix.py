@@ -1,4 +1,4 @@
-"""Matrix games: one choice of both players at once, paid by a table; or several rounds of it.
+"""Plays matrix games: both players choose at once and a table says the payoff, in 1 or more rounds.
 
 Tables are rock-paper-scissors, matching pennies, or read from CSV files. Shape suffixes: N
 positions, 2 players, A actions, O observation width, R rows, C columns.
@@ -26,8 +26,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 
 
 Payoffs = tuple[NDArray[np.float64], tuple[str, ...]]
-"""A zero-sum game: player 0 picks a row, player 1 a column and pays the number there to player 0;
-and the names of both players' choices, by index.
+"""A zero-sum game's matrix, and the names of both players' choices. Player 0 picks a row and player
+1 a column. Player 1 pays the number there to player 0.
 """
 
 _HANDS = ("rock", "paper", "scissors")
@@ -40,7 +40,7 @@ _BUILT_IN: dict[str, tuple[Sequence[Sequence[float]], tuple[str, ...]]] = {
 
 
 def named_payoffs(argument: str) -> Payoffs:
-    """The game that `matrix:ARGUMENT` names; raises `ConfigError`."""
+    """Returns the game that `matrix:ARGUMENT` names; raises `ConfigError`."""
     if argument in _BUILT_IN:
         rows, names = _BUILT_IN[argument]
         return np.array(rows, np.float64), names
@@ -55,11 +55,14 @@ def named_payoffs(argument: str) -> Payoffs:
 
 
 def read_payoffs(path: Path) -> Payoffs:
-    """The game in a CSV file: a line for each choice of player 0, a column for each of player 1.
+    """Reads a game from a CSV file: a line for each choice of player 0, a column for each of player
+    1.
 
-    A first line of words names the columns, and with them the choices of both players; choices
-    without a name are called by their number. Raises `ConfigError` with the file and line for
-    whatever can't be used.
+    A first line of words names the columns, and with them the choices of both players. A choice
+    without a name has its number as its name.
+
+    Raises:
+        ConfigError: names the file and the line that can't be used.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -97,7 +100,7 @@ def read_payoffs(path: Path) -> Payoffs:
 
 
 def _number(cell: str) -> float | None:
-    """The finite number in a cell."""
+    """Returns the finite number in a cell, or None."""
     try:
         return float(cell) if math.isfinite(float(cell)) else None
     except ValueError:
@@ -109,10 +112,19 @@ MAX_ROUNDS = 10_000
 
 
 class MatrixRules(ChoiceRules):
-    """`rounds` rounds of a matrix game.
+    """Defines a match of several rounds of a matrix game.
 
-    Own part of an observation: whether one picks rows, whether columns, and one's last choice. The
-    rest: the opponent's last choice. A player doesn't see the other's choice of the current round.
+    The own part of an observation says whether the player picks rows or columns, and its last
+    choice. The rest is the opponent's last choice. A player doesn't see the opponent's choice of
+    the current round.
+
+    Args:
+        name: the game's name.
+        payoffs: the game.
+        rounds: rounds of a match.
+
+    Raises:
+        ConfigError: a wrong number of rounds.
     """
 
     deals = 1
@@ -124,10 +136,10 @@ class MatrixRules(ChoiceRules):
         self.name, self.longest = name, rounds
         self.matrix_RC, self.action_names = payoffs
         matrix_RC = self.matrix_RC
-        # All that makes the game what it is, so that another table is another version.
+        # Another table is another version.
         text = f"{matrix_RC.tolist()} {self.action_names}"
         self.version = f"1-{hashlib.sha256(text.encode()).hexdigest()[:8]}-{rounds}"
-        # Where both players have the same game there are no sides to draw.
+        # A symmetric game has no sides to draw.
         self.draws_sides = not np.array_equal(matrix_RC, -matrix_RC.T)
         self._count = len(self.action_names)
         self.own_size = 2 + self._count
@@ -140,7 +152,7 @@ class MatrixRules(ChoiceRules):
         self.observation_names = ("plays the rows", "plays the columns", *seen)
         self.largest_payoff = rounds * float(np.abs(matrix_RC).max())
         self._legal_2A = np.arange(self._count) < np.array(matrix_RC.shape)[:, None]
-        # Row A, also read at NOTHING (-1), is no choice at all.
+        # Row A, also read at NOTHING (-1), stands for no choice.
         self._one_hot = np.eye(self._count + 1, self._count, dtype=np.float32)
         fixed = (
             ScriptedBot(name=f"always-{name}", summary=f"always takes {name}", strategy=always(n))
@@ -173,7 +185,7 @@ class MatrixRules(ChoiceRules):
         return views_N2O
 
     def label(self, position: np.void, player: int) -> str:
-        """The side, the round, and the last choices (earlier ones are the infosets before)."""
+        """Names the side, the round and the last choices."""
         own, other = (self._said(position["last"][who]) for who in (player, 1 - player))
         side = ("rows", "columns")[player]
         return f"{side} round {int(position['round']) + 1}" + (
@@ -197,11 +209,19 @@ class MatrixRules(ChoiceRules):
 def make_matrix(
     num_matches: int, *, max_frames: int | None = None, argument: str = "", rounds: int = 1
 ) -> ChoiceGame:
-    """N matches of the matrix game `argument`: rps, brps, mp, or a path to a CSV of player 0's
-    payoffs.
+    """Makes N matches of a matrix game. The player that earned more in all rounds wins.
 
-    A match is one choice of both at once, or `rounds` of them; who earned more in sum wins. Raises
-    `ConfigError` for an unknown name or a table that can't be read.
+    Args:
+        num_matches: N, matches that step together.
+        max_frames: None, or at least `rounds`.
+        argument: rps, brps, mp, or a path to a CSV of player 0's payoffs.
+        rounds: rounds of a match.
+
+    Returns:
+        The game.
+
+    Raises:
+        ConfigError: an unknown name, or a table that can't be read.
     """
     rules = MatrixRules(f"matrix:{argument}", named_payoffs(argument), rounds)
     return ChoiceGame(rules, num_matches, max_frames)

@@ -1,6 +1,4 @@
-"""`league.games.parallel_env()`: the built-in game with both seats open, as a PettingZoo
-environment.
-"""
+"""Provides the built-in game with both seats open, as a PettingZoo environment."""
 
 from __future__ import annotations
 
@@ -26,10 +24,16 @@ Infos = dict[str, dict[str, Any]]
 
 
 class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
-    """One match, `player_0` in seat 0; the time limit is an end (`terminations`), not a cut-off.
+    """Plays a match with `player_0` in seat 0.
 
-    Options, observations, actions, rewards and infos are those of `league.games.gym_env.BrawlEnv`,
-    for each seat. Raises `ConfigError` for an unknown preset, stage or render mode.
+    The time limit is an end (`terminations`), not a cut-off. Options, observations, actions,
+    rewards and infos of each seat are as in `league.games.gym_env.BrawlEnv`.
+
+    Args:
+        options: options of `OneMatch`.
+
+    Raises:
+        ConfigError: an unknown preset, stage or render mode.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's own form)
@@ -48,17 +52,17 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         self.action_spaces = dict.fromkeys(AGENTS, self._match.action_space)
 
     def observation_space(self, agent: str) -> gymnasium.Space[NDArray[np.float32]]:
-        """float32[74] of each agent."""
+        """Returns the space of an agent's observations, float32[74]."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """The ten keys of each agent."""
+        """Returns the space of an agent's ten keys."""
         return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Views, Infos]:
-        """Begins a match whose sides follow from `seed`, or from the seed given before."""
+        """Begins a match."""
         if seed is not None or self._random is None:
             self._random, _ = seeding.np_random(seed)
         self.agents = self.possible_agents[:]
@@ -68,7 +72,7 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
     def step(
         self, actions: Mapping[str, NDArray[np.int8]]
     ) -> tuple[Views, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """Holds both agents' keys for `frame_skip` frames; before `reset` nothing happens."""
+        """Holds both agents' keys for `frame_skip` frames. Before `reset` it does nothing."""
         if not self.agents:
             return {}, {}, {}, {}, {}
         match = self._match
@@ -95,5 +99,5 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         return {agent: self._match.view(seat) for seat, agent in enumerate(AGENTS)}
 
     def render(self) -> NDArray[np.uint8] | str | None:
-        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
+        """Returns a line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
         return self._match.render()

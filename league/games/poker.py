@@ -1,9 +1,8 @@
-"""Kuhn's poker and Leduc hold'em: fixed-limit poker of two players with one card each, over many
-hands at once.
+"""Plays Kuhn's poker and Leduc hold'em: fixed-limit poker of two players, over many hands at once.
 
-Both pay an ante of one chip. Player 0 opens every round; a round ends when a raise is called or
-both check. After the last one the better hand takes all: a pair with the public card, else the
-higher rank.
+Each player has a card and pays an ante of 1 chip. Player 0 opens every round. A round ends when a
+raise is called or both check. After the last round the better hand takes all: a pair with the
+public card, or else the higher rank.
 
 Shape suffixes: N hands, 2 players, A actions, O observation width, D deals, C cards.
 """
@@ -22,18 +21,18 @@ from league.games.choice_rules import RANDOM_BOT, ChoiceRules, Positions, Script
 
 ACTIONS = ("fold", "call", "raise")
 FOLD, CALL, RAISE = range(3)
-"""A call where nothing is to be paid is a check, a raise there is a bet. Folding then is not
-allowed.
-"""
+"""Without a bet to pay, a call is a check, a raise is a bet, and folding is not allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PokerVariant:
-    """Fixed-limit poker of two players with one card each.
+    """Describes fixed-limit poker of two players with a card each.
 
     Attributes:
-        ranks: letters of the ranks, lowest first; suits: copies of each rank.
-        bets: chips that a raise adds, by betting round. raises: most raises within a round.
+        ranks: letters of the ranks, lowest first.
+        suits: copies of each rank.
+        bets: chips that a raise adds, by betting round.
+        raises: most raises within a round.
         longest: choices of the longest hand.
     """
 
@@ -56,8 +55,8 @@ AGGRESSIVE = ScriptedBot(
 )
 
 ALPHA = 1 / 6
-"""Kuhn's free parameter: how often the first player bets the jack; every value in [0, 1/3] is an
-equilibrium (H. W. Kuhn, "A simplified two-person poker", 1950), this is the middle."""
+"""Kuhn's free parameter: how often the first player bets the jack. Every value in [0, 1/3] is an
+equilibrium (H. W. Kuhn, "A simplified two-person poker", 1950). This is the middle."""
 
 # How often each player bets, and how often it calls a bet, by rank: jack, queen, king.
 _KUHN_NASH = np.array(
@@ -71,8 +70,8 @@ _KUHN_NASH = np.array(
 def kuhn_nash(
     positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Kuhn's equilibrium at `ALPHA`; worth -1/18 to the first player, a chip being the ante."""
-    # one suit: a card is its rank
+    """Plays Kuhn's equilibrium at `ALPHA`, worth -1/18 of the ante to the first player."""
+    # With one suit a card is its rank.
     rows, faces_bet_N = np.arange(len(players_N)), legal_NA[:, FOLD]
     ranks_N = positions_N["cards"][rows, players_N]
     chance_N = _KUHN_NASH[players_N, faces_bet_N.astype(np.intp), ranks_N]
@@ -115,12 +114,12 @@ _WORDS = dict(zip("fcr", ACTIONS, strict=True))
 
 
 class PokerRules(ChoiceRules):
-    """One hand of `variant`; a card is its rank times the number of suits, plus its suit.
+    """Defines a hand of `variant`. A card is its rank times the number of suits, plus its suit.
 
-    Own part of an observation: whether one is player 0, whether 1, one's card (rank, and suit where
-    there are several), whether it is one's turn, what is legal. The rest: the other's and one's own
-    chips in the pot, and the other's last choice; with several rounds also the round, the raises in
-    it, and the public card once it lies open.
+    The own part of an observation has the player's number and card (rank, and suit if there are
+    several), whether it is the player's turn, and the legal choices. The rest has the other's and
+    the player's chips in the pot, and the other's last choice. With several rounds it also has the
+    round, the raises in it, and the public card once it lies open.
     """
 
     version = "1"
@@ -139,7 +138,7 @@ class PokerRules(ChoiceRules):
         self.deals = len(self._deals_DC)
         self.largest_payoff = 1.0 + variant.raises * sum(variant.bets)
         self._bets = np.array(variant.bets, np.int16)
-        # one-hot rank, and suit where there are several, of each card
+        # of each card the one-hot rank, and the suit if there are several
         ranks, suits = len(variant.ranks), variant.suits
         self._faces = np.repeat(np.eye(ranks, dtype=np.float32), suits, axis=0)
         card = [f"rank is {rank}" for rank in variant.ranks]
@@ -184,7 +183,7 @@ class PokerRules(ChoiceRules):
         acts_N2 = positions_N["actor"][:, None] == np.arange(2)
         legal_N2A = np.empty((len(positions_N), 2, len(ACTIONS)), np.bool_)
         legal_N2A[:, :, FOLD] = acts_N2 & (chips_N2 < chips_N2[:, ::-1])
-        legal_N2A[:, :, CALL] = True  # also the one choice of who waits
+        legal_N2A[:, :, CALL] = True  # also the only choice of a player that waits
         legal_N2A[:, :, RAISE] = acts_N2 & (positions_N["raises"] < self.variant.raises)[:, None]
         return legal_N2A
 
@@ -209,7 +208,7 @@ class PokerRules(ChoiceRules):
         positions_N["raises"] = np.where(turns_N, 0, positions_N["raises"] + raises_N)
         positions_N["round"] += turns_N
         positions_N["actor"] = np.where(ended_N, NOBODY, np.where(turns_N, 0, 1 - actor_N))
-        # Who paid less has folded; at the showdown both paid alike.
+        # The player that paid less has folded. At the showdown both paid the same.
         ranks_N2 = positions_N["cards"] // self.variant.suits
         pair_N2 = ranks_N2 == (positions_N["public"] // self.variant.suits)[:, None]
         strength_N2 = (ranks_N2 + pair_N2 * len(self.variant.ranks)).astype(np.int16)
@@ -237,8 +236,9 @@ class PokerRules(ChoiceRules):
         return views_N2O
 
     def label(self, position: np.void, player: int) -> str:
-        """As `first K:cr` or `second J1 K0:crc/r`: own card, public card, choices (f, c, r) by
-        round.
+        """Names own card, public card and the choices by round, as `second J1 K0:crc/r`.
+
+        Choices are f, c and r.
         """
         shown = [self._card(position["cards"][player])]
         if position["round"] > 0:
@@ -270,7 +270,7 @@ class PokerRules(ChoiceRules):
         return self.variant.ranks[rank] + (str(suit) if self.variant.suits > 1 else "")
 
     def _said(self, hand: np.void) -> str:
-        """The choices by round, f fold, c check or call, r bet or raise: `cc/rc`."""
+        """Returns the choices by round as `cc/rc`: f fold, c check or call, r bet or raise."""
         count = int(hand["count"])
         letters, rounds = _LETTERS[hand["moves"][:count]], hand["turns"][:count]
         return "/".join(
@@ -279,10 +279,10 @@ class PokerRules(ChoiceRules):
 
 
 def make_kuhn(num_matches: int, *, max_frames: int | None = None) -> ChoiceGame:
-    """N hands of Kuhn's poker at once: three cards, one bet."""
+    """Makes N hands of Kuhn's poker: three cards, one bet."""
     return ChoiceGame(PokerRules(KUHN), num_matches, max_frames)
 
 
 def make_leduc(num_matches: int, *, max_frames: int | None = None) -> ChoiceGame:
-    """N hands of Leduc hold'em: six cards, two rounds of bets, a public card between them."""
+    """Makes N hands of Leduc hold'em: six cards, two rounds of bets, a public card between them."""
     return ChoiceGame(PokerRules(LEDUC), num_matches, max_frames)

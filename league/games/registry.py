@@ -1,9 +1,9 @@
-"""Games by name: the built-in ones, registered ones, and those that packages bring along.
+"""Finds games by name: built-in games, registered games, and games of installed packages.
 
 A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, `ai2:FOLDER`, and
-`python:MODULE:FACTORY` for a game in a module of one's own. A factory is called as
-`factory(num_matches, *, max_frames=None, **options)`, with `argument=` too when the name has one,
-and returns a `BatchedGame`.
+`python:MODULE:FACTORY` for a game in a user's module. The call
+`factory(num_matches, *, max_frames=None, **options)` returns a `BatchedGame`. If the name has an
+argument, the factory also gets `argument=`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from league.games.base import BatchedGame, GameSpec
 
 PATH = "KUMITE_PATH"
 GROUP = "kumite.games"
-"""Entry points: a package's game by name, the value names its factory."""
+"""Group of the entry points by which packages name their games. The value names the factory."""
 
 GameFactory = Callable[..., BatchedGame]
 
@@ -59,8 +59,8 @@ _OF_FILES: Mapping[str, Mapping[str, type]] = {
     "matrix:rps": {"rounds": int},
     "showdown": {"step_seconds": float, "workers": int},
 }
-"""The games that a file alone may name, with their options: none of these names a file, a program
-or a module.
+"""The games that a file may name without its user's consent, with their options. They refer to no
+file, program or module.
 """
 _registered: dict[str, GameFactory] = {}
 
@@ -68,9 +68,15 @@ _registered: dict[str, GameFactory] = {}
 def register(name: str, factory: GameFactory) -> None:
     """Makes a game known by `name` in this process.
 
-    A league has several processes: to train in one, give the game an entry point of the group
-    `kumite.games`, or name it `python:MODULE:FACTORY`. Raises `ConfigError` for a name that is
-    taken.
+    A league has several processes. To train in a league, give the game an entry point of the group
+    `kumite.games`, or name it `python:MODULE:FACTORY`.
+
+    Args:
+        name: the game's name, without a colon.
+        factory: makes the game (see above).
+
+    Raises:
+        ConfigError: the name is taken, empty or has a colon.
     """
     if not name or ":" in name or name in game_names():
         raise ConfigError(
@@ -80,7 +86,7 @@ def register(name: str, factory: GameFactory) -> None:
 
 
 def game_names() -> list[str]:
-    """Every game that can be named; those that take an argument as `matrix:NAME`."""
+    """Returns the names of all games. Games that take an argument appear as `matrix:NAME`."""
     names = (
         _BUILT_IN.keys() | _registered.keys() | {point.name for point in entry_points(group=GROUP)}
     )
@@ -88,11 +94,10 @@ def game_names() -> list[str]:
 
 
 def users_module(name: str) -> ModuleType:
-    """Imports a module that a game's name names, also from the working folder and from what
-    `PYTHONPATH` held (the launchers keep it in `KUMITE_PATH`).
+    """Imports a user's module, also from the working folder and from `PYTHONPATH`.
 
-    Both come last on the path, so that no file there takes the place of a module of Python, of a
-    package or of the project.
+    The launchers keep `PYTHONPATH` in `KUMITE_PATH`. Both come last on the path, so that no file
+    there replaces a module of Python, of a package or of the project.
     """
     # An editable install is no entry of the path: its finder comes after all of them.
     entries = [str(Path(__file__).parents[2]), *os.environ.get(PATH, "").split(os.pathsep)]
@@ -105,7 +110,7 @@ def users_module(name: str) -> ModuleType:
 
 
 def users_path() -> dict[str, str]:
-    """The variable by which another process finds the modules that this one does."""
+    """Returns the variable by which another process finds the same modules as this process."""
     return {PATH: os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
 
 
@@ -118,7 +123,7 @@ def _load(path: str, load: Callable[[str], ModuleType] = importlib.import_module
 
 
 def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
-    """The factory of `name`, and the argument that the name carries."""
+    """Returns the factory of `name`, and the argument that the name carries."""
     head, colon, argument = name.partition(":")
     options = {"argument": argument} if colon else {}
     if head == "python" and argument:
@@ -140,10 +145,19 @@ def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
 def make_batched(
     name: str, num_matches: int, *, max_frames: int | None = None, **options: Any
 ) -> BatchedGame:
-    """N matches of the game called `name`.
+    """Makes matches of the game called `name`.
 
-    `options` are the game's (brawl: `stage`, `rules`, `loop`, `variation`); `max_frames` None is
-    its own limit. Raises `ConfigError` when there is no such game or it takes no such option.
+    Args:
+        name: the game's name.
+        num_matches: N, matches that step together.
+        max_frames: time limit in frames; None is the game's own.
+        options: the game's options (brawl: `stage`, `rules`, `loop`, `variation`).
+
+    Returns:
+        The game.
+
+    Raises:
+        ConfigError: there is no such game, or it takes no such option.
     """
     factory, carried = _factory(name)
     given = {**options, **carried}
@@ -158,8 +172,14 @@ def make_batched(
 
 
 def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether a file that anybody may have written may name this game with these options: all of
-    it is built in, and the options have the right types (their bounds are the game's to check).
+    """Returns whether a file from an unknown author may name this game with these options.
+
+    The game and its options must be built in, and the options must have the right types. The game
+    itself checks their bounds.
+
+    Args:
+        name: the game's name.
+        options: its options.
     """
     types = _OF_FILES.get("showdown" if name.startswith("showdown:") else name)
     return types is not None and all(
@@ -169,15 +189,23 @@ def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:
 
 
 def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> GameSpec:
-    """The spec of the game called `name` (the built-in fighter's without loading the compiler)."""
+    """Returns the spec of the game called `name`. For brawl it doesn't load the compiler.
+
+    Args:
+        name: the game's name.
+        max_frames: time limit in frames; None is the game's own.
+        options: the game's options.
+
+    Raises:
+        ConfigError: there is no such game, or it takes no such option.
+    """
     if name == "brawl":
         from league.games.brawl.spec import brawl_spec
         from league.games.brawl.stage import stage as stage_named
 
         checked = ("stage", "rules", "loop", "variation")
-        stage_named(
-            **{name: options[name] for name in checked if name in options}
-        )  # an unknown one is refused now
+        # An unknown option is refused now.
+        stage_named(**{name: options[name] for name in checked if name in options})
         return brawl_spec(max_frames)
     return _made_spec(name, max_frames, tuple(sorted(options.items())))
 
@@ -192,14 +220,19 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def family(game: str) -> str:
-    """The game whose observations and keys `game` has: the original's are those of brawl."""
+    """Returns the game with the same observations and keys: brawl for the original."""
     return "brawl" if game.startswith("ai2:") else game
 
 
 def takes_agents_of(spec: GameSpec, game: str, version: str) -> bool:
-    """Whether an agent of `game` in `version` can play here.
+    """Returns whether an agent can play in a game.
 
-    One of brawl can play the original and the reverse, whatever the versions of their rules.
+    An agent of brawl can play the original and the reverse, whatever the versions of their rules.
+
+    Args:
+        spec: the game to play in.
+        game: the agent's game.
+        version: the version of its rules.
     """
     is_original = family(game) != game or family(spec.name) != spec.name
     return family(game) == family(spec.name) and (
@@ -210,10 +243,18 @@ def takes_agents_of(spec: GameSpec, game: str, version: str) -> bool:
 def reward_weights(
     spec: GameSpec, preset: str, overrides: Mapping[str, float] | None = None
 ) -> NDArray[np.float32]:
-    """Weight of each of the game's reward terms, [K]: the preset's, and `overrides` instead of
-    single ones.
+    """Returns the weight of each of the game's reward terms.
 
-    Raises `ConfigError` for an unknown preset or term.
+    Args:
+        spec: the game.
+        preset: one of its reward presets.
+        overrides: weights that replace the preset's, by term.
+
+    Returns:
+        float32[K].
+
+    Raises:
+        ConfigError: an unknown preset or term, or an infinite weight.
     """
     overrides = overrides or {}
     if preset not in spec.reward_presets:

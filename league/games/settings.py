@@ -1,4 +1,4 @@
-"""Settings of the game that a run is played in."""
+"""Holds the settings of a run's game."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Option = bool | int | float | str
 
 
 class GameSettings(Settings):
-    """Which game, under which conditions, for which reward."""
+    """Selects the game, its conditions and its reward."""
 
     name: str = "brawl"
     """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE, ai2:FOLDER (a checkout
@@ -53,7 +53,7 @@ class GameSettings(Settings):
         try:
             reward_weights(spec, self.reward, self.reward_weights)
         except ConfigError as error:
-            # what a name alone asks for, where a preset of the fighter's got another game
+            # A preset of the fighter's was combined with another game.
             is_fighters = (
                 self.reward in game_spec("brawl").reward_presets.keys() - spec.reward_presets
             )
@@ -66,11 +66,11 @@ class GameSettings(Settings):
         return self
 
     def spec(self) -> GameSpec:
-        """What a learner must know of the game."""
+        """Returns the game's spec."""
         return game_spec(self.name, **self._options())
 
     def make(self, num_matches: int) -> BatchedGame:
-        """`num_matches` matches of the game."""
+        """Makes `num_matches` matches of the game."""
         return make_batched(self.name, num_matches, **self._options())
 
     def _options(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class GameSettings(Settings):
 
     @property
     def max_frames(self) -> int | None:
-        """The time limit in frames; None is the game's own."""
+        """The time limit in frames. None is the game's own limit."""
         if not self.match_seconds:
             return None
         options: dict[str, Any] = {**self.options}
@@ -87,21 +87,21 @@ class GameSettings(Settings):
 
 
 OwnGame = Callable[[], GameSettings | None]
-"""Reads the game that the settings of the caller's run or its flags name."""
+"""Reads the game named by the settings of the caller's run, or by its flags."""
 
 
 def check_game_of_file(
     name: str, options: Mapping[str, Option], own: OwnGame = lambda: None
 ) -> None:
-    """Lets a file name a game, which chooses what is imported and run.
+    """Checks a game named by a file, since the name decides which code is imported and run.
 
     Args:
-        name, options: of the game, as the file has them.
-        own: asked only for a game that a file alone can't name.
+        name: the game's name in the file.
+        options: the game's options in the file.
+        own: reads the caller's own game. It runs only if a file alone may not name the game.
 
     Raises:
-        InvalidInput: the game is not one of the built-in ones that can do no harm, and not the
-            caller's own.
+        InvalidInput: the game is neither a harmless built-in game nor the caller's own.
     """
     if is_safe_in_files(name, options):
         return

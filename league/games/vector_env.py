@@ -1,7 +1,7 @@
-"""`gymnasium.make_vec("league/Brawl-v0", num_envs=256)`: many matches in one batched game, no loop
-over them.
+"""Provides many matches as a vector environment, by a batched game instead of a loop.
 
-Shape suffixes: N environments, 2 seats, O observation width, A keys, K reward terms.
+`gymnasium.make_vec("league/Brawl-v0", num_envs=256)` makes it. Shape suffixes: N environments, 2
+seats, O observation width, A keys, K reward terms.
 """
 
 from __future__ import annotations
@@ -19,19 +19,29 @@ from league.errors import ConfigError, InvalidInput
 from league.games.gym_env import GREATEST_SEED, Matches, check_seat
 
 Opponents = str | Sequence[str] | Callable[[NDArray[np.float32]], Any]
-"""A bot's name, one for each environment, or a function from the opponents' observations [N, O]
+"""A bot's name, a name for each environment, or a function from the opponents' observations [N, O]
 to their keys [N, A].
 """
 
 
 class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[Any]]):
-    """`num_envs` matches, each as in `BrawlEnv` and with the same options, but without pictures.
+    """Plays matches as `BrawlEnv` does, without pictures.
 
-    After a match the next one begins in the same step (`AutoresetMode.SAME_STEP`): the observation
-    is the new match's first, the last one is `infos["final_obs"]`, and
-    `infos["final_info"]["outcome"]` 1, 0.5 or 0. Seed s begins environment n as `BrawlEnv` begins
-    with seed s + n; a match depends on nothing else, so it is the same among 1 or 256. Raises
-    `ConfigError` for options that can't be.
+    After a match the next match begins in the same step (`AutoresetMode.SAME_STEP`). The
+    observation is the new match's first. `infos["final_obs"]` has the last observation of the old
+    match, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. Seed s begins environment n as
+    `BrawlEnv` begins with seed s + n. A match depends on nothing else, so it is the same among 1 or
+    256.
+
+    Args:
+        num_envs: N, the environments.
+        opponent: see `Opponents`.
+        seat: 0 or 1.
+        render_mode: None. A batch of matches is not drawn.
+        options: options of `Matches`.
+
+    Raises:
+        ConfigError: a wrong option.
     """
 
     def __init__(
@@ -75,8 +85,17 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begins all matches, or those of `options["reset_mask"]`. `seed`: as Gymnasium's
-        vectors take it.
+        """Begins new matches.
+
+        Args:
+            seed: a seed or a list of seeds, as in Gymnasium's vector environments.
+            options: `reset_mask`, bool[N], selects the matches to begin. Without it all begin.
+
+        Returns:
+            The observations [N, O] and an empty info.
+
+        Raises:
+            InvalidInput: a wrong mask or number of seeds.
         """
         where_N = (options or {}).get("reset_mask")
         is_mask = isinstance(where_N, np.ndarray) and where_N.dtype == np.bool_
@@ -86,7 +105,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         return self._views(self._seat), {}
 
     def _match_seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64]:
-        """Each environment's first draw, the one that `BrawlEnv` makes too."""
+        """Draws each environment's first seed as `BrawlEnv` does."""
         if isinstance(seed, (int, np.integer)):
             seed = [int(seed) + n for n in range(self.num_envs)]
             self._np_random, self._np_random_seed = seeding.np_random(seed[0])
@@ -111,7 +130,11 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         NDArray[np.bool_],
         dict[str, Any],
     ]:
-        """Holds each environment's keys, [N, A], for `frame_skip` frames."""
+        """Holds each environment's keys, [N, A], for `frame_skip` frames.
+
+        Returns:
+            Observations [N, O], rewards, terminations and truncations [N], and infos.
+        """
         matches, game, seat = self._matches, self._game, self._seat
         matches.press(seat, actions)
         if self._opponent is not None:
@@ -128,7 +151,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     def _finals(
         self, ended_N: NDArray[np.bool_], terms: Mapping[str, NDArray[np.float32]]
     ) -> dict[str, Any]:
-        """The last infos of ended matches, in the form of Gymnasium's own vectors."""
+        """Returns the last infos of ended matches, in the form of Gymnasium's own vectors."""
         game, outcomes_N = self._game, np.zeros(self.num_envs)
         won_N = game.outcomes_N if self._seat == 0 else 1.0 - game.outcomes_N
         outcomes_N[ended_N] = won_N[ended_N]
@@ -151,5 +174,5 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         return self._game.observations_N2O[:, seat].copy()
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends what the game runs."""
+        """Closes the game."""
         self._game.close()

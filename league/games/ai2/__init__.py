@@ -1,1 +1,1 @@
-"""The original game, from a user's own checkout of UTMIST/UTMIST-AI2: `ai2:FOLDER`."""
+"""Plays the original game from a user's own checkout of UTMIST/UTMIST-AI2: `ai2:FOLDER`."""

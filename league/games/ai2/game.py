@@ -1,4 +1,4 @@
-"""The batched game over a user's checkout of the original.
+"""Runs the batched game over a user's checkout of the original.
 
 Shape suffixes: N matches, R rows, 2 seats.
 """
@@ -44,14 +44,14 @@ BOTS = {
 }
 """The original's own agents, by class."""
 UNHIT_FRAMES = 3 * rules.FRAMES_PER_SECOND
-"""A player that falls without a hit in this many frames before has fallen by mistake."""
+"""A player that was not hit for this many frames has fallen by its own mistake."""
 STATS = (
     *("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit", "attacks", "hits"),
     *("dodges", "air_frames", "distance_sum", "speed_sum", "pickups", "keys_pressed"),
     "spawn_side",
 )
 PYTHONS = (".venv/bin/python", "venv/bin/python")
-"""Where a checkout's own Python is looked for."""
+"""Places of a checkout's own Python."""
 
 _STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
 _REAL, _WHOLE = ("x", "y", "vx", "vy", "last_x", "dealt"), ("state", "grounded", "keys", "combos")
@@ -63,17 +63,17 @@ _SCORED = np.dtype(
     ],
     align=True,
 )
-"""What `brawl` scores of a player after a frame."""
+"""The fields of a player that `brawl` scores after a frame."""
 
 
 class Ai2Game(HostedGame):
-    """N matches of the original, scored as those of `brawl`.
+    """Plays N matches of the original, with the scores of `brawl`.
 
     Args:
         num_matches: matches that step together.
         argument: folder of the checkout.
         max_frames: frames after which stocks decide; None is 90 s.
-        python: the original's Python; "" is that of its `.venv` or `venv`.
+        python: the original's Python; "" looks in its `.venv` and `venv`.
         step_seconds: longest time that one frame of the original may take before its match fails.
         workers: processes; 0 chooses by matches and processor cores.
 
@@ -111,17 +111,17 @@ class Ai2Game(HostedGame):
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
     def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
-        """With the bots, which play in the worker."""
+        """Adds the bots, which play in the worker."""
         return *super().request(verb, own), self.bots_N2[own].tolist()
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`; those that can't begin are broken."""
+        """Begins the matches of `seeds_N` in `rows`. A match that can't begin is broken."""
         super().begin(rows)
         self._unhit_N2[rows] = UNHIT_FRAMES
         self._stats()["spawn_side"][rows] = np.sign(_shown(self._seen_N[rows], "x"))
 
     def show(self, rows: NDArray[np.intp]) -> None:
-        """Writes what the seats of `rows` see."""
+        """Writes the observations of `rows`."""
         self.observations_N2O[rows] = self._views(rows)
 
     def _views(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -130,16 +130,16 @@ class Ai2Game(HostedGame):
         return np.concatenate([own_R2, own_R2[:, ::-1], seen_R["keys"]], axis=2, dtype=np.float32)
 
     def _stats(self) -> NDArray[np.void]:
-        """The statistics by name, [N, 2]."""
+        """Returns the statistics by name, [N, 2]."""
         return self.stats_N2S.view(_STATS_ROW)[:, :, 0]
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """One frame; the workers say what bots held in it."""
+        """Plays a frame. The workers report the bots' keys."""
         self._before_N = self._seen_N.copy()
         super().play_frame(actions_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Terms and statistics of a frame, from what the original showed before and after it."""
+        """Adds terms and statistics of a frame, from the original's numbers before and after it."""
         then, now = self._before_N[rows], self._seen_N[rows]
         self._actions_N2A[rows] = now["keys"]
         players_R2 = np.zeros((len(rows), 2), _SCORED)
@@ -171,17 +171,17 @@ class Ai2Game(HostedGame):
             self._stats()[name][rows] += happened_R2
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Who has more stocks left has won."""
+        """Returns the lead by stocks left."""
         self.final_observations_N2O[rows] = self._views(rows)
         stocks_R2 = _shown(self._seen_N[rows], "stocks")
         return np.sign(stocks_R2[:, 0] - stocks_R2[:, 1])
 
     def own_state(self) -> dict[str, NDArray]:
-        """The seeds, and how long ago each player was hit."""
+        """Returns the seeds, and the frames since each player was hit."""
         return super().own_state() | {"unhit_N2": self._unhit_N2}
 
     def frame(self, match: int) -> dict[str, Any]:
-        """As `brawl` gives it, without the attacks' stages."""
+        """Returns a match in the form of `brawl`, without the stages of attacks."""
         seen, place = self._seen_N[match], self._stage
         weapons = seen["raw"][0, len(OWN_FIELDS) : len(OWN_FIELDS) + 3 * SLOTS].reshape(-1, 3)
         return {
@@ -202,7 +202,7 @@ class Ai2Game(HostedGame):
                 {
                     "x": x,
                     "y": y,
-                    "type": WEAPON_NAMES[max(1, int(kind) - 1)],  # a spawner's can't be seen
+                    "type": WEAPON_NAMES[max(1, int(kind) - 1)],  # hidden on a spawner
                     "dropped": kind > 1,
                     "ready": True,
                     "frames_left": rules.FRAMES_PER_SECOND,
@@ -214,12 +214,12 @@ class Ai2Game(HostedGame):
 
 
 def _shown(seen_R: NDArray[np.void], name: str) -> NDArray[np.float64]:
-    """A number of both players, [R, 2]."""
+    """Returns a number of both players, [R, 2]."""
     return seen_R["raw"][:, :, OWN_FIELDS.index(name)]
 
 
 def _gap(seen_R: NDArray[np.void]) -> NDArray[np.float64]:
-    """Distance between the players, [R]."""
+    """Returns the distance between the players, [R]."""
     x_R2, y_R2 = _shown(seen_R, "x"), _shown(seen_R, "y")
     return np.hypot(x_R2[:, 0] - x_R2[:, 1], y_R2[:, 0] - y_R2[:, 1])
 
@@ -229,9 +229,9 @@ def _score_rows(
     rows: Any, players_R2: Any, last_gap_R: Any, gap_R: Any, paid_N21: Any, stats_N21: Any
 ) -> None:
     for r in range(rows.shape[0]):
-        n, one, other = rows[r], players_R2[r, 0], players_R2[r, 1]
-        score(one, other, last_gap_R[r], gap_R[r], paid_N21[n, 0, 0], stats_N21[n, 0, 0])
-        score(other, one, last_gap_R[r], gap_R[r], paid_N21[n, 1, 0], stats_N21[n, 1, 0])
+        n, player_0, player_1 = rows[r], players_R2[r, 0], players_R2[r, 1]
+        score(player_0, player_1, last_gap_R[r], gap_R[r], paid_N21[n, 0, 0], stats_N21[n, 0, 0])
+        score(player_1, player_0, last_gap_R[r], gap_R[r], paid_N21[n, 1, 0], stats_N21[n, 1, 0])
 
 
 def _player_frame(raw: NDArray[np.float64], keys: NDArray[np.uint8]) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def _player_frame(raw: NDArray[np.float64], keys: NDArray[np.uint8]) -> dict[str
 
 
 def checkout_of(argument: str) -> Path:
-    """The folder of the checkout; raises `ConfigError` if it is none."""
+    """Returns the folder of the checkout. Raises `ConfigError` for any other folder."""
     if not argument:
         raise ConfigError("game 'ai2' needs a checkout of the original: name it as ai2:FOLDER")
     folder = Path(os.path.abspath(argument))
@@ -267,7 +267,7 @@ def checkout_of(argument: str) -> Path:
 
 
 def _python(folder: Path, named: str) -> str:
-    """The original's own Python; raises `ConfigError` if there is none."""
+    """Returns the original's own Python. Raises `ConfigError` if it is missing."""
     candidates = [named] if named else [str(folder / name) for name in PYTHONS]
     found = next((path for name in candidates if (path := shutil.which(name))), None)
     if found is None:
@@ -280,7 +280,7 @@ def _python(folder: Path, named: str) -> str:
 
 
 def _spec(argument: str, folder: Path, max_frames: int | None) -> GameSpec:
-    """As `brawl`'s; the version is a digest of the checkout's rules."""
+    """Returns `brawl`'s spec with a digest of the checkout's rules as the version."""
     digest = hashlib.sha256()
     files = (folder / "environment").rglob("*")
     for path in sorted(path for path in files if path.suffix in (".py", ".json")):

@@ -1,6 +1,7 @@
-"""What the original shows, as an agent of `brawl` sees it.
+"""Converts the original's observations for agents of `brawl`.
 
-Nothing but numpy and Python 3.10: an exported agent carries this file's text to the tournament.
+It needs only numpy and Python 3.10, since an exported agent carries this file's text to the
+tournament.
 """
 
 import numpy as np
@@ -15,11 +16,11 @@ SCALES = np.array(
     + 4 * [14, 8, 3]
     + [14, 8, 2, 2]
 )
-"""What each of a player's 32 numbers is divided by."""
+"""Divisors of a player's 32 numbers."""
 
 
 def converted(raw: ArrayLike) -> NDArray[np.float32]:
-    """The original's observation as `brawl`'s.
+    """Converts an observation of the original to an observation of `brawl`.
 
     Args:
         raw: numbers in units, `[..., 32]` for one player or `[..., 64]` with the opponent after.

@@ -1,8 +1,8 @@
-"""The worker process of `ai2:FOLDER`: hosts matches of the original, in the original's own Python.
+"""Runs the worker process of `ai2:FOLDER`, which hosts matches in the original's own Python.
 
-A separate program, run with FOLDER as the working directory. It needs Python 3.10, the standard
-library and numpy. Requests and answers are those of `league.games.hosted`; the original prints to
-standard output, so they use another connection. Shape suffixes: 2 seats, A keys, T frames.
+It is a separate program with FOLDER as its working directory, and needs Python 3.10, the standard
+library and numpy. Requests and answers are as in `league.games.hosted`. They use another connection
+than standard output, to which the original prints. Shape suffixes: 2 seats, A keys, T frames.
 """
 
 from __future__ import annotations
@@ -30,13 +30,19 @@ SEEN = np.dtype(
         ("ended", np.bool_),
     ]
 )
-"""What the game learns of a match after each frame."""
+"""The state of a match after a frame, as the game receives it."""
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `SEEN` for each row, and why rows failed; their records don't count."""
+"""A record of `SEEN` for each row, and the reasons of failed rows, whose records are void."""
 
 
 class Match:
-    """One match. Each has its own random numbers, so no other match changes its course."""
+    """Plays a match. It has its own random numbers, so other matches don't change its course.
+
+    Args:
+        environment: the original's module.
+        agents: classes of its bots.
+        seed: the match's seed.
+    """
 
     def __init__(self, environment: ModuleType, agents: Sequence[type], seed: int) -> None:
         self._agents, self.combos = agents, [0, 0]
@@ -55,9 +61,14 @@ class Match:
         self.combos[agent == "player"] += 1  # of the other seat: `agent` is hit
 
     def step(self, actions_2A: Any, bots: Sequence[int]) -> bool:
-        """One frame; seat s plays `actions_2A[s]`, or bot number `bots[s]` if that isn't -1.
+        """Plays a frame.
 
-        Returns whether the original ends the match.
+        Args:
+            actions_2A: [2, A], the keys of each seat.
+            bots: each seat's bot, or -1 to play the seat's keys.
+
+        Returns:
+            Whether the original ends the match.
         """
         random.setstate(self._state)
         _draw_from(self._numbers)
@@ -78,16 +89,18 @@ class Match:
         return self._bots[seat, bot]
 
     def write(self, seen: Any) -> None:
-        """Writes a record of `SEEN`, except for `ended`."""
+        """Writes a record of `SEEN` without `ended`."""
         seen["raw"] = self.observations[0].reshape(2, 32)
         seen["taken"] = [self._env.get_stats(seat).damage_taken for seat in (0, 1)]
         seen["combos"], seen["keys"] = self.combos, self.keys
 
 
 class Worker:
-    """The matches of some rows.
+    """Holds the matches of some rows.
 
-    A call of the original that takes longer than `step_seconds` ends the process.
+    Args:
+        bots: class names of the original's bots.
+        step_seconds: longest time of a call of the original. A longer call ends the process.
     """
 
     def __init__(self, bots: Sequence[str], step_seconds: float) -> None:
@@ -101,7 +114,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins the matches of `seeds` and plays what was `played` in them."""
+        """Begins matches, and plays actions again."""
 
         def begin_one(row: int, place: int, seen: Any) -> None:
             match = Match(self._environment, self._agents, seeds[place])
@@ -116,7 +129,7 @@ class Worker:
     def step(
         self, rows: list[int], actions: bytes, is_last: list[bool], bots: list[list[int]]
     ) -> Answer:
-        """Plays one frame of each match."""
+        """Plays a frame of each match."""
         actions_R2A = _actions(actions)
 
         def step_one(row: int, place: int, seen: Any) -> None:
@@ -128,7 +141,7 @@ class Worker:
         return self._each(rows, step_one)
 
     def _each(self, rows: list[int], play: Callable[[int, int, Any], None]) -> Answer:
-        """Calls `play(row, place, seen)`; a row whose match raises loses it."""
+        """Calls `play(row, place, seen)` for each row. A row fails if its match raises."""
         seen_R, failed = np.zeros(len(rows), SEEN), {}
         for place, row in enumerate(rows):
             self._limit_call()
@@ -141,12 +154,12 @@ class Worker:
         return seen_R.tobytes(), failed
 
     def _limit_call(self) -> None:
-        """From now on the original has `step_seconds`: then SIGALRM ends the process."""
+        """Gives the original `step_seconds` from now. After that SIGALRM ends the process."""
         signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
 
 
 def _draw_from(numbers: np.random.MT19937) -> None:
-    """Makes `numpy.random` draw from `numbers`; 60 µs quicker than to set its state."""
+    """Makes `numpy.random` draw from `numbers`. Setting its state would take 60 µs longer."""
     np.random.set_bit_generator(numbers)  # type: ignore[attr-defined]
 
 
@@ -155,7 +168,7 @@ def _actions(content: bytes) -> Any:
 
 
 def _spare_the_assets(environment: ModuleType) -> None:
-    """Reads each animation once, not at each reset (0.29 s of it), and downloads none."""
+    """Reads each animation once, not at each reset (0.29 s), and downloads nothing."""
     sprite = environment.AnimationSprite2D
     load, loaded = sprite.load_animation, dict[str, Any]()
 
@@ -169,9 +182,10 @@ def _spare_the_assets(environment: ModuleType) -> None:
 
 
 def main() -> None:
-    """Serves until the game closes its end; an interrupt is for the game's process to answer.
+    """Serves until the game closes its end. It ignores interrupts, which the game's process
+    handles.
 
-    The first message is "" or why nothing can be played.
+    The first message is "" or the reason why it can't play.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

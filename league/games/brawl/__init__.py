@@ -1,1 +1,1 @@
-"""Warehouse Brawl: a two-player platform fighter, batched and compiled (rules: docs/game.md)."""
+"""Plays Warehouse Brawl, a two-player platform fighter, batched and compiled (docs/game.md)."""

@@ -1,4 +1,4 @@
-"""The attack that a player is making: its powers and casts, frame by frame (moves.py)."""
+"""Plays a player's attack frame by frame: its powers and their casts (moves.toml)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POINT_LANDS_AT = 1.54
 
 @njit
 def begin_attack(player: Any, move: int, tables: Any) -> None:
-    """Puts a player at the begin of a move of the weapon in its hand."""
+    """Starts a move of the weapon in the player's hand."""
     player.move, player.move_frame, player.move_has_hit = move, 0, 0
     _begin_power(player, tables.first_power[player.weapon, move])
 
@@ -29,7 +29,7 @@ def _begin_power(player: Any, power: int) -> None:
 
 @njit
 def _change_now(player: Any, cast: Any, tables: Any) -> int:
-    """The row of the change in the cast's present frame, -1 for none."""
+    """Returns the row of the change in the cast's current frame, or -1."""
     for index in range(cast.first_change, cast.first_change + cast.changes):
         if tables.changes[index].frame == player.cast_frame:
             return index
@@ -55,7 +55,7 @@ def _apply(change: Any, player: Any, victim: Any) -> None:
 
 @njit
 def _lands(player: Any, cast: Any) -> bool:
-    """Whether the cast's point is low enough; a new cast's is not looked at in its first frame."""
+    """Returns whether the cast's point is low enough. The first frame of a cast never counts."""
     if player.is_new_cast:
         player.is_new_cast = 0
         return False
@@ -64,7 +64,19 @@ def _lands(player: Any, cast: Any) -> bool:
 
 @njit
 def attack(player: Any, victim: Any, keys: int, way: int, tables: Any, stage: Any) -> bool:
-    """One frame of the attack; True when it is over."""
+    """Plays one frame of the attack.
+
+    Args:
+        player: the attacker, a record of layout.PLAYER.
+        victim: the opponent, a record of layout.PLAYER.
+        keys: bits of the keys held.
+        way: side of the keys: -1, 0 or 1.
+        tables: a record of moves.TABLES.
+        stage: a record of layout.STAGE.
+
+    Returns:
+        Whether the attack is over.
+    """
     power = tables.powers[player.power]
     player.move_frame += 1
     if power.charge >= 0:

@@ -1,8 +1,9 @@
-"""The scripted bots: each gives the keys of one frame from the state that the frame begins with.
+"""Plays the scripted bots: each chooses a frame's keys from the state before that frame.
 
-The original's four (constant, random, based, clockwork), six more to train against, and three held
-out for the evaluator (edge_guarder, mirror, drunk); docs/game.md has their numbers. `me` and
-`opponent` are records of layout.PLAYER. Tactics that several bots share come first.
+Four bots come from the original (constant, random, based, clockwork). Six more are there to train
+against, and the evaluator alone uses three (edge_guarder, mirror, drunk). docs/game.md has their
+numbers. `me` and `opponent` are records of layout.PLAYER. Tactics that several bots share come
+first.
 """
 
 from __future__ import annotations
@@ -18,20 +19,18 @@ from league.games.brawl.physics import gap
 from league.games.brawl.random_stream import draw, share
 
 EDGE_MARGIN: Final = 0.6
-"""Units that a character keeps from an edge it stands at."""
+"""Distance that a character keeps from an edge, units."""
 DIVE_MARGIN: Final = 1.2
 ARRIVED: Final = 0.25
 HESITATION: Final = 0.08
-"""Share of frames in which a character presses nothing, so that no two matches are the same."""
+"""Share of frames in which a character presses no key. It makes matches differ."""
 KITE_FROM: Final = 5.0
 KITE_CYCLE: Final = 180
 KITE_STRIKES: Final = 55
-"""Frames of each cycle in which the kiter comes in to hit; in the others it keeps away."""
+"""Frames of each cycle in which the kiter comes in to hit. It keeps away in the other frames."""
 GUARDS_WITHIN: Final = 3.0
 SPAMMER_CHARGE: Final = 20
-"""Frames that the sig_spammer holds an attack at most, waiting for its opponent to come into
-reach.
-"""
+"""Most frames that the sig_spammer charges an attack, until its opponent comes into reach."""
 DRUNKENNESS: Final = 0.3
 BASED_TURNS_BACK: Final = 5.335
 BASED_JUMPS_BELOW: Final = 1.6
@@ -61,7 +60,7 @@ _CLOCKWORK_KEYS = np.repeat(
 
 @njit
 def _walk(direction: float) -> int:
-    """The key that goes to this side, none for 0."""
+    """Returns the key toward this side, or 0 (no key) for direction 0."""
     if direction == 0.0:
         return 0
     return rules.RIGHT if direction > 0.0 else rules.LEFT
@@ -69,7 +68,7 @@ def _walk(direction: float) -> int:
 
 @njit
 def _ground_toward(x: float, stage: Any) -> int:
-    """Number of the solid that lies on the side of `x` (the middle counts to the left)."""
+    """Returns the number of the ground on the side of `x`. The middle counts as left."""
     for r in range(SOLIDS):
         if (stage.solids[r, 0] + stage.solids[r, 2] > 0.0) == (x > 0.0):
             return r
@@ -78,7 +77,7 @@ def _ground_toward(x: float, stage: Any) -> int:
 
 @njit
 def _is_off_stage(player: Any, stage: Any) -> bool:
-    """In the air with no ground below."""
+    """Returns whether the player is in the air with no ground below."""
     if player.grounded:
         return False
     for r in range(SOLIDS):
@@ -90,8 +89,9 @@ def _is_off_stage(player: Any, stage: Any) -> bool:
 
 @njit
 def _back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Keys of who has no ground below: to the ground that it wants, with all jumps and the
-    recovery.
+    """Returns the keys back to a ground for a player over the pit or outside.
+
+    They use all jumps and the recovery.
     """
     outside = abs(me.x) > stage.solids[0, 2]
     r = _ground_toward(me.x if outside else goal_x, stage)
@@ -108,7 +108,7 @@ def _back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
 
 @njit
 def _go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Keys of the way to `goal_x`, over the pit when it lies between."""
+    """Returns the keys toward `goal_x`, with a jump if the pit lies between."""
     if _is_off_stage(me, stage):
         return _back_on_stage(me, goal_x, frame, stage)
     limit = stage.solids[0, 2] - EDGE_MARGIN
@@ -125,7 +125,7 @@ def _go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
 
 @njit
 def _reach_of(me: Any) -> float:
-    """Distance at which the weapon's side light meets a body, units."""
+    """Returns the distance at which the weapon's side light hits a body, units."""
     return 1.2 if me.weapon == moves.UNARMED else 2.1
 
 
@@ -138,9 +138,9 @@ def _is_in_reach(me: Any, opponent: Any) -> bool:
 
 @njit
 def _blow(me: Any, opponent: Any, stage: Any) -> int:
-    """The light attack that fits where the opponent is, 0 when none does.
+    """Returns the keys of a light attack that reaches the opponent, or 0.
 
-    A dive goes forward too, so there is none near an edge.
+    A dive moves forward too, so no dive starts near an edge.
     """
     if opponent.state == rules.KO:
         return 0
@@ -155,14 +155,14 @@ def _blow(me: Any, opponent: Any, stage: Any) -> int:
 
 @njit
 def _leap(me: Any, opponent: Any, frame: int) -> int:
-    """A jump toward who stands higher."""
+    """Returns the jump key if the opponent is near and stands higher."""
     higher = opponent.y < me.y - 1.0 and abs(opponent.x - me.x) < 3.0
     return rules.JUMP if higher and frame % 2 == 0 and (me.grounded or me.vy > 0.0) else 0
 
 
 @njit
 def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Runs up to its opponent all the time and strikes whatever comes into reach."""
+    """Runs up to its opponent all the time and strikes it within reach."""
     keys = _go(me, opponent.x, frame, stage)
     if _is_off_stage(me, stage):
         return keys
@@ -192,7 +192,7 @@ def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @njit
 def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Hits and runs: comes in for a blow in some frames, and keeps away in the others."""
+    """Hits and runs: comes in for a blow in some frames, and keeps away in all others."""
     comes_in = frame % KITE_CYCLE < KITE_STRIKES and opponent.state != rules.KO
     flees = 1.0 if me.x > opponent.x else -1.0
     away = me.x + 2.0 * flees
@@ -226,7 +226,7 @@ def _aerial(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @njit
 def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Uses heavy attacks alone, and charges them until the opponent is in reach."""
+    """Uses only heavy attacks, and charges them until the opponent is in reach."""
     keys = _go(me, opponent.x, frame, stage)
     if _is_off_stage(me, stage):
         return keys
@@ -248,7 +248,7 @@ def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @njit
 def _nearest_weapon(me: Any, match: Any) -> int:
-    """The place of the weapon on the ground that is nearest sideways, -1 for none."""
+    """Returns the place of the weapon that is nearest sideways, or -1."""
     nearest, least = -1, 1e9
     for p in range(PLACES):
         place = match.weapons[p]
@@ -259,9 +259,7 @@ def _nearest_weapon(me: Any, match: Any) -> int:
 
 @njit
 def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
-    """Fetches every weapon that comes, and fights near where it stands when it has none to
-    fetch.
-    """
+    """Fetches every weapon that comes, then attacks. Unarmed it waits for a near opponent."""
     place = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
     if place < 0:
         if me.weapon != moves.UNARMED or gap(me, opponent) < 4.0 or _is_off_stage(me, stage):
@@ -278,7 +276,7 @@ def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -
 
 @njit
 def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Stands at the edge of the pit and strikes who tries to come back over it."""
+    """Stands at the edge of the pit and strikes an opponent that comes back over it."""
     r = _ground_toward(me.side, stage)
     inner = stage.solids[r, 0] if me.side > 0 else stage.solids[r, 2]
     keys = _go(me, inner + 0.7 * me.side, frame, stage)
@@ -296,7 +294,7 @@ def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @njit
 def _drunk(me: Any, sober_keys: int) -> int:
-    """The keys of `based`, of which each is thrown by chance with the probability DRUNKENNESS."""
+    """Replaces each key of `based` by a random key state with probability DRUNKENNESS."""
     keys = sober_keys
     for bit in range(len(rules.KEY_NAMES)):
         if share(me) < DRUNKENNESS:
@@ -307,7 +305,7 @@ def _drunk(me: Any, sober_keys: int) -> int:
 
 @njit
 def _based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """The original's BasedAgent; in its first frame, and every other one, it never jumps."""
+    """Plays the original's BasedAgent. It never jumps in even frames, the first included."""
     keys = 0
     if abs(me.x) > BASED_TURNS_BACK:
         keys |= rules.LEFT if me.x > 0 else rules.RIGHT
@@ -349,7 +347,7 @@ def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) ->
 
 @njit
 def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
-    """Key bits of bot number `bot` (its place in spec.BOTS) for the frame after `match.frame`."""
+    """Returns the key bits of a bot (index in spec.BOTS) for the frame after `match.frame`."""
     if bot == spec.RANDOM:
         return np.int64(draw(me) & _ALL_KEYS)
     if bot == spec.BASED:

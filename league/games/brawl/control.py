@@ -1,10 +1,11 @@
-"""What a player does with its keys in a frame: the state machine.
+"""Turns a player's keys into its next state and velocity: the state machine.
 
-A state decides first (`_decide`): it changes the velocity, and names the state that follows or
-`_SAME`. Then hits that were due change the velocity, and the next state is entered. The order of
-checks within a state, and what is forgotten from one state to the next, are the original's.
+The current state decides first (`_decide`): it changes the velocity, and returns the next state or
+`_SAME`. Then pending hits change the velocity, and the player enters the next state. The order of
+checks within a state, and the values lost between states, are the original's.
 
-`tables` is a record of moves.TABLES, `stats` the player's of layout.STATS_ROW.
+`player` and `opponent` are records of layout.PLAYER, `tables` is a record of moves.TABLES, and
+`stats` is the player's record of layout.STATS_ROW.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from league.games.brawl.layout import COUNTERS, SOLIDS
 from league.games.brawl.physics import is_on_floor, meets_platform, toward
 
 _SAME: Final = -1
-# Which of A and D is held, the one pressed last at the end.
+# Which of A and D is held, in the order of pressing.
 NO_WAY, LEFT, RIGHT, LEFT_RIGHT, RIGHT_LEFT = range(5)
-# Who counts jumps and recoveries: places in layout.PLAYER's `jumps`.
+# Counters of jumps and recoveries: places in layout.PLAYER's `jumps`.
 _AIR, _TURN, _ATTACK, _DODGE, _STUN = range(5)
 _UNKNOWN: Final = -1
 
 
 @njit
 def place(player: Any, stage: Any) -> None:
-    """Puts a player on its spawn, in the air, without damage or weapon."""
+    """Places a player at its spawn, in the air, without damage or weapon."""
     player.x, player.y = player.side * stage.spawn_x, stage.spawn_y
     player.vx, player.vy, player.damage = 0.0, 0.0, 0.0
     player.weapon = moves.UNARMED
@@ -37,7 +38,7 @@ def place(player: Any, stage: Any) -> None:
 
 @njit
 def begin_player(player: Any, side: int, stage: Any) -> None:
-    """Everything of a player as a match begins, but its random numbers."""
+    """Sets all fields of a player at the start of a match, except its random stream."""
     player.side, player.facing = side, -side
     place(player, stage)
     player.state, player.move = rules.IN_AIR, moves.NO_MOVE
@@ -61,7 +62,7 @@ def begin_player(player: Any, side: int, stage: Any) -> None:
 
 @njit
 def _way(keys: int) -> int:
-    """-1, 0 or 1: A and D together are none."""
+    """Returns the side of the keys: -1, 0 or 1. A and D together give 0."""
     right = 1 if keys & rules.RIGHT else 0
     left = 1 if keys & rules.LEFT else 0
     return right - left
@@ -69,7 +70,7 @@ def _way(keys: int) -> int:
 
 @njit
 def _remember_ways(player: Any, keys: int, is_fair: int) -> None:
-    """Notes which of A and D was pressed last."""
+    """Records which of A and D was pressed last."""
     pressed, released = keys & ~player.keys, player.keys & ~keys
     way = player.last_way
     if released & rules.LEFT and way != NO_WAY and way != RIGHT:
@@ -95,7 +96,7 @@ def _last_way(player: Any) -> int:
 
 @njit
 def _face(player: Any, way: int, stage: Any) -> None:
-    """Turns to the keys' side at once; without a side to the left, as in the original."""
+    """Turns to the keys' side at once. Without a side the player turns left, as in the original."""
     if way != 0:
         player.facing = way
     elif not stage.is_fair:
@@ -104,7 +105,7 @@ def _face(player: Any, way: int, stage: Any) -> None:
 
 @njit
 def chosen_move(keys: int, grounded: bool) -> int:
-    """The move type that the held keys ask for, NO_MOVE for none: heavy beats light."""
+    """Returns the move type that the keys ask for, or NO_MOVE. Heavy beats light."""
     heavy = keys & rules.HEAVY != 0
     if not heavy and keys & rules.LIGHT == 0:
         return moves.NO_MOVE
@@ -134,7 +135,7 @@ def _copy_counts(player: Any, source: int, target: int) -> None:
 
 @njit
 def _counter(state: int) -> int:
-    """The counter of a state, -1 for the states that have none."""
+    """Returns the counter of a state, or -1 for a state without a counter."""
     if state == rules.IN_AIR:
         return _AIR
     if state == rules.AIR_TURNAROUND:
@@ -173,7 +174,7 @@ def _begin_move(player: Any, move: int, counter: int, tables: Any, stats: Any) -
 def _on_ground(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any
 ) -> int:
-    """What all states on the ground check first."""
+    """Makes the checks that all states on the ground share and make first."""
     way = _way(keys)
     if pressed & rules.JUMP and on_floor:
         player.vy = -rules.JUMP_SPEED
@@ -197,7 +198,7 @@ def _on_ground(
 def _in_air(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any, stage: Any
 ) -> int:
-    """In the air, also while turning there."""
+    """Plays a frame in the air, also while turning there."""
     turns = player.state == rules.AIR_TURNAROUND
     counter, way = (_TURN if turns else _AIR), _way(keys)
     if not turns and way == -player.facing:
@@ -276,7 +277,7 @@ def _stand(player: Any, keys: int, pressed: int, stage: Any, match: Any) -> int:
 
 @njit
 def _walk(player: Any, keys: int, pressed: int, speed: float, stage: Any, match: Any) -> int:
-    """Walking and sprinting."""
+    """Plays a frame of walking or sprinting."""
     ahead = rules.RIGHT if player.facing > 0 else rules.LEFT
     back = rules.LEFT if player.facing > 0 else rules.RIGHT
     if pressed & back or (keys & back and not keys & ahead):
@@ -295,7 +296,7 @@ def _walk(player: Any, keys: int, pressed: int, speed: float, stage: Any, match:
 
 @njit
 def _run_for_a_time(player: Any, speed: float, then: int) -> int:
-    """Dash and backdash."""
+    """Plays a frame of a dash or backdash."""
     player.vx = speed
     player.state_left -= 1
     return _SAME if player.state_left > 0 else then
@@ -303,7 +304,7 @@ def _run_for_a_time(player: Any, speed: float, then: int) -> int:
 
 @njit
 def _fly_on(player: Any, source: int) -> int:
-    """In the air with the counts of the state that ends."""
+    """Continues in the air with the counts of the state that ends."""
     if player.jumps[source] != _UNKNOWN:
         _copy_counts(player, source, _AIR)
         player.jump_waits[0] = 0
@@ -341,7 +342,7 @@ def _down(player: Any, is_out: bool, stage: Any) -> int:
 def _decide(
     player: Any, opponent: Any, keys: int, match: Any, stage: Any, tables: Any, stats: Any
 ) -> int:
-    """One frame of the present state; returns the state that follows, or `_SAME`."""
+    """Plays a frame of the current state; returns the next state, or `_SAME`."""
     pressed, state = keys & ~player.keys, player.state
     is_out = abs(player.x) > stage.blast_x or abs(player.y) > stage.blast_y
     if state == rules.KO:
@@ -430,7 +431,7 @@ def _enter(player: Any, state: int, keys: int, stage: Any) -> None:
 def control(
     player: Any, opponent: Any, keys: int, match: Any, stage: Any, tables: Any, stats: Any
 ) -> None:
-    """Turns one frame's keys into state and velocity."""
+    """Turns the keys of a frame into the player's state and velocity."""
     _remember_ways(player, keys, stage.is_fair)
     then = _decide(player, opponent, keys, match, stage, tables, stats)
     player.keys = keys
@@ -444,7 +445,7 @@ def control(
 
 @njit
 def show_counts(player: Any) -> None:
-    """Writes the jumps and recoveries that the present state shows."""
+    """Writes the jumps and recoveries that the current state shows."""
     counter = _counter(player.state)
     player.air_jumps = max(player.jumps[counter], 0) if counter >= 0 else 0
     player.recoveries = max(player.recovery_of[counter], 0) if counter >= 0 else 0

@@ -1,4 +1,4 @@
-"""The batched game: preallocated arrays around the compiled step."""
+"""Runs the batched game: preallocated arrays around the compiled step."""
 
 from __future__ import annotations
 
@@ -24,18 +24,25 @@ _SHOWN = (
     *("x", "y", "vx", "vy", "facing", "state", "damage", "stocks"),
     *("move_frame", "power", "power_frame", "stun_left"),
 )
-"""Numbers of a player's record that a frame shows unchanged."""
+"""Fields of a player's record that a frame shows unchanged."""
 
 
 class BrawlGame(BatchedGame):
-    """N matches of Warehouse Brawl.
+    """Plays N matches of Warehouse Brawl. Call `reset` first.
 
-    `threads` share the rows of a step; the matches are the same whatever their number. One is the
-    default: a learner needs the other core more than the game does (docs/benchmarks.md). `rules`
-    are those of the original, "ai2", or "fair" (docs/game.md); `loop` is the original's "run_match"
-    of the tournament, or "env.step" alone; `variation` from 0 to 1 makes every match a little
-    different (variation.py). Raises `ConfigError` for options that don't exist, `InvalidInput` for
-    sizes below 1. Call `reset` first.
+    Args:
+        num_matches: matches that step together.
+        stage: a name in `stage.STAGES`.
+        rules: "ai2" for the original's rules, or "fair" (docs/game.md).
+        variation: 0 to 1, how much every match differs from the original's (variation.py).
+        loop: the original's "run_match", which its tournament uses, or "env.step" alone.
+        max_frames: time limit in frames; None is 90 s.
+        threads: threads that share the rows of a step. Results don't depend on it. A learner needs
+            the other core more than the game does, so the default is 1 (docs/benchmarks.md).
+
+    Raises:
+        ConfigError: an unknown option.
+        InvalidInput: a size below 1, or too many threads.
     """
 
     def __init__(
@@ -77,16 +84,13 @@ class BrawlGame(BatchedGame):
         self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
-
-        `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
-        """
+        """Begins new matches. `next_seeds_N` of their rows becomes seed + 1."""
         seeds_N, where_N = self.checked_seeds(seeds, where)
         reset_matches(where_N, seeds_N, self._arrays)
         self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays `frames` frames with the keys held; raises `InvalidInput` for a wrong shape."""
+        """Plays `frames` frames with the same keys held."""
         actions_N2A = self.checked_actions(actions_N2A, frames)
         if self._pool is None:
             self._step(0, self.num_matches, actions_N2A, frames)
@@ -100,7 +104,7 @@ class BrawlGame(BatchedGame):
             other.result()
 
     def _step(self, first: int, last: int, actions_N2A: NDArray[np.uint8], frames: int) -> None:
-        """Rows `first` to `last` - 1; touches no other row."""
+        """Steps the rows `first` to `last` - 1 and touches no other row."""
         step_matches(first, last, actions_N2A, frames, self.spec.max_frames, self._arrays)
 
     def close(self) -> None:
@@ -110,23 +114,23 @@ class BrawlGame(BatchedGame):
             self._pool = None
 
     def own_state(self) -> dict[str, NDArray]:
-        """The records as bytes."""
+        """Returns the records as bytes."""
         return {
             "players": self._players_N2.view(np.uint8),
             "matches": self._matches_N.view(np.uint8),
         }
 
     def rules_text(self) -> str:
-        """With the stage, and how records lie in memory."""
+        """Adds the options and the memory layout of the records."""
         return f"{super().rules_text()} {self._options} {layout.PLAYER.descr} {layout.MATCH.descr}"
 
     def played_N2A(self) -> NDArray[np.uint8]:
-        """The keys that both seats held in the last frame played, [N, 2, A], bots' too."""
+        """Returns the keys that both seats, bots too, held in the last frame, [N, 2, A]."""
         bits_N2 = np.stack([self._matches_N["keys_0"], self._matches_N["keys_1"]], axis=1)
         return (bits_N2[..., None] >> np.arange(len(KEY_NAMES)) & 1).astype(np.uint8)
 
     def frame(self, match: int) -> dict:
-        """Match `match` as a small dict: stage in units, players with state, keys and move."""
+        """Returns a match as a dict: stage in units, players with state, keys and move."""
         now = self._matches_N[match]
         return {
             "game": self.spec.name,
@@ -158,7 +162,7 @@ def _player_frame(player: Any) -> dict[str, Any]:
 
 
 def _weapons_frame(weapons_P: NDArray[np.void], frame: int) -> list[dict[str, Any]]:
-    """The weapons on the ground, each with where it came from and its frames left."""
+    """Lists the weapons on the ground, with their origin and frames left."""
     return [
         {
             "x": float(weapon["x"]),

@@ -1,4 +1,4 @@
-"""Boxes against hurt capsules, knockback and stun."""
+"""Tests hit boxes against hurt capsules, and applies knockback and stun."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _near(x: float, y: float, other_x: float, other_y: float, reach: float) -> b
 def _in_rectangle(
     x: float, y: float, radius: float, left: int, top: int, right: int, bottom: int
 ) -> bool:
-    """Whether a circle touches a rectangle."""
+    """Returns whether a circle touches a rectangle."""
     return _near(x, y, min(max(x, left), right), min(max(y, top), bottom), radius)
 
 
@@ -27,19 +27,26 @@ def _in_rectangle(
 def capsules_meet(
     x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
 ) -> bool:
-    """Whether two capsules overlap, each given by its middle, width and height.
+    """Returns whether two capsules overlap as in the original.
 
-    As in the original: the rectangle between the two circles of a capsule has corners and sizes cut
-    to whole units, so most are a point, and some hits come from that point.
+    The original cuts the corners and sizes of the rectangle between a capsule's two circles to
+    whole units. So most rectangles are a point, and some hits come from that point.
+
+    Args:
+        x, y: middle of the first capsule, units.
+        w, h: its width and height.
+        u, v: middle of the second capsule.
+        other_w, other_h: its width and height.
     """
     r, other_r = min(w, h) / 2.0, min(other_w, other_h) / 2.0
     ax, ay = w / 2.0 - r, h / 2.0 - r  # from the middle to a circle's middle
     bx, by = other_w / 2.0 - other_r, other_h / 2.0 - other_r
-    for one in (-1.0, 1.0):
-        for other in (-1.0, 1.0):
-            if _near(x + one * ax, y + one * ay, u + other * bx, v + other * by, r + other_r):
+    for sign in (-1.0, 1.0):
+        for other_sign in (-1.0, 1.0):
+            cx, cy = u + other_sign * bx, v + other_sign * by
+            if _near(x + sign * ax, y + sign * ay, cx, cy, r + other_r):
                 return True
-    one_has, other_has = w != h, other_w != other_h  # a circle has no rectangle
+    has_rectangle, other_has = w != h, other_w != other_h  # a circle has no rectangle
     left, top = int(x - (ax if w > h else w / 2.0)), int(y - (ay if w < h else h / 2.0))
     right, bottom = left + int(2.0 * ax if w > h else w), top + int(2.0 * ay if w < h else h)
     other_left = int(u - (bx if other_w > other_h else other_w / 2.0))
@@ -51,12 +58,12 @@ def capsules_meet(
             x + sign * ax, y + sign * ay, r, other_left, other_top, other_right, other_bottom
         ):
             return True
-        if one_has and _in_rectangle(
+        if has_rectangle and _in_rectangle(
             u + sign * bx, v + sign * by, other_r, left, top, right, bottom
         ):
             return True
     return (
-        one_has
+        has_rectangle
         and other_has
         and left < right
         and top < bottom
@@ -73,7 +80,10 @@ def capsules_meet(
 def capsules_overlap(
     x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
 ) -> bool:
-    """As `capsules_meet`, exactly: the distance of the two segments against the radii."""
+    """Returns whether two capsules overlap, by the distance of their segments.
+
+    The arguments are those of `capsules_meet`.
+    """
     r, other_r = min(w, h) / 2.0, min(other_w, other_h) / 2.0
     dx = max(abs(x - u) - (w / 2.0 - r) - (other_w / 2.0 - other_r), 0.0)
     dy = max(abs(y - v) - (h / 2.0 - r) - (other_h / 2.0 - other_r), 0.0)
@@ -82,7 +92,7 @@ def capsules_overlap(
 
 @njit
 def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> bool:
-    """Whether a capsule overlaps a player's, where the player was when it acted last."""
+    """Returns whether a capsule overlaps a player's hurt capsule, where the player last acted."""
     u, v = player.hurt_x, player.hurt_y
     if stage.is_fair:
         return capsules_overlap(u, v, rules.HURT_WIDTH, rules.HURT_HEIGHT, x, y, w, h)
@@ -91,10 +101,11 @@ def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> 
 
 @njit
 def is_open(victim: Any, stage: Any) -> bool:
-    """Whether hits count: not in a dodge. They do count after a knock-out, as in the original.
+    """Returns whether the victim can be hit: not in a dodge.
 
-    Seat 0 has acted already when seat 1 asks. By the fair rules it counts how the frame began, and
-    a player who is knocked out can't be hit.
+    As in the original, a knocked-out player can be hit. Seat 0 has already acted when seat 1 asks.
+    By the fair rules the state at the start of the frame counts, and a knocked-out player can't be
+    hit.
     """
     if stage.is_fair:
         return victim.last_state != rules.DODGE and victim.last_state != rules.KO
@@ -103,7 +114,7 @@ def is_open(victim: Any, stage: Any) -> bool:
 
 @njit
 def reaches(attacker: Any, victim: Any, cast: Any, tables: Any, stage: Any) -> bool:
-    """Whether a box of the cast meets the victim, where it was when it acted last."""
+    """Returns whether a box of the cast overlaps the victim's hurt capsule."""
     if not is_open(victim, stage):
         return False
     for index in range(cast.first_box, cast.first_box + cast.boxes):
@@ -116,15 +127,19 @@ def reaches(attacker: Any, victim: Any, cast: Any, tables: Any, stage: Any) -> b
 
 @njit
 def knockback_speed(damage: float, fixed: float, variable: float) -> float:
-    """Δv = 0.096·(fixed + variable·(X/70 + X²/12000)), X the victim's damage with this hit, in
-    u/s.
+    """Returns the knockback Δv = 0.096·(fixed + variable·(X/70 + X²/12000)), u/s.
+
+    Args:
+        damage: X, the victim's damage with this hit.
+        fixed: the cast's fixed force.
+        variable: the cast's force by damage.
     """
     return rules.FORCE_TO_SPEED * (fixed + variable * (damage / 70.0 + damage * damage / 12000.0))
 
 
 @njit
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Notes the only hit of a power on the victim; `land` makes it felt."""
+    """Records a power's only hit on the victim, without force if it `pulls`. `land` applies it."""
     if attacker.power_has_struck:
         return
     attacker.power_has_struck = 1
@@ -136,7 +151,7 @@ def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> No
 
 @njit
 def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
-    """Makes the victim feel what the attacker did in this frame."""
+    """Applies to the victim the hit, pull and placement that the attacker caused in this frame."""
     if victim.struck:
         after = min(victim.damage + victim.struck_damage, rules.MAX_DAMAGE)
         attacker.dealt += after - victim.damage

@@ -1,7 +1,7 @@
-"""The compiled step: N matches, some frames, one call that holds no interpreter lock.
+"""Compiles the step: N matches and any number of frames in a call without the interpreter lock.
 
 Shape suffixes: N matches, 2 seats, 1 record, A keys. `paid` and `stats` are records of
-layout.TERMS_ROW and layout.STATS_ROW; _0 and _1 are seats.
+layout.TERMS_ROW and layout.STATS_ROW. The suffixes _0 and _1 are seats.
 """
 
 from __future__ import annotations
@@ -53,12 +53,9 @@ def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
 
 @njit
 def begin(n: int, seed: Any, arrays: Any) -> None:
-    """Begins a match in row `n`: everything in it follows from `seed` and the keys.
-
-    `arrays` is `BrawlGame._arrays`.
-    """
+    """Begins a match in row `n`. The match follows from its seed and the keys alone."""
     stage_1, _tables, players_N2, matches_N, views_N21, stats_N21, no_stats_1 = arrays[:7]
-    one, other, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
+    player_0, player_1, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
     match.seed = seed
     match.frame = 0
     begin_variation(match, stage)
@@ -66,13 +63,13 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     move_platform(match, stage)
     begin_weapons(match, seed)
     first_side = 1 if mixed(seed) & _ONE else -1
-    _begin_player(one, first_side, seed, stage)
-    _begin_player(other, -first_side, seed, stage)
-    begin_tree(match, one, other, stage)
+    _begin_player(player_0, first_side, seed, stage)
+    _begin_player(player_1, -first_side, seed, stage)
+    begin_tree(match, player_0, player_1, stage)
     for seat in range(2):
         stats_N21[n, seat, 0] = no_stats_1[0]
         stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
-    write_views(views_N21[n, 0, 0], views_N21[n, 1, 0], one, other, match, stage)
+    write_views(views_N21[n, 0, 0], views_N21[n, 1, 0], player_0, player_1, match, stage)
     arrays[13][n] = 0  # frames_N
 
 
@@ -104,29 +101,29 @@ def _move_player(player: Any, number: int, stage: Any, match: Any) -> None:
 
 @njit
 def _act(
-    one: Any, other: Any, match: Any, stage: Any, tables: Any, stats_0: Any, stats_1: Any
+    player_0: Any, player_1: Any, match: Any, stage: Any, tables: Any, stats_0: Any, stats_1: Any
 ) -> None:
-    """Both seats turn their keys into states and speeds, and hit each other.
+    """Lets both seats turn their keys into states and speeds, and hit each other.
 
-    Seat 0 is first, so that of two hits in the same frame only its own counts. By the fair rules
-    neither feels a hit before both have acted.
+    Seat 0 acts first, so if both hit in the same frame, only seat 0's hit counts. By the fair rules
+    hits take effect after both have acted.
     """
     if stage.is_fair:
-        one.hurt_x, one.hurt_y = one.x, one.y
-        other.hurt_x, other.hurt_y = other.x, other.y
-    control(one, other, match.keys_0, match, stage, tables, stats_0)
+        player_0.hurt_x, player_0.hurt_y = player_0.x, player_0.y
+        player_1.hurt_x, player_1.hurt_y = player_1.x, player_1.y
+    control(player_0, player_1, match.keys_0, match, stage, tables, stats_0)
     if not stage.is_fair:
-        land(one, other, is_on_floor(other, stage, match), stats_0)
-    control(other, one, match.keys_1, match, stage, tables, stats_1)
+        land(player_0, player_1, is_on_floor(player_1, stage, match), stats_0)
+    control(player_1, player_0, match.keys_1, match, stage, tables, stats_1)
     if stage.is_fair:
-        land(one, other, is_on_floor(other, stage, match), stats_0)
-    land(other, one, is_on_floor(one, stage, match), stats_1)
+        land(player_0, player_1, is_on_floor(player_1, stage, match), stats_0)
+    land(player_1, player_0, is_on_floor(player_0, stage, match), stats_1)
 
 
 @njit
 def _use_weapons(
-    one: Any,
-    other: Any,
+    player_0: Any,
+    player_1: Any,
     pressed_0: int,
     pressed_1: int,
     match: Any,
@@ -134,23 +131,23 @@ def _use_weapons(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    drops_0 = pressed_0 & rules.PICK != 0 and one.weapon and one.state != rules.ATTACK
-    drops_1 = pressed_1 & rules.PICK != 0 and other.weapon and other.state != rules.ATTACK
-    both = drops_0 and drops_1 and stage.is_fair  # then neither's weapon would be the older one
+    drops_0 = pressed_0 & rules.PICK != 0 and player_0.weapon and player_0.state != rules.ATTACK
+    drops_1 = pressed_1 & rules.PICK != 0 and player_1.weapon and player_1.state != rules.ATTACK
+    both = drops_0 and drops_1 and stage.is_fair  # neither weapon would be the older
     if drops_0 and not both:
-        drop(one, match)
+        drop(player_0, match)
     if drops_1 and not both:
-        drop(other, match)
+        drop(player_1, match)
     if match.weapons_lying > 0:
-        pick_up(one, other, pressed_0, pressed_1, match, stage, stats_0, stats_1)
+        pick_up(player_0, player_1, pressed_0, pressed_1, match, stage, stats_0, stats_1)
         fall(match, stage)
     come_and_go(match, stage)
 
 
 @njit
 def play_frame(
-    one: Any,
-    other: Any,
+    player_0: Any,
+    player_1: Any,
     match: Any,
     stage: Any,
     tables: Any,
@@ -159,32 +156,32 @@ def play_frame(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """One frame of one match with the key bits in `match`."""
-    last_distance = gap(one, other)
+    """Plays one frame of a match with the key bits in `match`."""
+    last_distance = gap(player_0, player_1)
     match.frame += 1
-    pressed_0, pressed_1 = match.keys_0 & ~one.keys, match.keys_1 & ~other.keys
-    _begin_frame(one, match.keys_0, match.frame)
-    _begin_frame(other, match.keys_1, match.frame)
+    pressed_0, pressed_1 = match.keys_0 & ~player_0.keys, match.keys_1 & ~player_1.keys
+    _begin_frame(player_0, match.keys_0, match.frame)
+    _begin_frame(player_1, match.keys_1, match.frame)
     aim_platform(match, stage)
-    _act(one, other, match, stage, tables, stats_0, stats_1)
+    _act(player_0, player_1, match, stage, tables, stats_0, stats_1)
     move_platform(match, stage)
     update_platform_box(match, stage)
-    _move_player(one, PLAYERS, stage, match)
-    _move_player(other, PLAYERS + 1, stage, match)
-    _use_weapons(one, other, pressed_0, pressed_1, match, stage, stats_0, stats_1)
-    distance = gap(one, other)
-    score(one, other, last_distance, distance, paid_0, stats_0)
-    score(other, one, last_distance, distance, paid_1, stats_1)
+    _move_player(player_0, PLAYERS, stage, match)
+    _move_player(player_1, PLAYERS + 1, stage, match)
+    _use_weapons(player_0, player_1, pressed_0, pressed_1, match, stage, stats_0, stats_1)
+    distance = gap(player_0, player_1)
+    score(player_0, player_1, last_distance, distance, paid_0, stats_0)
+    score(player_1, player_0, last_distance, distance, paid_1, stats_1)
 
 
 @njit
-def _outcome(one: int, other: int, frame: int, max_frames: int) -> float:
-    """Seat 0's 1, 0.5 or 0 once the match is over, before that -1; from both seats' stocks."""
-    if one > 0 and other > 0 and frame < max_frames:
+def _outcome(stocks_0: int, stocks_1: int, frame: int, max_frames: int) -> float:
+    """Returns seat 0's outcome (1, 0.5 or 0) by both seats' stocks, or -1 while the match runs."""
+    if stocks_0 > 0 and stocks_1 > 0 and frame < max_frames:
         return -1.0
-    if one == other:
+    if stocks_0 == stocks_1:
         return 0.5
-    return 1.0 if one > other else 0.0
+    return 1.0 if stocks_0 > stocks_1 else 0.0
 
 
 @njit
@@ -196,7 +193,7 @@ def _key_bits(actions_N2A: Any, n: int, seat: int) -> int:
 
 
 def _sources_digest() -> str:
-    """Digest of this folder's sources, of which the compiled code is made."""
+    """Returns a digest of this folder's sources, from which the step is compiled."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -204,19 +201,19 @@ def _sources_digest() -> str:
 
 
 def _jitted(function: Callable[..., None]) -> Callable[..., None]:
-    """Compiles a function, and keeps its machine code where a folder for it can be written."""
+    """Compiles a function, and caches its machine code if the cache folder can be written."""
     try:
         return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # each process compiles it for itself
+    except RuntimeError:  # no cache folder: each process compiles
         return njit(nogil=True)(function)
 
 
 def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
-    """`reset` and `step`, cached on disk under the digest of the sources they are made of.
+    """Returns `reset` and `step`, cached on disk under the digest of their sources.
 
-    Numba alone looks at one function's file: after an edit of another module it would reuse
-    the old machine code. A closure's value is part of its cache key, so this is a factory.
-    `arrays` is `BrawlGame._arrays`.
+    Numba itself checks only the function's own file: after an edit of another module it would reuse
+    old machine code. A closure's value is part of its cache key, so this is a factory. `arrays` is
+    `BrawlGame._arrays`.
     """
 
     @_jitted
@@ -236,7 +233,7 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
         ended_N, outcomes_N, frames_N, final_frames_N, bots_N2, next_seeds_N = arrays[11:]
         stage, tables = stage_1[0], tables_1[0]
         for n in range(first, last):
-            one, other, match = players_N2[n, 0], players_N2[n, 1], matches_N[n]
+            player_0, player_1, match = players_N2[n, 0], players_N2[n, 1], matches_N[n]
             paid_N21[n, 0, 0] = nothing_paid_1[0]
             paid_N21[n, 1, 0] = nothing_paid_1[0]
             paid_0, paid_1 = paid_N21[n, 0, 0], paid_N21[n, 1, 0]
@@ -246,16 +243,18 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
             held_1 = _key_bits(actions_N2A, n, 1)
             outcome = -1.0
             for _frame in range(frames):
-                keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, one, other, match, stage)
-                keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, other, one, match, stage)
+                keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, player_0, player_1, match, stage)
+                keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, player_1, player_0, match, stage)
                 take_keys(match, keys_0, keys_1)
-                play_frame(one, other, match, stage, tables, paid_0, paid_1, stats_0, stats_1)
-                outcome = _outcome(one.stocks, other.stocks, match.frame, max_frames)
+                play_frame(
+                    player_0, player_1, match, stage, tables, paid_0, paid_1, stats_0, stats_1
+                )
+                outcome = _outcome(player_0.stocks, player_1.stocks, match.frame, max_frames)
                 if outcome >= 0.0:
                     score_end(outcome, paid_0, paid_1)
                     break
             view_0, view_1 = views_N21[n, 0, 0], views_N21[n, 1, 0]
-            write_views(view_0, view_1, one, other, match, stage)
+            write_views(view_0, view_1, player_0, player_1, match, stage)
             ended_N[n] = outcome >= 0.0
             if outcome >= 0.0:
                 outcomes_N[n] = outcome

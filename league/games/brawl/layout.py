@@ -1,8 +1,8 @@
-"""How a match lies in memory: records of named numbers, no Python objects.
+"""Defines how a match lies in memory: records of named numbers, no Python objects.
 
-The compiled step is handed pointers to records and never a slice of an array: taking one costs an
-atomic count, which was most of a step's time. What it writes for the caller (observations, terms,
-statistics) is the caller's float32 array seen as records.
+The compiled step gets pointers to records and never a slice of an array. A slice costs an atomic
+count, which was most of a step's time. The step writes observations, terms and statistics into the
+caller's float32 arrays, seen as records.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ STATS: Final = (
 PLACES: Final = 6
 """Places for weapons (weapons.py)."""
 SLOTS: Final = 4
-"""Places that an observation shows, the first ones."""
+"""The first places, which an observation shows."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
-"""Frames of the platform's way there and back, at most (stage.py)."""
+"""Most frames of the platform's way there and back (stage.py)."""
 COUNTERS: Final = 5
 """States that count jumps: in the air, turning there, attacking, dodging, stunned."""
 MIRROR_DELAY: Final = 15
@@ -42,7 +42,7 @@ FIELDS: Final = (
     *(f"slot{slot}_{field}" for slot in range(SLOTS) for field in ("x", "y", "type")),
     *PLATFORM_FIELDS,
 )
-"""What stands where in a half of an observation."""
+"""The numbers in a half of an observation, in their order."""
 
 BODY: Final = (
     *("x", "y", "vx", "vy"),  # units and u/s, y down
@@ -81,12 +81,12 @@ PLAYER = np.dtype(
         ("stocks", np.int32),
         ("keys", np.int32),  # bits held in the last frame
         ("last_way", np.int32),  # which of A and D was pressed last: control.LEFT_RIGHT and so on
-        ("past_keys", np.int32, (MIRROR_DELAY,)),  # those of match frame f at f % MIRROR_DELAY
+        ("past_keys", np.int32, (MIRROR_DELAY,)),  # of match frame f at f % MIRROR_DELAY
         # Jumps and recoveries left. Each state has its own count: they differ after a hit.
         ("jumps", np.int32, (COUNTERS,)),
         ("recovery_of", np.int32, (COUNTERS,)),
         ("jump_waits", np.int32, (2,)),
-        ("air_jumps", np.int32),  # those that the present state shows
+        ("air_jumps", np.int32),  # as the current state shows
         ("recoveries", np.int32),
         # Frames left.
         ("dodge_wait", np.int32),
@@ -108,8 +108,8 @@ PLAYER = np.dtype(
         ("power_has_struck", np.int32),  # the power has hurt it
         ("move_has_hit", np.int32),
         ("charged", np.int32),  # frames that the attack has been held back, 0 once it is released
-        # What the opponent's attack does to this player, until it takes effect.
-        ("struck", np.int32),  # 1: a hit, 0: none
+        # Pending effects of the opponent's attack on this player.
+        ("struck", np.int32),  # 1 after a hit
         ("struck_damage", np.float64),
         ("struck_stun", np.int32),
         ("struck_vx", np.float64),
@@ -124,13 +124,13 @@ PLAYER = np.dtype(
         ("push_x", np.float64),  # of hits and pulls, added to the speed in the next act
         ("push_y", np.float64),
         ("stun_due", np.int32),
-        # What happened in this frame, for rewards and statistics.
+        # Events of this frame, for rewards and statistics.
         ("dealt", np.float64),
         ("last_x", np.float64),
         ("combos", np.int32),
         ("fell", np.int32),
-        ("equipped", np.int32),  # weapon picked up, 0 for none
-        ("dropped", np.int32),  # weapon dropped, 0 for none
+        ("equipped", np.int32),  # weapon picked up, or 0
+        ("dropped", np.int32),  # weapon dropped, or 0
         ("no_pick_until", np.int32),  # frame from which it may take a dropped weapon again
         ("moved_by_hand", np.int32),  # knocked out or respawned: no displacement is counted
     ],
@@ -152,7 +152,7 @@ WEAPON = np.dtype(
     ],
     align=True,
 )
-"""One of a match's places for weapons (weapons.py)."""
+"""A place for a weapon (weapons.py)."""
 
 MATCH = np.dtype(
     [
@@ -219,4 +219,4 @@ HALF = np.dtype(
 """Half of an observation, by name."""
 
 OBSERVATION = np.dtype([("own", HALF), ("opponent", HALF), ("keys", np.float32, (len(KEY_NAMES),))])
-"""What a seat sees: a row of `observations_N2O`, by name."""
+"""A seat's view: a row of `observations_N2O`, by name."""

@@ -1,7 +1,7 @@
-"""The 74 numbers that a seat sees: its own half, then the opponent's, both laid out alike, and the
-keys that it held in the last frame.
+"""Writes the 74 numbers that a seat sees: two halves, and the keys that it held in the last frame.
 
-Each half depends on its player and the match alone, so the view is the same from each seat.
+The seat's own half comes first, then the opponent's, in the same layout. A half depends on its
+player and the match alone, so the view is the same from each seat.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from league.games.brawl.weapons import SPAWNERS
 
 VELOCITY_SCALE: Final = 12.0
 MOST_SPEED: Final = 10.0
-"""A faster body is shown with this speed, as in the original."""
+"""Larger speeds show as this speed, as in the original."""
 STUN_SCALE: Final = 17.0
 _RANDOM: Final = 1
-"""Type of every weapon on a spawner; a dropped one shows what it is, plus one."""
+"""Type of every weapon on a spawner. A dropped weapon shows its type plus 1."""
 
 
 @njit
@@ -33,14 +33,14 @@ def _clipped(value: float) -> float:
 
 @njit
 def _squashed(speed: float) -> float:
-    """tanh(speed / 12), by the exponential, which takes a third of the library's time."""
+    """Returns tanh(speed / 12). The exponential takes a third of the time of the library's tanh."""
     speed = min(max(speed, -MOST_SPEED), MOST_SPEED)
     return 1.0 - 2.0 / (math.exp(speed * (2.0 / VELOCITY_SCALE)) + 1.0)
 
 
 @njit
 def _write_player(half: Any, player: Any) -> None:
-    """Scaled to [-1, 1]."""
+    """Writes a player's numbers, scaled to [-1, 1]."""
     half.x = _clipped(player.x / 14.0)
     half.y = min(max(player.y, -7.0), 7.0) / 8.0
     half.vx = _squashed(player.vx)
@@ -61,7 +61,7 @@ def _write_player(half: Any, player: Any) -> None:
 
 @njit
 def _write_match(half: Any, other: Any, match: Any) -> None:
-    """Weapons on the ground and the platform, scaled to [-1, 1]; both halves show the same."""
+    """Writes weapons and platform, scaled to [-1, 1], into both halves."""
     for p in range(SLOTS):
         kind = match.weapons[p].type
         shown = 0 if kind == UNARMED else (_RANDOM if p < SPAWNERS else kind + 1)
@@ -75,10 +75,12 @@ def _write_match(half: Any, other: Any, match: Any) -> None:
 
 
 @njit
-def write_views(view_0: Any, view_1: Any, one: Any, other: Any, match: Any, stage: Any) -> None:
-    """Writes what each seat sees, records of layout.OBSERVATION."""
-    _write_player(view_0.own, one)
-    _write_player(view_1.own, other)
+def write_views(
+    view_0: Any, view_1: Any, player_0: Any, player_1: Any, match: Any, stage: Any
+) -> None:
+    """Writes each seat's view, a record of layout.OBSERVATION."""
+    _write_player(view_0.own, player_0)
+    _write_player(view_1.own, player_1)
     _write_match(view_0.own, view_1.own, match)
     if stage.variation > 0.0:
         blur(view_0.own, match, stage)
@@ -86,5 +88,5 @@ def write_views(view_0: Any, view_1: Any, one: Any, other: Any, match: Any, stag
     view_0.opponent = view_1.own
     view_1.opponent = view_0.own
     for key in range(len(KEY_NAMES)):
-        view_0.keys[key] = one.keys >> key & 1
-        view_1.keys[key] = other.keys >> key & 1
+        view_0.keys[key] = player_0.keys >> key & 1
+        view_1.keys[key] = player_1.keys >> key & 1

@@ -38,8 +38,8 @@ BIAS_COEFFICIENT: Final = 1.0 - 0.9 ** (60 * DT)
 PERSISTENCE: Final = 3
 """Frames without a touch after which a contact and its impulses are forgotten."""
 ITERATIONS: Final = 10
-PLATFORM, PLAYERS, NOBODY = 0, 1, -1
-"""Numbers of fat boxes: the platform's, the first player's, and NOBODY for a body without a box."""
+PLATFORM, PLAYERS, NO_BOX = 0, 1, -1
+"""Numbers of fat boxes: the platform's, the first player's. NO_BOX: the body has no box."""
 MARGIN: Final = float(np.float32(0.1))
 """Share of a body's size, and seconds of its motion, by which its fat box is wider."""
 
@@ -266,7 +266,7 @@ def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
     on, a body whose box was fitted in the same frame as the platform's. The order of leaves depends
     on the seats, so by the fair rules the grounds are first for every body.
     """
-    if number == NOBODY or stage.is_fair:
+    if number == NO_BOX or stage.is_fair:
         return False
     fitted = match.boxes[number].fitted
     if fitted == match.frame or fitted == match.boxes[PLATFORM].fitted:
@@ -289,7 +289,7 @@ def move(
 
     Args:
         body: the body that moves.
-        number: the number of its fat box, or NOBODY.
+        number: the number of its fat box, or NO_BOX.
         half_width: half of its width, units.
         half_height: half of its height, units.
         friction: factor of the friction of all surfaces.
@@ -300,7 +300,7 @@ def move(
     body.x += (body.vx + body.bias_vx) * DT
     body.y += (body.vy + body.bias_vy) * DT
     body.bias_vx, body.bias_vy = 0.0, 0.0
-    if number != NOBODY:
+    if number != NO_BOX:
         _update_box(match, number, body.x, body.y, half_width, half_height, body.vx, body.vy)
     body.vy += gravity
     contacts, ground, ground_bias = 0, 0, 0.0

@@ -1,4 +1,4 @@
-"""splitmix64 in the state of a match: the same seed gives the same numbers wherever it is played.
+"""Draws from splitmix64 streams in a match's state: a seed gives the same numbers everywhere.
 
 Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014),
 constants of Vigna's public-domain splitmix64.c.
@@ -19,7 +19,7 @@ _S11, _S30, _S27, _S31 = np.uint64(11), np.uint64(30), np.uint64(27), np.uint64(
 
 @njit
 def mixed(seed: Any) -> Any:
-    """uint64 → uint64: the number that a stream standing at `seed` draws next."""
+    """Returns the next number (uint64) of a stream in state `seed` (uint64)."""
     z = seed + _GOLDEN
     z = (z ^ (z >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
@@ -28,17 +28,16 @@ def mixed(seed: Any) -> Any:
 
 @njit
 def stream_of(seed: Any, salt: Any) -> Any:
-    """Where the stream that `salt` names begins in the match of `seed`.
+    """Returns the first state of the stream that `salt` names, in the match of `seed`.
 
-    The seed is mixed before the salt meets it: salting small seeds themselves made streams
-    coincide.
+    The seed is mixed before the salt is added. Salting small seeds directly made streams coincide.
     """
     return mixed(mixed(seed) ^ salt)
 
 
 @njit
 def draw(owner: Any) -> Any:
-    """The next uint64 of the own stream of a player or a place for weapons."""
+    """Returns the next uint64 of the stream of `owner`, a player or a place for weapons."""
     value = mixed(owner.random)
     owner.random = owner.random + _GOLDEN
     return value
@@ -46,5 +45,5 @@ def draw(owner: Any) -> Any:
 
 @njit
 def share(owner: Any) -> float:
-    """The next number in [0, 1) of the owner's stream."""
+    """Returns the next number in [0, 1) of the owner's stream."""
     return (draw(owner) >> _S11) * 2.0**-53

@@ -1,7 +1,7 @@
-"""The named reward terms, and presets that weigh them.
+"""Names the reward terms, and defines the presets that weigh them.
 
-A reward is `reward_terms_N2K @ weights_K`: the sum that is trained on and the values that are
-logged come from the same numbers.
+A reward is `reward_terms_N2K @ weights_K`. The trained sum and the logged values come from the same
+numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DAMAGE_SCALE: Final = 140.0
 DANGER_Y: Final = 4.2
 """Below this height (y points down) a player is in danger."""
 MANY_KEYS: Final = 3
-"""More keys than this held at once are many."""
+"""`many_keys` counts frames with more keys held than this."""
 
 TERM_HELP: Final = {
     "damage": "(damage dealt - taken) / 140",
@@ -73,7 +73,7 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 5.0,
     },
-    # For who can reach the opponent already: exchanges of blows, and staying on the stage.
+    # For agents that already reach the opponent: exchanges of blows, and staying on the stage.
     "duel": {
         "toward_opponent": 0.2,
         "damage": 5.0,
@@ -81,28 +81,35 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 5.0,
     },
-    # As it begins: a learner changes it into `sparse` on the schedule below.
+    # The first weights. A learner changes them into `sparse` on the schedule below.
     "curriculum": _DENSE,
 }
 ANNEALED: Final[Mapping[str, tuple[str, str]]] = {"curriculum": ("dense", "sparse")}
-"""Presets that turn from one into another in the course of a training run."""
+"""Presets whose weights move from a first preset to a second in the course of a training run."""
 ANNEALS_FROM: Final = 0.2
-"""Share of the run's steps up to which all weights are those of the first."""
+"""Share of the run's steps up to which the first preset holds."""
 ANNEALS_UNTIL: Final = 0.8
-"""Share from which they are those of the second; in between they are mixed linearly."""
+"""Share from which the second preset holds. Between the two shares weights mix linearly."""
 
 
 def annealed_share(step: int, steps: int) -> float:
-    """How much of its second preset an annealed one has in step `step` of `steps`, 0 to 1."""
+    """Returns the weight (0 to 1) of an annealed preset's second preset at a step."""
     return min(max((step / steps - ANNEALS_FROM) / (ANNEALS_UNTIL - ANNEALS_FROM), 0.0), 1.0)
 
 
 def annealed_weights(
     preset: str, step: int, steps: int, overrides: Mapping[str, float]
 ) -> NDArray[np.float32]:
-    """float32[K]: the weights of an annealed preset in step `step` of a run of `steps`.
+    """Mixes an annealed preset's weights: w(step) = w_begin + s * (w_end - w_begin).
 
-    w(step) = w_begin + s * (w_end - w_begin), s the schedule's share; an overridden term stays.
+    Args:
+        preset: a name in `ANNEALED`.
+        step: the current training step.
+        steps: all steps of the run.
+        overrides: weights that stay the same for the whole run, by term.
+
+    Returns:
+        float32[K], the weight of each term.
     """
     begin, end = (
         np.array([{**PRESETS[name], **overrides}.get(term, 0.0) for term in TERMS], np.float32)

@@ -1,7 +1,7 @@
-"""The figures of the game that belong to no stage and no move: units u, s; y points down.
+"""Holds the figures of the game that belong to no stage and no move.
 
-Speeds are u/s, "per frame" figures are what one frame of DT adds. All are the original's
-(docs/game.md).
+Units are u and s, speeds are u/s, and y points down. A "per frame" figure is the change in a frame
+of DT. All figures are the original's (docs/game.md).
 """
 
 from __future__ import annotations

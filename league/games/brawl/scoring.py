@@ -1,6 +1,6 @@
-"""Adds what one frame did to each seat's reward terms and statistics.
+"""Adds the events of a frame to each seat's reward terms and statistics.
 
-`paid` is a record of layout.TERMS_ROW, `stats` one of layout.STATS_ROW.
+`paid` is a record of layout.TERMS_ROW, `stats` a record of layout.STATS_ROW.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from league.games.brawl.rules import DT
 
 @njit
 def _count_keys(keys: int) -> int:
-    """Without a branch, since random keys can't be predicted."""
+    """Counts the keys held. It has no branch, since random keys can't be predicted."""
     pairs = (keys & 0b0101010101) + (keys >> 1 & 0b0101010101)
     return (pairs & 3) + (pairs >> 2 & 3) + (pairs >> 4 & 3) + (pairs >> 6 & 3) + (pairs >> 8 & 3)
 
 
 @njit
 def _score_state(me: Any, paid: Any) -> None:
-    """What a player's own state pays per second."""
+    """Adds the terms that a player's own state pays per second."""
     if me.y >= rewards.DANGER_Y:
         paid.danger_zone -= DT
     if me.state == rules.ATTACK:
@@ -37,13 +37,12 @@ def _score_state(me: Any, paid: Any) -> None:
 
 @njit
 def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, paid: Any) -> None:
-    """What movement and place against the opponent pay, while both are on the stage."""
+    """Adds the terms of movement and position, while both are on the stage."""
     if not me.moved_by_hand:
         paid.toward_middle += abs(me.last_x) - abs(me.x)
     if opponent.moved_by_hand:
         return
-    # Being placed on one's spawn counts: else every fall would sell the way to the opponent once
-    # more.
+    # A respawn counts, or every fall would pay for the same way to the opponent again.
     paid.toward_opponent += abs(opponent.last_x - me.last_x) - abs(opponent.last_x - me.x)
     if me.moved_by_hand:
         return
@@ -68,7 +67,7 @@ def _score_events(me: Any, opponent: Any, paid: Any) -> None:
 def score(
     me: Any, opponent: Any, last_distance: float, distance: float, paid: Any, stats: Any
 ) -> None:
-    """One frame of one seat."""
+    """Adds one frame of one seat. Distances are before and after the frame, units."""
     keys_down = _count_keys(me.keys)
     if keys_down > rewards.MANY_KEYS:
         paid.many_keys += DT
@@ -88,6 +87,6 @@ def score(
 
 @njit
 def score_end(outcome: float, paid_0: Any, paid_1: Any) -> None:
-    """Pays the end of a match whose outcome for seat 0 is 1, 0.5 or 0."""
+    """Adds the `win` term at the end of a match. `outcome` is seat 0's: 1, 0.5 or 0."""
     paid_0.win += 2.0 * outcome - 1.0
     paid_1.win -= 2.0 * outcome - 1.0

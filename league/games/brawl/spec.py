@@ -1,4 +1,4 @@
-"""The game's spec: its scripted bots, stats and sizes, known without loading the compiler."""
+"""Defines the game's spec (scripted bots, stats and sizes) without loading the compiler."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK = range(7, 13)
 
 
 def brawl_spec(max_frames: int | None = None) -> GameSpec:
-    """The spec of a match of at most `max_frames` frames (None: 90 s)."""
+    """Returns the spec of matches of at most `max_frames` frames (None: 90 s)."""
     return GameSpec(
         name="brawl",
         version="7",

@@ -1,7 +1,7 @@
-"""Stages: solids, the moving platform's path, blast zone, spawns and where weapons come, in units
-of the game (x to the right, y down).
+"""Defines the stages: grounds, the moving platform's path, blast zone, and spawns.
 
-Shape suffixes: P frames of the platform's period, 4 = (x, y, vx, vy).
+Units are the game's, with x to the right and y down. Shape suffixes: P frames of the platform's
+period, 4 = (x, y, vx, vy).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from league.games.brawl import layout
 from league.games.brawl.rules import DT
 
 SLOWEST: Final = 0.03
-"""u/s of the platform at a waypoint, where its speed would be 0."""
+"""Speed of the platform at a waypoint, where it would be 0, u/s."""
 TURNS_WITHIN: Final = 0.1
-"""Units from a waypoint within which the platform turns."""
+"""Distance from a waypoint within which the platform turns, units."""
 
 
 def _platform_path(
     start: tuple[float, float], end: tuple[float, float], loop: str
 ) -> NDArray[np.float64]:
-    """[P, 4] positions and velocities of a platform that goes to and fro, one row a frame.
+    """Returns [P, 4] positions and velocities of a platform that goes to and fro, by frame.
 
-    It begins in the middle, toward `end`. Its speed is sin(π·progress) + SLOWEST u/s, progress
-    being its share of the way between the waypoints. At a turn `env.step` stops it for a frame;
-    `run_match` asks it for its speed twice a frame, and so turns it at once. The original
-    integrates in this way too, and repeats itself within 4e-6 units after P frames.
+    The platform begins in the middle, toward `end`. Its speed is sin(π·progress) + SLOWEST u/s,
+    where progress is its share of the way between the waypoints. At a turn `env.step` stops it for
+    a frame. `run_match` asks it for its speed twice a frame, and so turns it at once. The original
+    integrates in the same way, and repeats itself within 4e-6 units after P frames.
     """
     stops = loop == "env.step"
     length = math.dist(start, end)
@@ -73,8 +73,8 @@ STAGES: Final[dict[str, dict[str, Any]]] = {
         "spawner_right_y": 0.7,
         "spawner_left_y": 2.7,
     },
-    # Ours: both grounds at the middle height, the platform going straight up and down. Each half is
-    # the other's mirror image, so a match and its reflection are played alike.
+    # Our own stage: both grounds lie at the middle height, and the platform moves straight up and
+    # down. The halves mirror each other, so a match and its reflection are alike.
     "flat": {
         "solids": [[2.0, 1.85, 7.0, 6.0], [-7.0, 1.85, -2.0, 6.0]],
         "spawner_right_y": 1.7,
@@ -94,7 +94,20 @@ def stage(
     variation: float = 0.0,
     loop: str = "run_match",
 ) -> NDArray[np.void]:
-    """The stage of a name, an array of one record of layout.STAGE; raises `ConfigError`."""
+    """Returns a stage by its name.
+
+    Args:
+        stage: a name in `STAGES`.
+        rules: a name in `RULES`.
+        variation: 0 to 1 (variation.py).
+        loop: a name in `LOOPS`.
+
+    Returns:
+        An array of one record of layout.STAGE.
+
+    Raises:
+        ConfigError: an unknown name, or a variation out of bounds.
+    """
     if stage not in STAGES:
         raise ConfigError(f"there is no stage {stage!r}: choose one of {', '.join(sorted(STAGES))}")
     if rules not in RULES:

@@ -1,8 +1,9 @@
-"""Matches that differ a little from the original's, for agents that should not depend on details.
+"""Varies matches a little, for agents that should not depend on the original's details.
 
-The option `variation` (0 for none, to 1) scales what each match draws from its seed: where the
-platform begins, how much grounds slow a body, whether keys arrive a frame late; and in every view,
-errors of both players' places and speeds. docs/tournament.md has what it is worth.
+Each match draws from its seed where the platform begins, how much grounds slow a body, and whether
+keys arrive a frame late. In every view it draws errors of both players' places and speeds. The
+option `variation` scales all of these, from 0 (no variation) to 1. docs/tournament.md has its
+benefit.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from numba import njit
 from league.games.brawl.random_stream import share, stream_of
 
 FRICTION: Final = 0.3
-"""Share by which friction differs at most."""
+"""Largest relative error of friction."""
 LATE: Final = 0.5
 """Share of the matches in which keys arrive late."""
 PLACE_ERROR: Final = 0.1 / 14.0
-"""Largest error of a place as the view scales it: 0.1 units across, 0.06 down."""
+"""Largest error of a position on the scale of the view: 0.1 units across, 0.06 down."""
 SPEED_ERROR: Final = 0.02
-"""Of a speed: about 0.25 u/s."""
+"""Largest error of a speed on the scale of the view: about 0.25 u/s."""
 _STREAM: Final = np.uint64(0x9FB21C651E98DF25)
 
 
 @njit
 def begin_variation(match: Any, stage: Any) -> None:
-    """Draws what is different in a match that begins."""
+    """Draws the variation of a match that begins."""
     match.random = stream_of(match.seed, _STREAM)
     match.platform_ahead = int(stage.variation * share(match) * stage.period)
     match.friction = 1.0 + stage.variation * FRICTION * (2.0 * share(match) - 1.0)
@@ -37,7 +38,7 @@ def begin_variation(match: Any, stage: Any) -> None:
 
 @njit
 def take_keys(match: Any, keys_0: int, keys_1: int) -> None:
-    """Writes the keys of this frame: those given, or late ones."""
+    """Sets the keys of this frame, or the keys of the frame before if keys are late."""
     match.keys_0, match.keys_1 = keys_0, keys_1
     if match.keys_late:
         match.keys_0, match.keys_1 = match.late_keys_0, match.late_keys_1
@@ -51,7 +52,7 @@ def _wrong(match: Any, most: float) -> float:
 
 @njit
 def blur(half: Any, match: Any, stage: Any) -> None:
-    """Adds errors to what one player shows."""
+    """Adds errors to a player's position and speed in a view."""
     place, speed = stage.variation * PLACE_ERROR, stage.variation * SPEED_ERROR
     half.x = min(max(half.x + _wrong(match, place), -1.0), 1.0)
     half.y = min(max(half.y + _wrong(match, place), -1.0), 1.0)

@@ -1,9 +1,9 @@
-"""Weapons that come, lie, and are taken or dropped.
+"""Spawns weapons, and lets players take and drop them.
 
-Six places: the right spawner, the left spawner, and four for dropped weapons, the oldest first. No
-match needs more: a spawner waits while a dropped weapon lies, so at most those on both spawners and
-in both hands get there. A weapon falls like a body and lies on a ground or the platform. Frames are
-those of the match.
+A match has six places: the right spawner, the left spawner, and four places for dropped weapons,
+the oldest first. No match needs more. A spawner waits while a dropped weapon lies, so at most the
+weapons on both spawners and in both hands get there. A weapon falls like a body and lies on a
+ground or the platform. Frames are the match's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba import njit
 from league.games.brawl import moves, rules
 from league.games.brawl.hits import touches
 from league.games.brawl.layout import PLACES, SOLIDS
-from league.games.brawl.physics import NOBODY, move
+from league.games.brawl.physics import NO_BOX, move
 from league.games.brawl.random_stream import share, stream_of
 
 SPAWNERS: Final = 2
@@ -28,13 +28,13 @@ _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED
 
 @njit
 def _integer(place: Any, least: int, most: int) -> int:
-    """An integer from `least` to `most`, both included."""
+    """Draws an integer from `least` to `most`, both included."""
     return least + int(share(place) * (most - least + 1))
 
 
 @njit
 def begin_weapons(match: Any, seed: Any) -> None:
-    """Draws each spawner's cooldown and its first weapon's frame; nothing lies about."""
+    """Empties all places, and draws each spawner's cooldown and the frame of its first weapon."""
     for p in range(PLACES):
         place = match.weapons[p]
         place.type, place.leaves, place.comes = _NOTHING, NEVER, NEVER
@@ -59,14 +59,14 @@ def _lay(place: Any, kind: int, x: float, y: float, match: Any) -> None:
 
 @njit
 def _clear(place: Any, p: int, match: Any, since: int) -> None:
-    """Takes the weapon away; a spawner waits from frame `since` on."""
+    """Removes the weapon. A spawner waits from frame `since` on."""
     match.weapons_lying -= 1
     if p < SPAWNERS:
         least, most = int(place.cooldown * 0.5), int(place.cooldown * 1.5)
         place.comes = since + _integer(place, least, most)
     else:
         match.last_cleared = match.frame
-        while p < PLACES - 1 and match.weapons[p + 1].type != _NOTHING:  # the newer ones move up
+        while p < PLACES - 1 and match.weapons[p + 1].type != _NOTHING:  # newer weapons move up
             match.weapons[p] = match.weapons[p + 1]
             p += 1
         place = match.weapons[p]
@@ -76,14 +76,14 @@ def _clear(place: Any, p: int, match: Any, since: int) -> None:
 
 @njit
 def fall(match: Any, stage: Any) -> None:
-    """One frame of motion of all weapons that lie about."""
+    """Moves all weapons on the stage by one frame."""
     for p in range(PLACES):
         place = match.weapons[p]
         is_new = p >= SPAWNERS and place.ready > match.frame
         if place.type != _NOTHING and not is_new:
             move(
                 place,
-                NOBODY,
+                NO_BOX,
                 rules.WEAPON_HALF_WIDTH,
                 rules.WEAPON_HALF_HEIGHT,
                 _NO_SLIDING,
@@ -95,9 +95,9 @@ def fall(match: Any, stage: Any) -> None:
 
 @njit
 def come_and_go(match: Any, stage: Any) -> None:
-    """Lets weapons disappear, and new ones come while no dropped one lies about.
+    """Removes old weapons, and spawns new weapons while no dropped weapon lies on the stage.
 
-    The frame in which the last dropped one is taken away still counts as one with it.
+    The frame that removes the last dropped weapon still spawns no weapon.
     """
     while match.weapons[SPAWNERS].leaves <= match.frame:  # the oldest leaves first
         _clear(match.weapons[SPAWNERS], SPAWNERS, match, match.frame)
@@ -123,7 +123,7 @@ def come_and_go(match: Any, stage: Any) -> None:
 
 @njit
 def drop(player: Any, match: Any) -> None:
-    """Leaves the weapon in a player's hand where the player is."""
+    """Drops the weapon in a player's hand next to the player."""
     p = SPAWNERS
     while p < PLACES - 1 and match.weapons[p].type != _NOTHING:
         p += 1
@@ -165,8 +165,8 @@ def _distance(player: Any, place: Any) -> float:
 
 @njit
 def pick_up(
-    one: Any,
-    other: Any,
+    player_0: Any,
+    player_1: Any,
     pressed_0: int,
     pressed_1: int,
     match: Any,
@@ -174,10 +174,10 @@ def pick_up(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """Gives weapons to who holds the key over them, and dropped ones to who presses it.
+    """Gives weapons in reach to players with the key: held for a spawner's, pressed for a dropped.
 
-    A hand takes the first of the places in reach. Of two hands that of seat 0 is first; by the fair
-    rules it is the nearer one, and neither at the same distance.
+    A hand takes the first place in reach. If both hands reach a weapon, seat 0 gets it. By the fair
+    rules the nearer hand gets it, and neither hand at the same distance.
     """
     p = 0
     while p < PLACES:
@@ -185,14 +185,14 @@ def pick_up(
         if place.type == _NOTHING:
             p += 1
             continue
-        by_one = _takes(one, pressed_0, place, p, match, stage)
-        by_other = _takes(other, pressed_1, place, p, match, stage)
-        if by_one and by_other and stage.is_fair:
-            to_one, to_other = _distance(one, place), _distance(other, place)
-            by_one, by_other = to_one < to_other, to_other < to_one
-        if by_one:
-            _take(one, place, p, match, stats_0)
-        elif by_other:
-            _take(other, place, p, match, stats_1)
-        if p < SPAWNERS or not (by_one or by_other):  # else the next one has moved up
+        takes_0 = _takes(player_0, pressed_0, place, p, match, stage)
+        takes_1 = _takes(player_1, pressed_1, place, p, match, stage)
+        if takes_0 and takes_1 and stage.is_fair:
+            distance_0, distance_1 = _distance(player_0, place), _distance(player_1, place)
+            takes_0, takes_1 = distance_0 < distance_1, distance_1 < distance_0
+        if takes_0:
+            _take(player_0, place, p, match, stats_0)
+        elif takes_1:
+            _take(player_1, place, p, match, stats_1)
+        if p < SPAWNERS or not (takes_0 or takes_1):  # else the next weapon has moved up
             p += 1

@@ -1,4 +1,4 @@
-"""A match's frames as small JSON: what never changes once, what changes as short rows.
+"""Writes a match's frames as small JSON: the constant part once, and moving parts as short rows.
 
 docs/rendering.md lists the fields. Frames of games without a drawing pass through unchanged.
 """
@@ -24,12 +24,12 @@ DIGITS: Final = 3
 
 
 def is_fight(frame: Mapping[str, Any]) -> bool:
-    """Whether it is a frame of the fighting game."""
+    """Returns whether it is a frame of the fighting game."""
     return all(name in frame for name in (*STILL, "players", "platform"))
 
 
 def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds for the whole match: stage, powers, and the names of columns and states."""
+    """Returns the match's constant part: stage, powers, and the names of columns and states."""
     if not is_fight(frame):
         return {}
     platform = frame["platform"]
@@ -45,10 +45,10 @@ def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _powers() -> list[dict[str, Any]]:
-    """By the number of a power, what a drawing of it needs.
+    """Returns the drawing's data of each power, by its number.
 
-    `hits` are [from, to, capsules], which hit from frame `from` of the power until before `to`. The
-    last ones of the power before come first, with `to` at or below 0.
+    `hits` are [from, to, capsules]. The capsules hit from frame `from` of the power to the frame
+    before `to`. The last capsules of the power before come first, with `to` at or below 0.
     """
     rows: list[dict[str, Any]] = []
     for move in moves.all_moves().values():
@@ -68,7 +68,7 @@ def _powers() -> list[dict[str, Any]]:
 
 
 def moving_part(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """What may change: {frame, platform: [x, y], players: [row, row], weapons: [row, ...]}."""
+    """Returns the moving part {frame, platform: [x, y], players: [row, row], weapons: [row, …]}."""
     if not is_fight(frame):
         return dict(frame)
     players = [
@@ -86,7 +86,7 @@ def moving_part(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(fields: Mapping[str, Any], columns: tuple[str, ...]) -> list[Any]:
-    """Whole numbers without a point, others rounded; flags as 0 and 1."""
+    """Writes whole numbers without a point, rounds other numbers, and writes flags as 0 and 1."""
     row: list[Any] = []
     for name in columns:
         value = fields.get(name, 0)
@@ -98,7 +98,7 @@ def _row(fields: Mapping[str, Any], columns: tuple[str, ...]) -> list[Any]:
 
 
 def drawable(frame: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The frame as draw.js takes it: `moving_part`, with lines of text where it has no drawing."""
+    """Returns a frame for draw.js: `moving_part`, or lines of text for games without a drawing."""
     if is_fight(frame):
         return moving_part(frame)
     lines = [[line.label, line.text, line.seat, line.mono] for line in frame_lines(frame, names)]
@@ -106,5 +106,5 @@ def drawable(frame: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def verdict(names: Sequence[str], winner: int | None) -> dict[str, Any]:
-    """What a frame's `verdict` holds: the end in words, and the winner's seat or None."""
+    """Returns a frame's `verdict`: the outcome in words, and the winner's seat."""
     return {"text": "a draw" if winner is None else f"{names[winner]} wins", "winner": winner}

@@ -1,4 +1,4 @@
-"""Frames of games without a drawing as lines of text: cards, boards, payoffs."""
+"""Writes frames of games without a drawing as lines of text: cards, boards, payoffs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 _NOT_LISTED = ("game", "frame", "max_frames", "seats", "ended")
-"""Fields that have their own line, or none."""
+"""Fields with a line of their own or without a line."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line. `seat` owns it, if any; `mono` asks for characters of one width, as boards need."""
+    """Holds a line of text. `seat` owns it, if set. `mono` asks for fixed-width characters."""
 
     label: str
     text: str
@@ -21,7 +21,7 @@ class Line:
 
 
 def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
-    """The seats, then the other fields, then the match's length; empty fields are left out."""
+    """Returns lines for the seats, then the other fields, then the match's length."""
     lines = [
         Line(name or f"seat {seat}", seat_text(fields, ended=bool(frame.get("ended"))), seat)
         for seat, (name, fields) in enumerate(zip(names, frame.get("seats", ()), strict=False))
@@ -36,14 +36,16 @@ def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
 
 
 def seat_text(fields: Mapping[str, Any], *, ended: bool = False) -> str:
-    """A seat's fields; a payoff of 0 counts only at the end, before it means "not paid yet"."""
+    """Returns a seat's fields in a line. Before the end a payoff of 0 means "not paid yet"."""
     return fields_text(
         {name: value for name, value in fields.items() if ended or name != "payoff" or value}
     )
 
 
 def fields_text(fields: Mapping[str, Any]) -> str:
-    """{"card": "Q", "acts": True, "last": "", "payoff": 0.5} as `card Q · acts · payoff 0.5`."""
+    """Writes {"card": "Q", "acts": True, "last": "", "payoff": 0.5} as `card Q · acts · payoff
+    0.5`.
+    """
     return " · ".join(
         name if value is True else f"{name} {_value_text(value)}"
         for name, value in fields.items()

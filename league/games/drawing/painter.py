@@ -1,8 +1,8 @@
-"""Pixels of a match's frames: runs draw.js in QuickJS and paints its shapes with Pillow.
+"""Paints a match's frames: runs draw.js in QuickJS and paints its shapes with Pillow.
 
-Pillow paints at twice the size, which is then halved for smooth edges: a third of the time that an
-SVG renderer takes for the same picture (docs/rendering.md), and Skia's wheels need the system's
-OpenGL libraries. Shape suffixes: H height, W width, 3 colours.
+Pillow paints at twice the size, which is then halved for smooth edges. It takes a third of the time
+of an SVG renderer for the same picture (docs/rendering.md). Skia's wheels need the system's OpenGL
+libraries. Shape suffixes: H height, W width, 3 colours.
 """
 
 from __future__ import annotations
@@ -23,17 +23,25 @@ from league.games.drawing.frames import drawable, still_part
 
 DRAW_JS = Path(__file__).with_name("draw.js")
 HEIGHT = 720
-"""Height of the picture that shapes are placed on, in its pixels (as in draw.js)."""
+"""Height of the picture in the pixels of the shapes' coordinates (as in draw.js)."""
 SMOOTH = 2
 MOST_PIXELS = 8192
-"""Of a side: more is a mistyped number, and would take gigabytes."""
+"""Longest side of a picture, pixels. A longer side is a mistyped number, and would take gigabytes.
+"""
 
 Colour = tuple[int, int, int, int]
 Path2D = list[tuple[float, float]]
 
 
 def check_size(width: int, height: int) -> None:
-    """Raises `InvalidInput` for an impossible size of a picture."""
+    """Checks the size of a picture.
+
+    Args:
+        width, height: pixels.
+
+    Raises:
+        InvalidInput: an impossible size.
+    """
     if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
         raise InvalidInput(
             f"a picture can't be {width} x {height}: take from 1 to {MOST_PIXELS} pixels"
@@ -41,9 +49,14 @@ def check_size(width: int, height: int) -> None:
 
 
 class Painter:
-    """Paints one match's frames in their order, as pictures of `width` by `height`.
+    """Paints a match's frames in their order.
 
-    Raises `InvalidInput` for an impossible size.
+    Args:
+        width, height: size of the pictures, pixels.
+        names: the seats' names.
+
+    Raises:
+        InvalidInput: an impossible size.
     """
 
     def __init__(self, width: int, height: int, names: Sequence[str] = ("", "")) -> None:
@@ -53,7 +66,12 @@ class Painter:
         self._picture_width = HEIGHT * width / height
 
     def see(self, frame: Mapping[str, Any], ending: Mapping[str, Any] | None = None) -> None:
-        """Takes the next frame; `ending` is its `verdict`."""
+        """Takes the next frame.
+
+        Args:
+            frame: the game's frame.
+            ending: the match's `verdict`, if it has ended.
+        """
         moving = drawable(frame, self._names)
         if self._engine is None:
             self._engine = dukpy.JSInterpreter()
@@ -69,19 +87,31 @@ class Painter:
         self._engine.evaljs("scene.see(dukpy.frame); null", frame=moving)
 
     def shapes(self) -> list[list[Any]]:
-        """What draw.js draws of the frame seen last, as the shapes that it lists there."""
+        """Returns the shapes that draw.js makes of the last frame."""
         assert self._engine is not None, "no frame was seen yet"
         return self._engine.evaljs("scene.shapes()")
 
     def paint(self) -> NDArray[np.uint8]:
-        """The picture of the frame seen last, uint8 [H, W, 3]."""
+        """Returns the picture of the last frame, uint8 [H, W, 3]."""
         return self._canvas.paint(self.shapes())
 
 
 def draw_frame(
     frame: Mapping[str, Any], width: int, height: int, names: Sequence[str] = ("", "")
 ) -> NDArray[np.uint8]:
-    """A single frame as uint8 [H, W, 3], without what depends on earlier ones (sparks)."""
+    """Paints a single frame, without effects of earlier frames (sparks).
+
+    Args:
+        frame: the game's frame.
+        width, height: size of the picture, pixels.
+        names: the seats' names.
+
+    Returns:
+        uint8 [H, W, 3].
+
+    Raises:
+        InvalidInput: an impossible size.
+    """
     painter = Painter(width, height, names)
     painter.see(frame)
     return painter.paint()
@@ -167,7 +197,7 @@ class Canvas:
 
 
 def _stroke(pen: ImageDraw.ImageDraw, points: Path2D, thick: float, paint: Colour | int) -> None:
-    """A line with round ends and joints."""
+    """Draws a line with round ends and joints."""
     r = thick / 2
     pen.line(points, fill=paint, width=max(1, round(thick)))
     if r >= 1:
@@ -187,7 +217,7 @@ def _rgba(text: str) -> Colour:
 
 @lru_cache(maxsize=256)
 def _text_mask(text: str, size: int) -> Image.Image:
-    """A little bold, its middle line in the middle; Pillow's font, equal on every machine."""
+    """Draws text a little bold and vertically centred, in Pillow's font, equal on every machine."""
     font, bold = ImageFont.load_default(size), size / 40
     left, _, right, _ = font.getbbox(text, anchor="lm", stroke_width=bold)
     mask = Image.new("L", (max(1, math.ceil(right - left)), 2 * size))

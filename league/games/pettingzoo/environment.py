@@ -1,5 +1,6 @@
-"""One PettingZoo environment: found by name, its spaces as numbers and choices, played from two
-seats, shown as text.
+"""Adapts a PettingZoo environment: finds it by name, and maps its spaces to numbers and choices.
+
+It also plays the environment from two seats and shows it as text.
 
 Shape suffixes: A action width, W width of what a seat observes.
 """
@@ -28,17 +29,24 @@ _EXTRA = ("pettingzoo", "pygame")
 MOST_NUMBERS = 65_536
 MOST_NAMED = 8
 CLOSE = 1e-6
-"""Of a value and its span: that far outside its bounds it is a rounding error."""
+"""Share of a value and its span within which a value outside its bounds is a rounding error."""
 _UNNAMED = re.compile(r"[^A-Za-z0-9_.-]")
 _MARKS = ".XO#@%&*+="
 _LONGEST = 20_000
 
 
 def build(argument: str, options: Mapping[str, Any]) -> Any:
-    """The environment `argument` (`MODULE` or `MODULE:FACTORY`) made with `options`.
+    """Makes an environment, with `render_mode="ansi"` if it supports that.
 
-    One that can be printed is made so (`render_mode="ansi"`). Raises `ConfigError` when it can't be
-    made.
+    Args:
+        argument: `MODULE` or `MODULE:FACTORY`.
+        options: the factory's options.
+
+    Returns:
+        The environment.
+
+    Raises:
+        ConfigError: it can't be made.
     """
     module_name, _, attribute = argument.partition(":")
     try:
@@ -75,16 +83,22 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """An error's class, and the first line of what it says."""
+    """Returns an error's class and the first line of its message."""
     said = str(error).strip().splitlines()
     return type(error).__name__ + (f": {said[0][:200]}" if said else "")
 
 
 class Face:
-    """What the two seats of `env` see and do.
+    """Maps the observations and actions of an environment's two seats to the game's.
 
-    `kind`, `action_size` and `view_size` are those of a game; the wider seat sets the width of
-    both. Raises `ConfigError` unless two agents play it in supported spaces.
+    The wider seat sets `action_size` and `view_size` of both.
+
+    Args:
+        env: the environment.
+        name: its name, for messages.
+
+    Raises:
+        ConfigError: it isn't an environment of two agents, or its spaces aren't supported.
     """
 
     def __init__(self, env: Any, name: str) -> None:
@@ -112,10 +126,18 @@ class Face:
         self.view_size = max(map(len, self._clipped))
 
     def write(self, seat: int, observation: Any, out_W: NDArray[np.float32]) -> None:
-        """Writes an observation as numbers in [-1, 1]: by the bounds of its space, without bounds
-        through tanh. Values outside the bounds are clipped, and counted for `clipped`.
+        """Writes an observation as numbers in [-1, 1].
 
-        Raises `ValueError` for NaN, infinity, and a choice that a discrete space lacks.
+        It scales by the bounds of the space, or by tanh without bounds. It clips values outside the
+        bounds, and counts them for `clipped`.
+
+        Args:
+            seat: 0 or 1.
+            observation: the seat's observation.
+            out_W: float32, the array to write.
+
+        Raises:
+            ValueError: NaN, infinity, or a choice that a discrete space lacks.
         """
         _check_choices(self._seen[seat], observation)
         scale_W, offset_W, endless_W, low_W, high_W = self._scales[seat]
@@ -132,10 +154,12 @@ class Face:
             self._clipped[seat] += outside_W
 
     def clipped(self) -> dict[str, int]:
-        """How many values were clipped since the last call, by AGENT/INDEX/LOW/HIGH.
+        """Counts the values that were clipped since the last call.
 
-        `INDEX` counts the numbers of the flattened observation. The names have the letters that a
-        metric's name may have, and only the `MOST_NAMED` numbers clipped most often are named.
+        Returns:
+            Counts by AGENT/INDEX/LOW/HIGH, for the `MOST_NAMED` numbers that were clipped most
+            often. `INDEX` is a place in the flattened observation. The names have only the letters
+            of a metric's name.
         """
         found: dict[str, int] = {}
         for name, scale, count_W in zip(self._names, self._scales, self._clipped, strict=True):
@@ -147,8 +171,18 @@ class Face:
         return {name: count for name, count in found.items() if count}
 
     def legal(self, seat: int, observation: Any, info: Any) -> NDArray[np.bool_]:
-        """The choices that the environment allows a seat, [A]: by the mask in its observation or
-        its info, without one all. Raises `ValueError` for a mask that does not fit.
+        """Returns a seat's legal choices, by the mask in its observation or its info.
+
+        Args:
+            seat: 0 or 1.
+            observation: the seat's observation.
+            info: the seat's info.
+
+        Returns:
+            bool[A]. Without a mask all choices are legal.
+
+        Raises:
+            ValueError: the mask does not fit, or it allows nothing.
         """
         legal_A, size = np.zeros(self.action_size, np.bool_), self._sizes[seat]
         found = observation.get("action_mask") if isinstance(observation, dict) else None
@@ -163,7 +197,7 @@ class Face:
         return legal_A
 
     def action(self, seat: int, row_A: NDArray[np.uint8]) -> Any:
-        """The environment's action for a row of the league's."""
+        """Returns the environment's action."""
         space = self._done[seat]
         if isinstance(space, spaces.Discrete):
             return int(space.start) + int(row_A.argmax())
@@ -171,7 +205,7 @@ class Face:
 
 
 def _check_choices(space: spaces.Space, value: Any) -> None:
-    """Raises `ValueError` for a choice outside its space, which `flatten` may show as another."""
+    """Raises `ValueError` for a choice outside its space, which `flatten` may change to another."""
     if isinstance(space, spaces.Dict):
         for key, part in space.items():
             _check_choices(part, value[key])
@@ -185,14 +219,14 @@ def _check_choices(space: spaces.Space, value: Any) -> None:
 
 
 def _without_mask(space: spaces.Space) -> spaces.Space:
-    """A mask is seen as the legal choices."""
+    """Returns the space without its mask, which is seen as the legal choices."""
     if isinstance(space, spaces.Dict):
         return spaces.Dict({key: part for key, part in space.items() if key != "action_mask"})
     return space
 
 
 class _Scale(NamedTuple):
-    """Of each number of an observation: factor, offset and bounds, and which have no bounds."""
+    """Holds factor, offset and bounds of each number, and the indices of numbers without bounds."""
 
     scale_W: NDArray[np.float64]
     offset_W: NDArray[np.float64]
@@ -202,7 +236,7 @@ class _Scale(NamedTuple):
 
 
 def _scale(space: spaces.Space, name: str) -> _Scale:
-    """How the observations of a space are written."""
+    """Returns the scale of a space's observations."""
     flat = spaces.flatten_space(space)
     if not isinstance(flat, spaces.Box):
         raise ConfigError(
@@ -234,18 +268,18 @@ def _action_size(space: spaces.Space, name: str) -> int:
 
 
 def _rounding(reward: Any) -> float:
-    """By how much of itself rounding may have changed a reward; a whole number is exact."""
+    """Returns the largest relative rounding error of a reward. A whole number is exact."""
     kind = np.asarray(reward).dtype
     return max(ROUNDING, 4 * float(np.finfo(kind).eps)) if kind.kind == "f" else 0.0
 
 
 class Seats(ABC):
-    """An environment as two seats see it; what the environment raises comes through.
+    """Plays an environment from two seats. Errors of the environment pass through.
 
     Attributes:
-        observations, infos: of the seats; a seat that left keeps its last ones.
-        acting: whether a seat's next action counts; none does when the match is over.
-        rewards: of the last step.
+        observations, infos: by seat. A seat that left keeps its last values.
+        acting: whether each seat's next action counts. After the match both are False.
+        rewards: rewards of the last step, by seat.
     """
 
     def __init__(self, env: Any) -> None:
@@ -259,7 +293,7 @@ class Seats(ABC):
 
     @staticmethod
     def of(env: Any) -> Seats:
-        """`env`, whose first possible agent has seat 0, played from its two seats."""
+        """Returns the seats of `env`. Its first possible agent has seat 0."""
         return TurnSeats(env) if hasattr(env, "agent_iter") else ParallelSeats(env)
 
     def reset(self, seed: int) -> None:
@@ -273,44 +307,44 @@ class Seats(ABC):
 
     @abstractmethod
     def step(self, actions: Sequence[Any]) -> None:
-        """One step with the actions of the acting seats."""
+        """Plays a step with the actions of the acting seats."""
 
     def lead(self) -> float:
-        """Whether seat 0 has earned more in this match than seat 1: 1, 0 or -1.
+        """Returns 1, 0 or -1: the sign of seat 0's lead over seat 1 in earned rewards.
 
-        A difference that rounding explains is 0.
+        A difference that rounding explains counts as 0.
         """
         return 0.0 if abs(self._lead) <= self._rounding else math.copysign(1.0, self._lead)
 
     def set_acting(self, acting: Iterable[Any]) -> None:
         """Sets the agents whose next action counts. Raises `ValueError` for an unknown agent."""
-        found = list(acting)
-        for agent in found:
+        turns = list(acting)
+        for agent in turns:
             if agent not in self.agents:
                 raise ValueError(f"agent {agent!r} is to act, but possible_agents lacks it")
-        self.acting = [agent in found for agent in self.agents]
+        self.acting = [agent in turns for agent in self.agents]
 
     def earn(self, paid: Mapping[Any, Any]) -> None:
-        """Takes in a step's rewards by agent. Raises `ValueError` for NaN and infinity."""
-        found = [paid.get(agent, 0.0) for agent in self.agents]
-        self.rewards = [float(reward) for reward in found]
+        """Adds a step's rewards by agent. Raises `ValueError` for NaN and infinity."""
+        rewards = [paid.get(agent, 0.0) for agent in self.agents]
+        self.rewards = [float(reward) for reward in rewards]
         if not all(map(math.isfinite, self.rewards)):
             raise ValueError(f"a reward is {self.rewards}")
         self._lead += self.rewards[0] - self.rewards[1]
-        self._rounding += sum(abs(float(reward)) * _rounding(reward) for reward in found)
+        self._rounding += sum(abs(float(reward)) * _rounding(reward) for reward in rewards)
 
 
 class ParallelSeats(Seats):
-    """An environment in which all agents act at once."""
+    """Plays an environment in which all agents act at once."""
 
     def begin(self, seed: int) -> None:
         """Begins the match of `seed` in the environment."""
-        self._done: set[Any] = set()  # who is done never acts again, even if it stays listed
+        self._done: set[Any] = set()  # a done agent never acts again, even if it stays listed
         observations, infos = self.env.reset(seed=seed)
         self._see(observations, infos)
 
     def step(self, actions: Sequence[Any]) -> None:
-        """Steps the agents that are there."""
+        """Steps the agents that still play."""
         chosen = {a: actions[seat] for seat, a in enumerate(self.agents) if self.acting[seat]}
         observations, rewards, terminations, truncations, infos = self.env.step(chosen)
         self.earn(rewards)
@@ -327,7 +361,7 @@ class ParallelSeats(Seats):
 
 
 class TurnSeats(Seats):
-    """An environment that asks one agent at a time."""
+    """Plays an environment that asks an agent at a time."""
 
     def begin(self, seed: int) -> None:
         """Begins the match of `seed` in the environment."""
@@ -336,14 +370,14 @@ class TurnSeats(Seats):
         self._find_turn()
 
     def step(self, actions: Sequence[Any]) -> None:
-        """Steps the agent whose turn it is, and lets those that are done leave."""
+        """Steps the agent whose turn it is, and lets done agents leave."""
         self.env.step(actions[self.acting.index(True)])
         self.earn(self.env.rewards)
         self._see()
         self._find_turn()
 
     def _find_turn(self) -> None:
-        """Finds the next agent that can act; agents that are done take the step None and leave."""
+        """Finds the next agent that can act. Done agents take the step None and leave."""
         env = self.env  # its attributes come through several wrappers: ask for each once
         for _ in range(1 + len(self.agents)):
             ended, cut, turn = env.terminations, env.truncations, env.agent_selection
@@ -365,7 +399,7 @@ class TurnSeats(Seats):
 
 
 def board_text(seats: Seats) -> str:
-    """The environment's own text if it renders some, else what the seat to act observes."""
+    """Returns the environment's own text, or else the observation of the seat to act."""
     if getattr(seats.env, "render_mode", None) == "ansi":
         rendered = seats.env.render()
         if isinstance(rendered, str):
@@ -375,7 +409,7 @@ def board_text(seats: Seats) -> str:
 
 
 def observation_text(observation: Any) -> str:
-    """An observation in text; planes [height, width, marks] of zeros and ones as a board."""
+    """Describes an observation. Planes [height, width, marks] of zeros and ones become a board."""
     if isinstance(observation, dict):
         rest = {key: value for key, value in observation.items() if key != "action_mask"}
         return "\n".join(

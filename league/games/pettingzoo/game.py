@@ -1,4 +1,4 @@
-"""The batched game over PettingZoo environments.
+"""Runs the batched game over PettingZoo environments.
 
 Shape suffixes: N matches, R rows, 2 seats, A action width, O observation width, V width of what the
 environment shows, K reward terms, S stats.
@@ -29,22 +29,23 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class PettingZooGame(HostedGame):
-    """N matches of one environment.
+    """Plays N matches of an environment.
 
-    A seat's own part is which seat it is (2), whether it is to act (1) and its legal choices (A);
-    the rest is what the environment shows it. An illegal choice ends the match as a loss of the
-    seat that made it.
+    A seat's own part has its number (2), whether it is to act (1) and its legal choices (A). The
+    rest is its observation from the environment. A seat that makes an illegal choice loses the
+    match at once.
 
     Args:
         num_matches: matches that step together.
-        argument: `MODULE` or `MODULE:FACTORY`. A module's `parallel_env` makes the environment,
-            else its `env`, else its `raw_env`, with `options`.
+        argument: `MODULE` or `MODULE:FACTORY`. Without a factory the module's `parallel_env`, `env`
+            or `raw_env` makes the environment, in this order.
         max_frames: steps after which a match ends with its rewards so far; None is 1000.
         step_seconds: longest time that one call of the environment may take before its match fails.
         workers: processes that hold the environments; 0 chooses by matches and processor cores.
+        options: the environment's options.
 
     Raises:
-        ConfigError: there is no such environment, it isn't one of two players, or the league
+        ConfigError: there is no such environment, it doesn't have two players, or the league
             doesn't support its spaces.
     """
 
@@ -89,12 +90,12 @@ class PettingZooGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O  # no seat acts in it
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`; those that can't begin are broken."""
+        """Begins the matches of `seeds_N` in `rows`. A match that can't begin is broken."""
         self.totals_N2[rows] = 0.0
         super().begin(rows)
 
     def show(self, rows: NDArray[np.intp]) -> None:
-        """Writes what the seats of `rows` see and may do."""
+        """Writes the observations and legal choices of `rows`."""
         seen_R, own = self._seen_N[rows], self.spec.own_size
         self.observations_N2O[rows, :, 2] = seen_R["acting"]
         self.observations_N2O[rows, :, own:] = seen_R["views"]
@@ -102,7 +103,7 @@ class PettingZooGame(HostedGame):
             self.legal_N2A[rows] = self.observations_N2O[rows, :, 3:own] = seen_R["legal"]
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """One frame, in which the game itself chooses for bots."""
+        """Plays a frame, and chooses for bots."""
         bots_N2, chosen_N2A = self.bots_N2 != EXTERNAL, actions_N2A.copy()
         if bots_N2.any():
             draws_N2 = draws(self.seeds_N, self.frames_N)
@@ -115,7 +116,7 @@ class PettingZooGame(HostedGame):
         super().play_frame(chosen_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Rewards and stats of a frame."""
+        """Adds rewards and stats of a frame."""
         seen_R = self._seen_N[rows]
         self.reward_terms_N2K[rows, :, 0] += seen_R["rewards"]
         self.totals_N2[rows] += seen_R["rewards"]
@@ -124,28 +125,28 @@ class PettingZooGame(HostedGame):
         self.stats_N2S[rows, :, _REWARD] += seen_R["rewards"]
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Who earned more has won, unless a seat made an illegal choice."""
+        """Returns the lead by earned rewards. An illegal choice decides against its seat."""
         seen_R = self._seen_N[rows]
         self.final_observations_N2O[rows, :, self.spec.own_size :] = seen_R["views"]
         return seen_R["lead"].astype(np.float64)
 
     def own_state(self) -> dict[str, NDArray]:
-        """The seeds, and the rewards so far."""
+        """Returns the seeds, and the rewards so far."""
         return super().own_state() | {"totals_N2": self.totals_N2}
 
     def rules_text(self) -> str:
-        """With the environment's options."""
+        """Adds the environment's options."""
         return f"{super().rules_text()} {json.dumps(self._options, sort_keys=True, default=str)}"
 
     def clipped(self) -> Counter[str]:
-        """How many observed values lay outside the bounds of their spaces since the last call."""
-        found: Counter[str] = Counter()
+        """Counts observed values outside the bounds of their spaces since the last call."""
+        total: Counter[str] = Counter()
         for counts in self.ask_all("clipped", range(self.num_matches)):
-            found.update(counts)
-        return Counter(dict(found.most_common(MOST_NAMED)))
+            total.update(counts)
+        return Counter(dict(total.most_common(MOST_NAMED)))
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Match `match` as text: the environment's own (ansi), or what the seat to act observes."""
+        """Returns a match as text: the environment's, or the observation of the seat to act."""
         text = self._broken.get(match, "")
         if not text and self._pool.pids:
             text = self.ask("text", match)
@@ -164,7 +165,7 @@ class PettingZooGame(HostedGame):
 
 def _spec(argument: str, face: Face, metadata: dict[str, Any], max_frames: int | None) -> GameSpec:
     package = sys.modules.get("pettingzoo")
-    # which seat (2), whether it is to act (1), and its legal choices
+    # the seat (2), whether it is to act (1), and its legal choices
     own_size = 3 + (face.action_size if face.kind == CHOICE else 0)
     noun = "choice" if face.kind == CHOICE else "key"
     random = BotSpec(name="random", summary="makes any legal choice with equal probability")
@@ -186,22 +187,45 @@ def _spec(argument: str, face: Face, metadata: dict[str, Any], max_frames: int |
 
 
 def draws(seeds_N: NDArray[np.uint64], frames_N: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """64 random bits for each seat in its frame, [N, 2], hashed from the match's seed.
+    """Hashes 64 random bits for each seat from the match's seed and frame.
 
-    So a match draws the same whatever it is played with, and a saved match holds no generator.
+    So other matches don't change the draws of a match, and a saved match holds no generator.
+
+    Args:
+        seeds_N: uint64, the matches' seeds.
+        frames_N: int32, the frames played.
+
+    Returns:
+        uint64[N, 2].
     """
     moments_N2 = 2 * frames_N.astype(np.uint64)[:, None] + np.array([[1, 2]], np.uint64)
     return mixed(mixed(seeds_N)[:, None] + moments_N2 * _GOLDEN)
 
 
 def random_choices(draws_N2: NDArray[np.uint64], legal_N2A: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """One of the legal choices, each with equal probability; one-hot."""
+    """Chooses among the legal choices with equal probability.
+
+    Args:
+        draws_N2: uint64, random bits.
+        legal_N2A: bool, the legal choices.
+
+    Returns:
+        uint8[N, 2, A], one-hot.
+    """
     places_N2A = legal_N2A.cumsum(axis=2)
     chosen_N2 = draws_N2 % places_N2A[:, :, -1].astype(np.uint64)
     return (legal_N2A & (places_N2A == chosen_N2[:, :, None].astype(np.int64) + 1)).astype(np.uint8)
 
 
 def random_keys(draws_N2: NDArray[np.uint64], size: int) -> NDArray[np.uint8]:
-    """Each of `size` keys down with probability 1/2."""
+    """Presses each key with probability 1/2.
+
+    Args:
+        draws_N2: uint64, random bits.
+        size: A, the number of keys.
+
+    Returns:
+        uint8[N, 2, A].
+    """
     numbers_A = np.arange(1, size + 1, dtype=np.uint64) * _GOLDEN
     return (mixed(draws_N2[:, :, None] + numbers_A) >> np.uint64(63)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""The worker process: it holds the environments of some matches and plays them on command.
+"""Runs the worker process, which holds the environments of some matches and plays them on command.
 
 Shape suffixes: R rows of a request, 2 seats, A action width, V width of what the environment shows.
 """
@@ -20,11 +20,11 @@ from league.games.hosted import serve_process
 from league.games.pettingzoo.environment import Face, Seats, board_text, build, reason
 
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `seen_type` for each row, and why rows failed; their records don't count."""
+"""A record of `seen_type` for each row, and the reasons of failed rows, whose records are void."""
 
 
 def seen_type(face: Face) -> np.dtype[np.void]:
-    """What the seats of a row see and may do, and what its last frame brought."""
+    """Returns the type of a row's record: views, legal choices, and results of its last frame."""
     return np.dtype(
         [
             ("views", np.float32, (2, face.view_size)),
@@ -39,13 +39,17 @@ def seen_type(face: Face) -> np.dtype[np.void]:
 
 
 Seen = dict[str, NDArray[Any]]
-"""The fields of an array of `seen_type`: indexing them is faster than its records."""
+"""The fields of an array of `seen_type`. Indexing fields is faster than indexing records."""
 
 
 class Worker:
-    """The environments of some rows.
+    """Holds the environments of some rows.
 
-    A call of an environment that takes longer than `step_seconds` (0: any time) ends the process.
+    Args:
+        argument: `MODULE` or `MODULE:FACTORY`.
+        options: the environment's options.
+        step_seconds: longest time of an environment's call; 0 is no limit. A longer call ends the
+            process.
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:
@@ -57,7 +61,7 @@ class Worker:
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
     def begin(self, rows: list[int], seeds: list[int], played: list[bytes]) -> Answer:
-        """Begins the matches of `seeds` and plays what was `played` in them."""
+        """Begins matches, and plays actions again."""
 
         def begin_one(row: int, place: int, seen: Seen) -> None:
             if row not in self._seats:
@@ -75,7 +79,7 @@ class Worker:
         return self._each(rows, begin_one)
 
     def step(self, rows: list[int], actions: bytes, is_last: list[bool]) -> Answer:
-        """Plays one frame of each match, which ends it where `is_last`."""
+        """Plays a frame of each match."""
         actions_R2A = self._actions(actions)
 
         def step_one(row: int, place: int, seen: Seen) -> None:
@@ -102,7 +106,7 @@ class Worker:
         return self._each(rows, step_one)
 
     def text(self, rows: list[int]) -> str:
-        """The first match as text."""
+        """Returns the first match as text."""
         self._limit_call()
         try:
             return board_text(self._seats[rows[0]])
@@ -112,7 +116,7 @@ class Worker:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def clipped(self, rows: list[int]) -> dict[str, int]:
-        """Counts by `Face.clipped`, over all rows of this worker."""
+        """Returns the counts of `Face.clipped`, over all rows of this worker."""
         return self._face.clipped()
 
     def close(self) -> None:
@@ -122,7 +126,7 @@ class Worker:
                 seats.env.close()
 
     def _each(self, rows: list[int], play: Callable[[int, int, Seen], None]) -> Answer:
-        """Calls `play(row, place, seen)`; a row whose environment raises loses it."""
+        """Calls `play(row, place, seen)` for each row. A row loses an environment that raises."""
         seen_R, failed = np.zeros(len(rows), self._type), {}
         seen = {name: seen_R[name] for name in self._type.names or ()}
         for place, row in enumerate(rows):
@@ -141,16 +145,14 @@ class Worker:
         return np.frombuffer(content, np.uint8).reshape(-1, 2, self._face.action_size)
 
     def _limit_call(self) -> None:
-        """From now on an environment has `step_seconds`: then SIGALRM ends the process, whatever
-        it does.
-        """
+        """Gives an environment `step_seconds` from now. After that SIGALRM ends the process."""
         signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
 
     def _decoded(self, actions_2A: NDArray[np.uint8]) -> list[Any]:
         return [self._face.action(seat, row_A) for seat, row_A in enumerate(actions_2A)]
 
     def _see(self, row: int, seen: Seen, place: int) -> None:
-        """Writes what the seats see and may do now."""
+        """Writes the seats' views and legal choices."""
         seats, legal_2A = self._seats[row], seen["legal"][place]
         for seat, acts in enumerate(seats.acting):
             if self._face.kind == CHOICE and acts:
@@ -168,7 +170,7 @@ class Worker:
 
 
 def environment_seed(seed: int) -> int:
-    """The environment's seed for a match's: below 2^31, as NumPy's older generators demand."""
+    """Returns the environment's seed of a match: below 2^31, as NumPy's older generators need."""
     return int(mixed(np.array([seed], np.uint64))[0] >> np.uint64(33))
 
 

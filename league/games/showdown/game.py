@@ -1,4 +1,4 @@
-"""The batched game over Showdown's battles.
+"""Runs the batched game over Showdown's battles.
 
 Shape suffixes: N matches, R rows, 2 seats, K reward terms, S stats.
 """
@@ -32,21 +32,21 @@ MAX_FRAMES = 300
 TERMS = ("faint", "damage", "win")
 STATS = ("turns", "fainted", "switches", "refused", "team")
 PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win": 1.0}}
-"""The first two terms are shares of a team."""
+"""Weights by preset. The first two terms are shares of a team."""
 
 
 class ShowdownGame(HostedGame):
-    """N battles of one format.
+    """Plays N battles of a format.
 
-    A seat's own part is whether it is to choose (1), which choices it has, the field and its own
-    team; the rest is what the battle has revealed of the opponent's team.
+    A seat's own part has whether it is to choose (1), its legal choices, the field and its own
+    team. The rest is the revealed part of the opponent's team.
 
     Args:
         num_matches: battles that step together.
         argument: the format, one of `FORMATS`.
-        max_frames: rounds of choices after which who has more Pokémon left wins; None is 300.
-        teams: folder of PokePaste texts, for a format to which players bring their teams; a match
-            draws one for each seat by its seed.
+        max_frames: rounds of choices after which more Pokémon left decide; None is 300.
+        teams: folder of PokePaste texts, for a format to which players bring their teams. A match
+            draws a team for each seat by its seed.
         step_seconds: longest time that a round of the battles of one process may take.
         workers: processes, each with a simulator; 0 chooses by matches and processor cores.
 
@@ -106,11 +106,11 @@ class ShowdownGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O
 
     def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
-        """With the bots, which play in the worker."""
+        """Adds the bots, which play in the worker."""
         return *super().request(verb, own), self.bots_N2[own].tolist()
 
     def show(self, rows: NDArray[np.intp]) -> None:
-        """Writes what the seats of `rows` see and may do."""
+        """Writes the observations and legal choices of `rows`."""
         assert self.legal_N2A is not None
         self.legal_N2A[rows] = self._seen_N["legal"][rows]
         self.observations_N2O[rows] = self._views(rows)
@@ -123,7 +123,7 @@ class ShowdownGame(HostedGame):
         )
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays one round of choices; raises `InvalidInput` for one that is not legal."""
+        """Plays a round of choices."""
         assert self.legal_N2A is not None
         actions_N2A = self.checked_actions(actions_N2A, frames)
         legal_N2 = np.asarray((actions_N2A.astype(np.bool_) & self.legal_N2A).any(-1))
@@ -131,12 +131,12 @@ class ShowdownGame(HostedGame):
         super().step(actions_N2A, frames)
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """One round of choices; the workers say what bots chose in it."""
+        """Plays a round of choices. The workers report the bots' choices."""
         self._before_N = self._seen_N.copy()
         super().play_frame(actions_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Terms and stats of a round, from what was left of the teams before and after it."""
+        """Adds terms and stats of a round, from the teams before and after it."""
         then, now = self._before_N[rows], self._seen_N[rows]
         chosen_R2 = now["choices"]
         self._actions_N2A[rows] = np.arange(self.spec.action_size) == chosen_R2[:, :, None]
@@ -151,16 +151,16 @@ class ShowdownGame(HostedGame):
         self.stats_N2S[rows, :, 4] = now["team"]
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The simulator, or the time limit, says who has won."""
+        """Returns the lead by the simulator or the time limit."""
         self.final_observations_N2O[rows] = self._views(rows)
         return self._seen_N["lead"][rows].astype(np.float64)
 
     def frame(self, match: int) -> dict[str, Any]:
-        """The battle so far, as Showdown's replays hold it."""
+        """Returns the battle so far, in the form of Showdown's replays."""
         return self._frame("log", match, int(self.frames_N[match]))
 
     def final_frame(self, match: int) -> dict[str, Any]:
-        """The whole of the battle that ended last in the row."""
+        """Returns the whole battle that ended last in the row."""
         return {**self._frame("last", match, int(self.final_frames_N[match])), "ended": True}
 
     def _frame(self, verb: str, match: int, frame: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Where Showdown's simulator is installed, and how: by npm, in versions that are known.
+"""Installs Showdown's simulator by npm, in fixed versions.
 
-`npm/package-lock.json` has the digest of every package, which npm compares. poke-env, which follows
-the battles, comes by pip.
+npm compares every package with its digest in `npm/package-lock.json`. poke-env, which follows the
+battles, comes by pip.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from league.errors import ConfigError, Unavailable
 
 PACKAGE = "pokemon-showdown"
 POKE_ENV = "poke-env==0.16.0"
-"""Installed without its dependencies: it wants an older gymnasium than the lock has, and does not
+"""Installed without its dependencies. It declares an older gymnasium than the lock's, but does not
 need it.
 """
 VARIABLE = "KUMITE_SHOWDOWN"
 _WANTED = Path(__file__).with_name("npm")
 _OPTIONS = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund")
-"""Without the packages that its website needs, and without programs of the packages being run."""
+"""Options that leave out the website's packages, and run no program of a package."""
 
 
 def folder() -> Path:
-    """The folder of the installation: `KUMITE_SHOWDOWN`, or one in the user's cache."""
+    """Returns the installation's folder: `KUMITE_SHOWDOWN`, or a folder in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get(VARIABLE) or Path(cache) / "kumite" / "showdown")
 
 
 def version() -> str:
-    """The version of the simulator, on which the rules depend."""
+    """Returns the version of the simulator, on which the rules depend."""
     return json.loads((_WANTED / "package.json").read_text())["dependencies"][PACKAGE]
 
 
 def installed() -> Path:
-    """The folder; raises `ConfigError` unless Node and the simulator are there."""
+    """Returns the folder. Raises `ConfigError` if Node or the simulator is missing."""
     where = folder()
     _program("node")
     package = where / "node_modules" / PACKAGE / "package.json"
@@ -52,10 +52,13 @@ def installed() -> Path:
 
 
 def install() -> Path:
-    """Installs the simulator and poke-env, or repairs them; returns the simulator's folder.
+    """Installs or repairs the simulator and poke-env.
+
+    Returns:
+        The simulator's folder.
 
     Raises:
-        ConfigError: there is no Node or npm.
+        ConfigError: Node or npm is missing.
         Unavailable: npm or pip could not install them.
     """
     where = folder()

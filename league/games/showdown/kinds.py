@@ -1,9 +1,9 @@
-"""Singles and doubles: the choices of a player, their words for Showdown, and the bots.
+"""Defines singles and doubles: a player's choices, their words for Showdown, and the bots.
 
-The choices of singles are those of poke-env's `SinglesEnv`: 6 switches and 4 moves, the moves again
-with each of the four ways to make them special, of which generation 9 has the last. In doubles a
-choice is one for both Pokémon: 45 each (pass, 4 switches, and 4 moves at 5 targets, the moves again
-terastallized), 2,025 together; before the battle one of 90 ways to take 4 of 6, two of them first.
+Singles have the choices of poke-env's `SinglesEnv`: 6 switches and 4 moves, then the moves with
+each of four special forms, of which generation 9 has the last. In doubles a choice is a pair for
+both Pokémon. Each has 45 (pass, 4 switches, 4 moves at 5 targets, and the moves terastallized), so
+there are 2,025 pairs. Before the battle a player takes 4 of 6 in one of 90 ways, two of them first.
 
 Shape suffixes: R rows, A choices, S choices of one Pokémon of doubles.
 """
@@ -40,7 +40,7 @@ PREVIEWS = tuple(
     for front in combinations(range(1, TEAM + 1), 2)
     for back in combinations([n for n in range(1, TEAM + 1) if n not in front], 2)
 )
-"""Places in the team: the first two fight first."""
+"""Choices of four places in the team. The first two fight first."""
 _OF_ONE = (
     "pass",
     *(f"switch {n + 1}" for n in range(_PICKED)),
@@ -57,13 +57,13 @@ _log.setLevel(logging.CRITICAL)  # poke-env warns of what it can't follow; the b
 
 
 class Kind(ABC, Generic[Followed]):
-    """What differs between singles and doubles.
+    """Defines the differences between singles and doubles.
 
     Attributes:
         active: Pokémon of a side that fight at once.
-        action_names: the choices.
-        shown_names: of what a player sees of its legal choices.
-        brings_team: whether players bring their teams; else the format draws them.
+        action_names: names of the choices.
+        shown_names: names of the numbers by which a player sees its legal choices.
+        brings_team: whether players bring their teams. Otherwise the format draws them.
     """
 
     active: int
@@ -73,33 +73,41 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def battle(self, name: str) -> Followed:
-        """A battle as the player called `name` follows it."""
+        """Returns a battle as the player called `name` follows it."""
 
     @abstractmethod
     def legal(self, battle: Followed) -> NDArray[np.bool_]:
-        """Which choices a player has who must choose."""
+        """Returns the legal choices of a player that must choose, [A]."""
 
     @abstractmethod
     def shown(self, legal_RA: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """What players see of their legal choices, `[..., len(shown_names)]`."""
+        """Returns the legal choices as players see them, `[..., len(shown_names)]`."""
 
     @abstractmethod
     def order(self, battle: Followed, action: int) -> str:
-        """A choice in Showdown's words; raises `ValueError` if it can't be made."""
+        """Writes a choice in Showdown's words.
+
+        Raises:
+            ValueError: the choice can't be made.
+        """
 
     @abstractmethod
     def planned(self, battle: Followed, bot: str) -> int:
-        """The choice of the bot; raises `ValueError` if it is none of the choices."""
+        """Returns a bot's choice.
+
+        Raises:
+            ValueError: the bot's order is not among the choices.
+        """
 
     def words(self, battle: Followed, action: int) -> str:
-        """A choice in Showdown's words, or that it may choose, where it can't be made."""
+        """Writes a choice in Showdown's words, or "default" if it can't be made."""
         try:
             return self.order(battle, action).removeprefix("/choose ")
         except ValueError:
             return "default"
 
     def chosen(self, battle: Followed, bot: str, legal_A: NDArray[np.bool_], seed: int) -> int:
-        """The choice of the bot, which draws what it leaves to chance by `seed`."""
+        """Returns a bot's choice."""
         if bot != "random":
             random.seed(seed)  # poke-env's bots draw from this generator
             try:
@@ -112,7 +120,7 @@ class Kind(ABC, Generic[Followed]):
 
 
 class Singles(Kind[Battle]):
-    """One Pokémon of each side fights."""
+    """Lets a Pokémon of each side fight."""
 
     active, brings_team = 1, False
     action_names = (
@@ -145,7 +153,7 @@ class Singles(Kind[Battle]):
 
 
 class Doubles(Kind[DoubleBattle]):
-    """Two Pokémon of each side fight, of four that are picked when both teams have been shown."""
+    """Lets two Pokémon of each side fight, of four picked after both teams have been shown."""
 
     active, brings_team = 2, True
     action_names = (
@@ -210,11 +218,13 @@ class Doubles(Kind[DoubleBattle]):
 
     @staticmethod
     def _numbers(battle: DoubleBattle) -> NDArray[np.int64]:
-        """The number of each of the 45 choices among poke-env's 107; 1 is a switch to the first of
-        the team, and 7 the first move at the first target.
+        """Returns the number of each of the 45 choices among poke-env's 107.
+
+        There 1 is a switch to the team's first Pokémon, and 7 is the first move at the first
+        target.
         """
         team, picked = list(battle.team.values()), own_team(battle)[:_PICKED]
-        switches = [1 + team.index(one) for one in picked]
+        switches = [1 + team.index(pokemon) for pokemon in picked]
         switches += [0] * (_PICKED - len(switches))
         moves = np.arange(7, 7 + MOVES * _TARGETS)
         return np.array([0, *switches, *moves, *(moves + 4 * MOVES * _TARGETS)], np.int64)

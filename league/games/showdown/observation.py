@@ -1,7 +1,7 @@
-"""What a player of a Showdown battle sees, as numbers: names, positions and how they are written.
+"""Writes the view of a player of a Showdown battle as numbers, and names them.
 
-A player sees what the ordinary client would show it, as poke-env keeps it: the whole of its team,
-and of the opponent's only what the battle has revealed.
+A player sees the same as in the ordinary client: its whole team, and the revealed part of the
+opponent's team. poke-env keeps both.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SIDE_CONDITIONS = {
     SideCondition.SAFEGUARD: 1,
     SideCondition.MIST: 1,
 }
-"""With the most layers of each."""
+"""Conditions of a side, with the most layers of each."""
 EFFECTS = (
     *(Effect.SUBSTITUTE, Effect.CONFUSION, Effect.LEECH_SEED, Effect.ENCORE, Effect.TAUNT),
     *(Effect.DISABLE, Effect.TORMENT, Effect.YAWN, Effect.CURSE, Effect.SALT_CURE),
@@ -95,18 +95,18 @@ FIELD_NUMBERS = (
     *(f"field_{field.name.lower()}" for field in FIELDS),
 )
 MOST_DAMAGE = 2_000.0
-"""Expected power of a move, with all that multiplies it, that counts as 1."""
+"""Expected power of a move, with all multipliers, that counts as 1."""
 UNKNOWN_ITEM = "unknown_item"
 BUCKETS = 2048
-"""Of names that poke-env has no list of."""
+"""Buckets for names of which poke-env has no list."""
 
 
 @cache
 def side_names(active: int) -> tuple[str, ...]:
-    """The names of one side's numbers, of which `active` Pokémon fight at once.
+    """Returns the names of a side's numbers. `active` of its Pokémon fight at once.
 
-    Who fights is written twice: in its place of the team, and in one that never changes, so that a
-    network finds the moves to choose among without looking for who fights.
+    A fighting Pokémon is written twice: in its place of the team, and in a fixed place. So a
+    network finds the moves to choose among without searching for the fighting Pokémon.
     """
     return (
         *SIDE_NUMBERS,
@@ -117,7 +117,7 @@ def side_names(active: int) -> tuple[str, ...]:
 
 @cache
 def vocabulary(kind: str) -> dict[str, int]:
-    """The numbers of all species or moves, from 1."""
+    """Returns the numbers of all species or moves, from 1."""
     data = GenData.from_gen(GEN)
     names = data.pokedex if kind == "species" else data.moves
     return {name: number for number, name in enumerate(sorted(names), 1)}
@@ -125,18 +125,18 @@ def vocabulary(kind: str) -> dict[str, int]:
 
 @cache
 def bucket(name: str) -> int:
-    """The number of an item or ability, from 1: two may share one."""
+    """Returns the number of an item or ability, from 1. Two names may share a number."""
     return 1 + zlib.crc32(name.encode()) % (BUCKETS - 1)
 
 
 def sizes() -> dict[str, int]:
-    """How many numbers there are of each kind of id, 0 (unknown, none) included."""
+    """Returns the count of numbers of each kind of id, including 0 (unknown or missing)."""
     known = {kind: 1 + max(vocabulary(kind).values()) for kind in ("species", "move")}
     return known | {"ability": BUCKETS, "item": BUCKETS}
 
 
 def id_kind(name: str) -> str | None:
-    """Which kind of id the number called `name` holds; None for an ordinary number."""
+    """Returns the kind of id that the number `name` holds, or None for an ordinary number."""
     last = name.rpartition("_")[2]
     if not name.startswith(("pokemon", "active")):
         return None
@@ -146,9 +146,9 @@ def id_kind(name: str) -> str | None:
 
 
 class Writer:
-    """Writes what one player sees.
+    """Writes a player's view.
 
-    An id is written as its share of all ids of its kind, so that every number is in [-1, 1].
+    An id is written as its share of all ids of its kind, so every number is in [-1, 1].
     """
 
     def __init__(self, active: int) -> None:
@@ -156,11 +156,11 @@ class Writer:
 
     @property
     def width(self) -> int:
-        """Numbers of a view: the field and both sides."""
+        """The count of numbers of a view: the field and both sides."""
         return len(FIELD_NUMBERS) + 2 * len(side_names(self.active))
 
     def write(self, battle: AbstractBattle, view_V: NDArray[np.float32]) -> None:
-        """Writes what the battle's player sees: the field, its own side, and its opponent's."""
+        """Writes the view of the battle's player: the field, its own side, and its opponent's."""
         field, side = len(FIELD_NUMBERS), len(side_names(self.active))
         _write_field(battle, view_V[:field])
         self._write_sides(battle, (view_V[field : field + side], view_V[field + side :]))
@@ -180,42 +180,56 @@ class Writer:
                     for condition, most in SIDE_CONDITIONS.items()
                 ),
                 float(used[side]),
-                1.0 - sum(one.fainted for one in teams[side]) / TEAM,
+                1.0 - sum(pokemon.fainted for pokemon in teams[side]) / TEAM,
             )
-            against = [one for one in fighting[1 - side] if one is not None and not one.fainted]
+            against = [foe for foe in fighting[1 - side] if foe is not None and not foe.fainted]
             width, place = len(ACTIVE_NUMBERS) + len(POKEMON_NAMES), len(SIDE_NUMBERS)
-            for one in fighting[side]:
-                if one is not None:
-                    numbers[place : place + len(ACTIVE_NUMBERS)] = _active(one)
-                    self._write(one, against, numbers[place + len(ACTIVE_NUMBERS) : place + width])
+            for pokemon in fighting[side]:
+                if pokemon is not None:
+                    split = place + len(ACTIVE_NUMBERS)
+                    numbers[place:split] = _active(pokemon)
+                    self._write(pokemon, against, numbers[split : place + width])
                 place += width
-            for one in teams[side][:TEAM]:
-                self._write(one, against, numbers[place : place + len(POKEMON_NAMES)])
+            for pokemon in teams[side][:TEAM]:
+                self._write(pokemon, against, numbers[place : place + len(POKEMON_NAMES)])
                 place += len(POKEMON_NAMES)
 
     def _write(
-        self, one: Pokemon, against: Sequence[Pokemon], numbers: NDArray[np.float32]
+        self, pokemon: Pokemon, against: Sequence[Pokemon], numbers: NDArray[np.float32]
     ) -> None:
         numbers[:3] = (
-            self._share("species", vocabulary("species").get(one.species, 0)),
-            self._share("ability", bucket(one.ability) if one.ability else 0),
-            self._share("item", bucket(one.item) if one.item and one.item != UNKNOWN_ITEM else 0),
+            self._share("species", vocabulary("species").get(pokemon.species, 0)),
+            self._share("ability", bucket(pokemon.ability) if pokemon.ability else 0),
+            self._share(
+                "item", bucket(pokemon.item) if pokemon.item and pokemon.item != UNKNOWN_ITEM else 0
+            ),
         )
         place = 3 + len(CONDITION_NUMBERS)
         numbers[3:place] = (
-            *(1.0, float(one.active or False), float(one.fainted), one.current_hp_fraction),
-            *(one.level / 100.0, float(one.is_terastallized), min(1.0, one.status_counter / 8.0)),
-            _matchup(one, against),
-            *(float(one.status is status) for status in STATUSES),
+            *(
+                1.0,
+                float(pokemon.active or False),
+                float(pokemon.fainted),
+                pokemon.current_hp_fraction,
+            ),
+            *(
+                pokemon.level / 100.0,
+                float(pokemon.is_terastallized),
+                min(1.0, pokemon.status_counter / 8.0),
+            ),
+            _matchup(pokemon, against),
+            *(float(pokemon.status is status) for status in STATUSES),
         )
-        types = tuple(one.types)
-        nature = _nature(types, one.tera_type, tuple(one.base_stats[stat] for stat in STATS))
+        types = tuple(pokemon.types)
+        nature = _nature(
+            types, pokemon.tera_type, tuple(pokemon.base_stats[stat] for stat in STATS)
+        )
         numbers[place : place + len(NATURE_NUMBERS)] = nature
         place, width = place + len(NATURE_NUMBERS), 1 + len(MOVE_NUMBERS)
-        for move in list(one.moves.values())[:MOVES]:
+        for move in list(pokemon.moves.values())[:MOVES]:
             numbers[place : place + width] = (
                 self._share("move", vocabulary("move").get(move.id, 0)),
-                *_move(move, one, against),
+                *_move(move, pokemon, against),
             )
             place += width
 
@@ -230,44 +244,46 @@ def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
         min(1.0, battle.turn / 100.0),
         *(float(any(listed(flag))) for flag in (battle.force_switch, battle.trapped)),
         float(any(listed(battle.can_tera))),
-        *(float(one in weather) for one in WEATHERS),
-        *(float(one in fields) for one in FIELDS),
+        *(float(kind in weather) for kind in WEATHERS),
+        *(float(kind in fields) for kind in FIELDS),
     )
 
 
 def own_team(battle: AbstractBattle) -> list[Pokemon]:
-    """The player's own Pokémon in the battle: those that its last request names."""
-    named = {one["ident"] for one in battle.last_request.get("side", {}).get("pokemon", ())}
-    return [one for ident, one in battle.team.items() if ident in named]
+    """Returns the player's own Pokémon in the battle, as its last request names them."""
+    side = battle.last_request.get("side", {})
+    named = {pokemon["ident"] for pokemon in side.get("pokemon", ())}
+    return [pokemon for ident, pokemon in battle.team.items() if ident in named]
 
 
 def opponents(battle: AbstractBattle) -> list[Pokemon]:
-    """What is known of the opponent's team: in the order of the preview, where there was one."""
+    """Returns the known part of the opponent's team, in the order of the preview, if any."""
     seen, previewed = list(battle.opponent_team.values()), battle.teampreview_opponent_team
     return [
-        next((known for known in seen if known.base_species == one.base_species), one)
-        for one in previewed
+        next((known for known in seen if known.base_species == pokemon.base_species), pokemon)
+        for pokemon in previewed
     ] or seen
 
 
 def listed(value: Any) -> list[Any]:
-    """What poke-env gives as one value in singles and as a list in doubles, as a list."""
+    """Returns a list: poke-env has a single value in singles and a list in doubles."""
     return value if isinstance(value, list) else [value]
 
 
 def _laid(value: int | None, most: int) -> float:
-    """The share of its most layers that a condition has; poke-env counts them for hazards alone,
-    and keeps the turn in which others began.
+    """Returns a condition's share of its most layers.
+
+    poke-env counts layers for hazards only, and keeps the first turn of other conditions.
     """
     return 0.0 if value is None else min(1.0, value / most) if most > 1 else 1.0
 
 
-def _active(one: Pokemon) -> tuple[float, ...]:
-    effects, boosts = one.effects, one.boosts
+def _active(pokemon: Pokemon) -> tuple[float, ...]:
+    effects, boosts = pokemon.effects, pokemon.boosts
     return (
         *(boosts[stat] / 6.0 for stat in BOOSTS),
-        *(float(one.first_turn), float(one.must_recharge), float(bool(one.preparing))),
-        min(1.0, one.protect_counter / 4.0),
+        *(float(pokemon.first_turn), float(pokemon.must_recharge), float(bool(pokemon.preparing))),
+        min(1.0, pokemon.protect_counter / 4.0),
         *(float(effect in effects) for effect in EFFECTS),
     )
 
@@ -276,7 +292,7 @@ def _active(one: Pokemon) -> tuple[float, ...]:
 def _nature(
     types: tuple[PokemonType, ...], tera: PokemonType | None, base_stats: tuple[int, ...]
 ) -> NDArray[np.float32]:
-    """`NATURE_NUMBERS`."""
+    """Returns `NATURE_NUMBERS`."""
     numbers = (
         *(kind in types for kind in TYPES),
         *(kind is tera for kind in TYPES),
@@ -285,15 +301,16 @@ def _nature(
     return np.array(numbers, np.float32)
 
 
-def _matchup(one: Pokemon, against: Sequence[Pokemon]) -> float:
-    """How much harder its types hit who fights than theirs hit it, the worst of them: the best
-    multiplier each way, 1 for ×4 against ×0.
+def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
+    """Returns the type advantage over the fighting opponents, the worst of them.
+
+    It compares the best multiplier each way: 1 is ×4 against ×0.
     """
     return (
         min(
             (
-                max(other.damage_multiplier(kind) for kind in one.types if kind)
-                - max(one.damage_multiplier(kind) for kind in other.types if kind)
+                max(other.damage_multiplier(kind) for kind in pokemon.types if kind)
+                - max(pokemon.damage_multiplier(kind) for kind in other.types if kind)
                 for other in against
             ),
             default=0.0,
@@ -303,8 +320,10 @@ def _matchup(one: Pokemon, against: Sequence[Pokemon]) -> float:
 
 
 def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float, ...]:
-    """`MOVE_NUMBERS`; "against" is the best multiplier against who fights: ×4 is 1, ×1 is 0, ×1/4
-    and less is −1; "damage" the most that the move is expected to do to them, as a logarithm.
+    """Returns `MOVE_NUMBERS`.
+
+    "against" is the best multiplier against the fighting opponents: ×4 is 1, ×1 is 0, ×1/4 and less
+    is −1. "damage" is the logarithm of the largest expected damage to them.
     """
     power, accuracy, physical, special, priority, kind = _facts(move.id)
     stab = kind in user.types and power > 0.0
@@ -322,15 +341,15 @@ def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float,
     )
 
 
-def _strength(one: Pokemon, stat: str) -> float:
-    """A stat by species, with its boosts: what a player can know of both sides."""
-    boost = one.boosts[stat]
-    return (2 * one.base_stats[stat] + 36) * (max(2, 2 + boost) / max(2, 2 - boost))
+def _strength(pokemon: Pokemon, stat: str) -> float:
+    """Returns a stat by species with its boosts, which a player knows of both sides."""
+    boost = pokemon.boosts[stat]
+    return (2 * pokemon.base_stats[stat] + 36) * (max(2, 2 + boost) / max(2, 2 - boost))
 
 
 @cache
 def _facts(move_id: str) -> tuple[float, float, float, float, float, PokemonType]:
-    """What never changes of a move."""
+    """Returns the constant numbers of a move."""
     move = Move(move_id, gen=GEN)
     return (
         min(1.0, move.base_power * move.expected_hits / 250.0),

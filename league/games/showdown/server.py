@@ -1,4 +1,4 @@
-"""A Showdown server on this machine, to which people connect with the ordinary client."""
+"""Runs a Showdown server on this machine, to which people connect with the ordinary client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MISSING = (
     *("logs/repl", "logs/chat", "logs/modlog", "config/chat-plugins"),
     "databases",
 )
-"""Folders that the package lacks and the server wants."""
+"""Folders that the server needs and the package lacks."""
 _SETTINGS = """
 exports.bindaddress = '127.0.0.1';
 exports.subprocesses = 0;
@@ -26,7 +26,10 @@ exports.nothrottle = true;
 
 
 class Server:
-    """A running server. Use it as a context manager, which ends it.
+    """Runs a server. Use it as a context manager, which ends it.
+
+    Args:
+        port: port to listen on.
 
     Raises:
         ConfigError: Node or the simulator is missing.
@@ -78,7 +81,7 @@ class Server:
         self.close()
 
     def is_up(self) -> bool:
-        """Whether the process still runs, and no signal has stopped it."""
+        """Returns whether the process still runs, and no signal has stopped it."""
         return self._process.poll() is None and not is_stopped(self._process)
 
     def close(self) -> None:

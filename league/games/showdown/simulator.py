@@ -1,4 +1,4 @@
-"""The Node process that plays battles, and the teams that it checks."""
+"""Runs the Node process that plays battles and checks teams."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ END_SECONDS = 5.0
 
 
 class Simulator:
-    """One process of `simulator.js`; raises `Unavailable` when it can't start, has died or is
-    stopped.
+    """Runs a process of `simulator.js`.
+
+    Args:
+        folder: folder of the installation.
+
+    Raises:
+        Unavailable: the process can't start, has died or is stopped.
     """
 
     def __init__(self, folder: str) -> None:
@@ -49,9 +54,9 @@ class Simulator:
         raise Unavailable(f"Showdown's simulator exited {self._node.wait()}")
 
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The answers to commands."""
+        """Sends commands and returns their answers."""
         assert self._node.stdin
-        with contextlib.suppress(OSError):  # it died: so says the missing answer
+        with contextlib.suppress(OSError):  # it died, so the answer is missing
             self._node.stdin.write(json.dumps(commands) + "\n")
             self._node.stdin.flush()
         return json.loads(self._line())
@@ -69,12 +74,12 @@ class Simulator:
 
 
 def tied_to_us() -> list[str]:
-    """What a command begins with whose process ends with this one, even while it is stopped."""
+    """Returns the start of a command whose process ends with this process, even while stopped."""
     return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
 
 
 def is_stopped(process: subprocess.Popen[Any]) -> bool:
-    """Whether a signal has stopped a child of this process, which doesn't end it."""
+    """Returns whether a signal has stopped (not ended) a child of this process."""
     with contextlib.suppress(ChildProcessError, AttributeError):  # it has ended; macOS can't say
         flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, flags) is not None
@@ -82,9 +87,18 @@ def is_stopped(process: subprocess.Popen[Any]) -> bool:
 
 
 def teams_of(pool: str, battle_format: str, folder: str) -> tuple[str, ...]:
-    """The packed teams of a folder's `*.txt` files in the order of their names.
+    """Reads the teams in a folder's `*.txt` files, in the order of their names.
 
-    Raises `ConfigError` where there is none, or one that the format's rules forbid.
+    Args:
+        pool: the folder of teams.
+        battle_format: the format that they must fit.
+        folder: folder of the installation.
+
+    Returns:
+        The packed teams.
+
+    Raises:
+        ConfigError: there is no team, or the format's rules forbid a team.
     """
     files = sorted(Path(pool).expanduser().glob("*.txt"))
     if not files:
@@ -109,11 +123,11 @@ def _packed(
         answers = simulator.ask([["pack", battle_format, text] for text in texts])
     finally:
         simulator.close()
-    said = [one["problems"] if "problems" in one else [one["error"]] for one in answers]
-    packed = tuple(one.get("packed", "") for one in answers)
-    return packed, tuple("; ".join(one).splitlines()[0] if one else "" for one in said)
+    problems = [answer.get("problems", [answer.get("error")]) for answer in answers]
+    packed = tuple(answer.get("packed", "") for answer in answers)
+    return packed, tuple("; ".join(team).splitlines()[0] if team else "" for team in problems)
 
 
 def digest(teams: Sequence[str]) -> str:
-    """Eight hexadecimal digits of a pool."""
+    """Returns eight hexadecimal digits that identify a pool."""
     return hashlib.sha256("\n".join(teams).encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""The worker process: it follows the battles of some rows, which its simulator plays.
+"""Runs the worker process, which follows the battles of some rows in its simulator.
 
 Shape suffixes: R rows of a request, 2 seats, A choices, V width of what a seat sees.
 """
@@ -21,22 +21,22 @@ from league.games.showdown.observation import Writer, own_team
 from league.games.showdown.simulator import Simulator
 
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `seen_type` for each row, and why rows failed; their records don't count."""
+"""A record of `seen_type` for each row, and the reasons of failed rows, whose records are void."""
 UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
     *("t:", "expire", "uhtmlchange", "tempnotify", "tempnotifyoff"),
     *("win", "tie", "bigerror"),
 }
-"""Lines of Showdown that say nothing of the state of a battle."""
+"""Types of Showdown's lines without information on a battle's state."""
 
 
 def seen_type(kind: Kind[Any]) -> np.dtype[np.void]:
-    """What the seats of a row see and may do, and what its last frame brought."""
+    """Returns the type of a row's record: views, legal choices, and results of its last frame."""
     return np.dtype(
         [
             ("views", np.float32, (2, Writer(kind.active).width)),
             ("acting", np.bool_, (2,)),
             ("legal", np.bool_, (2, len(kind.action_names))),
-            ("choices", np.int32, (2,)),  # what was done in the frame, bots' too
+            ("choices", np.int32, (2,)),  # in the frame, bots' too
             ("alive", np.float32, (2,)),  # the share of each team that has not fainted
             ("hp", np.float32, (2,)),  # the share of its hit points that is left
             ("turn", np.int32),
@@ -49,13 +49,13 @@ def seen_type(kind: Kind[Any]) -> np.dtype[np.void]:
 
 
 class View:
-    """What one player knows of a battle, from the lines that Showdown sends to it."""
+    """Follows a battle from the lines that Showdown sends to a player."""
 
     def __init__(self, battle: AbstractBattle) -> None:
         self.battle, self.refused = battle, 0
 
     def read(self, line: str) -> None:
-        """Follows one line; raises whatever poke-env raises where it can't."""
+        """Follows a line. Errors of poke-env pass through."""
         words = line.split("|")
         if len(words) < 2 or words[1] in UNREAD:
             return
@@ -68,7 +68,14 @@ class View:
 
 
 class Match:
-    """One battle, as both players follow it."""
+    """Follows a battle from both players.
+
+    Args:
+        kind: singles or doubles.
+        writer: writes the views.
+        seed: the match's seed.
+        teams: each seat's team in the pool, or -1.
+    """
 
     def __init__(self, kind: Kind[Any], writer: Writer, seed: int, teams: Sequence[int]) -> None:
         self._kind, self._writer, self._teams, self._frame = kind, writer, teams, 0
@@ -79,7 +86,7 @@ class Match:
         self._legal = [self._nothing, self._nothing]
 
     def read(self, answer: dict[str, Any]) -> None:
-        """Follows what the simulator answered; raises whatever poke-env raises where it can't."""
+        """Follows an answer of the simulator. Errors of poke-env pass through."""
         if "error" in answer:
             raise RuntimeError(answer["error"].splitlines()[0])
         for view, lines in zip(self._views, answer["lines"], strict=True):
@@ -93,19 +100,19 @@ class Match:
         ]
 
     def chosen(self, actions_2: NDArray[np.intp], bots: Sequence[int]) -> list[int]:
-        """What both seats do in this frame: the actions given, or what their bots choose."""
-        found = []
+        """Returns both seats' choices in this frame."""
+        choices = []
         for seat, bot in enumerate(bots):
             if bot < 0:
-                found.append(int(actions_2[seat]))
+                choices.append(int(actions_2[seat]))
                 continue
             draw = int(mixed(self._draws + np.uint64(2 * self._frame + seat))[0])
             battle, legal_A = self._views[seat].battle, self._legal[seat]
-            found.append(self._kind.chosen(battle, BOTS[bot].name, legal_A, draw))
-        return found
+            choices.append(self._kind.chosen(battle, BOTS[bot].name, legal_A, draw))
+        return choices
 
     def words(self, choices: Iterable[int]) -> list[str | None]:
-        """The choices in Showdown's words, None of who has none to make."""
+        """Writes the choices in Showdown's words, or None for a player without a choice."""
         self._frame += 1
         return [
             self._kind.words(view.battle, int(choice)) if must else None
@@ -113,27 +120,31 @@ class Match:
         ]
 
     def write(self, seen: NDArray[np.void], is_last: bool) -> None:
-        """Writes a record of `seen_type`, except for the choices."""
+        """Writes a record of `seen_type` without the choices."""
         for seat, view in enumerate(self._views):
             self._writer.write(view.battle, seen["views"][seat])
             team = own_team(view.battle)
-            seen["alive"][seat] = np.mean([not one.fainted for one in team])
-            seen["hp"][seat] = np.mean([one.current_hp_fraction for one in team])
+            seen["alive"][seat] = np.mean([not pokemon.fainted for pokemon in team])
+            seen["hp"][seat] = np.mean([pokemon.current_hp_fraction for pokemon in team])
             seen["refused"][seat] = view.refused
         seen["acting"], seen["legal"], seen["team"] = self._must, self._legal, self._teams
         seen["turn"] = self._views[0].battle.turn
         seen["ended"] = self._winner is not None or is_last
         if self._winner is not None:
             seen["lead"] = (0, 1, -1)[self._winner + 1]
-        elif is_last:  # who has more Pokémon left, then who has more of its hit points
+        elif is_last:  # more Pokémon left, then a larger share of hit points
             ours, theirs = zip(seen["alive"].tolist(), seen["hp"].tolist(), strict=True)
             seen["lead"] = (ours > theirs) - (ours < theirs)
 
 
 class Worker:
-    """The battles of some rows.
+    """Holds the battles of some rows.
 
-    A request that takes longer than `step_seconds` ends the process.
+    Args:
+        folder: folder of the installation.
+        battle_format: the format.
+        teams: the pool of packed teams.
+        step_seconds: longest time of a request. A longer request ends the process.
     """
 
     def __init__(
@@ -147,7 +158,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins the matches of `seeds` and plays what was `played` in them."""
+        """Begins matches, and plays actions again."""
         seen_R = np.zeros(len(rows), seen_type(self._kind))
         drawn = [self._drawn(seed) for seed in seeds]
         packed = [[self._teams[n] if n >= 0 else None for n in both] for both in drawn]
@@ -173,7 +184,7 @@ class Worker:
     def step(
         self, rows: list[int], actions: bytes, is_last: list[bool], bots: list[list[int]]
     ) -> Answer:
-        """Plays one frame of each match, which ends it where `is_last`."""
+        """Plays a frame of each match."""
         seen_R, actions_R2 = np.zeros(len(rows), seen_type(self._kind)), self._actions(actions)
         commands: dict[int, list[Any]] = {}
 
@@ -199,28 +210,28 @@ class Worker:
         self._simulator.close()
 
     def log(self, rows: list[int]) -> str:
-        """The first row's match so far, as Showdown's replays hold it."""
-        return self._told("log", rows[0])
+        """Returns the first row's match so far, in the form of Showdown's replays."""
+        return self._replay("log", rows[0])
 
     def last(self, rows: list[int]) -> str:
-        """The whole of the first row's match before this one."""
-        return self._told("last", rows[0])
+        """Returns the whole of the first row's match before the current match."""
+        return self._replay("last", rows[0])
 
-    def _told(self, verb: str, row: int) -> str:
+    def _replay(self, verb: str, row: int) -> str:
         self._limit_call()
         (text,) = self._simulator.ask([[verb, row]])
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         return str(text)
 
     def _drawn(self, seed: int) -> list[int]:
-        """Each seat's team of the pool, by the match's seed; -1 where there is no pool."""
+        """Draws each seat's team of the pool by the match's seed, or returns -1 without a pool."""
         if not self._teams:
             return [-1, -1]
         draws_2 = mixed(np.array([seed], np.uint64) + np.array([1, 2], np.uint64))
         return (draws_2 % np.uint64(len(self._teams))).tolist()
 
     def _each(self, places: Iterable[int], play: Callable[[int], None]) -> dict[int, str]:
-        """Calls `play` for each place; where it raises, the match has failed: returns why."""
+        """Calls `play` for each place, and returns the errors of failed matches."""
         failed = {}
         for place in places:
             try:
@@ -236,12 +247,12 @@ class Worker:
         return seen_R.tobytes(), failed
 
     def _actions(self, content: bytes) -> NDArray[np.intp]:
-        """`[R, 2]`, from one-hot choices."""
+        """Decodes one-hot choices to indices, [R, 2]."""
         width = len(self._kind.action_names)
         return np.frombuffer(content, np.uint8).reshape(-1, 2, width).argmax(-1)
 
     def _limit_call(self) -> None:
-        """From now on the simulator has `step_seconds`: then SIGALRM ends the process."""
+        """Gives the simulator `step_seconds` from now. After that SIGALRM ends the process."""
         signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
 
 
