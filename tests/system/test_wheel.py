@@ -54,6 +54,11 @@ def test_the_installed_package_trains_and_answers(kumite: Path, tmp_path: Path) 
     assert "--replays" in run(str(kumite), "learner", "clone", "--help", cwd=tmp_path)
 
 
+def test_the_wheel_has_the_figures_of_the_moves(kumite: Path, tmp_path: Path) -> None:
+    code = "from league.games.brawl.moves import all_moves; print(len(all_moves()))"
+    assert run(str(kumite.with_name("python")), "-c", code, cwd=tmp_path) == "33\n"
+
+
 def test_a_wrong_word_gets_the_programs(kumite: Path, tmp_path: Path) -> None:
     done = subprocess.run([kumite, "strat"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
