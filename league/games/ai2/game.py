@@ -269,14 +269,14 @@ def checkout_of(argument: str) -> Path:
 def _python(folder: Path, named: str) -> str:
     """Returns the original's own Python. Raises `ConfigError` if it is missing."""
     candidates = [named] if named else [str(folder / name) for name in PYTHONS]
-    found = next((path for name in candidates if (path := shutil.which(name))), None)
-    if found is None:
+    python = next((path for name in candidates if (path := shutil.which(name))), None)
+    if python is None:
         raise ConfigError(
             f"there is no Python {' or '.join(candidates)}: make a virtual environment with the "
             "packages of the checkout's requirements.txt, or name its Python by --set "
             "game.options.python=PATH"
         )
-    return os.path.abspath(found)
+    return os.path.abspath(python)
 
 
 def _spec(argument: str, folder: Path, max_frames: int | None) -> GameSpec:

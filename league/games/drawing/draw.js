@@ -1,5 +1,5 @@
 "use strict";
-/* The drawing of matches: a game's frames (frames.py) become shapes, and shapes become pixels.
+/* Draws matches: a game's frames (frames.py) become shapes, and shapes become pixels.
 
    const scene = sceneFor(still, names, width);  // one match, on a picture of width x HEIGHT
    scene.see(frame);                             // every frame in turn
@@ -46,7 +46,7 @@ function faded(colour, opacity) {
   return colour.slice(0, 7) + hex(255 * clamp(opacity, 0, 1));
 }
 
-/** `share` of the colour `other`, the rest of `one`. */
+/** Mixes `share` of the colour `other` into `one`. */
 function mixed(one, other, share) {
   const part = clamp(share, 0, 1);
   const channel = (colour, at) => parseInt(colour.slice(at, at + 2), 16);
@@ -213,10 +213,10 @@ class Camera {
   constructor(width, blast) {
     this.width = width;
     this.aspect = width / HEIGHT;
-    this.limits = [blast[0] + 0.6, blast[1] + 0.6]; // seen beyond the centre at most
+    this.limits = [blast[0] + 0.6, blast[1] + 0.6]; // most that is seen beyond the centre
     this.blast = blast;
     this.tallest = 2 * Math.max(this.limits[1], this.limits[0] / this.aspect);
-    this.tall = 0; // units from top to bottom; 0: it saw nothing yet
+    this.tall = 0; // units from top to bottom; 0 before the first frame
   }
 
   /** Moves one frame's worth towards a view of these points; the first time all the way. */
@@ -505,11 +505,11 @@ function mixPoints(one, other, share) {
   return one.map((value, axis) => value + (other[axis] - value) * share);
 }
 
-// --- attacks: what hits, and the pose that goes with it
+// --- attacks: the hitting capsules and their poses
 
 const KICKS = ["DLight", "SLight", "DSig", "SAir", "DAir", "Groundpound"];
 
-/** The attack of `player` in this frame, with the capsules of its power; null for none. */
+/** The attack of `player` in this frame with the capsules of its power, or null. */
 function strikeOf(player, powers) {
   if (player.state !== "attack") return null;
   let number = player.power, now = player.power_frame;
@@ -613,7 +613,7 @@ function towards(start, target, most) {
   return [start[0] + dx * share, start[1] + dy * share];
 }
 
-/** What hits just now, as one shape with a rim; it fades afterwards. */
+/** The capsules that hit now, as one shape with a rim. It fades afterwards. */
 function drawExtent(brush, { capsules, glow }, seat) {
   if (glow <= 0) return;
   for (const [colour, rim] of [[SEATS[seat], 0], [mixed(SEATS[seat], WHITE, 0.8), 0.05]]) {
@@ -765,7 +765,7 @@ function shortened(text, most) {
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
 }
 
-// --- effects: what a single frame can't show
+// --- effects that a single frame can't show
 
 const EFFECT_FRAMES = { hit: 10, burst: 36, dust: 10 };
 const TRAIL = 7;
@@ -818,7 +818,7 @@ class Effects {
     }
   }
 
-  /** Frames since the newest effect of a kind on a seat; Infinity when there is none. */
+  /** Frames since the newest effect of a kind on a seat, or Infinity. */
   age(kind, seat, frame) {
     const ages = this.list.filter((each) => each.kind === kind && each.seat === seat);
     return Math.min(...ages.map((each) => frame - each.frame));
@@ -1069,7 +1069,7 @@ class LinesScene {
   }
 }
 
-/** A scene for one match. `still` is what no frame of it changes, `names` the seats' names. */
+/** A scene for a match: `still` is its constant part, `names` are the seats' names. */
 function sceneFor(still, names, width) {
   return still.solids ? new FightScene(still, names, width) : new LinesScene(still, names, width);
 }

@@ -161,14 +161,14 @@ class Face:
             often. `INDEX` is a place in the flattened observation. The names have only the letters
             of a metric's name.
         """
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for name, scale, count_W in zip(self._names, self._scales, self._clipped, strict=True):
             for index in np.argsort(-count_W, kind="stable")[:MOST_NAMED].tolist():
                 bounds = f"{scale.low_W[index]:g}/{scale.high_W[index]:g}".replace("+", "")
                 key = f"{name}/{index}/{bounds}"  # two long names may begin alike
-                found[key] = found.get(key, 0) + int(count_W[index])
+                counts[key] = counts.get(key, 0) + int(count_W[index])
             count_W[:] = 0
-        return {name: count for name, count in found.items() if count}
+        return {name: count for name, count in counts.items() if count}
 
     def legal(self, seat: int, observation: Any, info: Any) -> NDArray[np.bool_]:
         """Returns a seat's legal choices, by the mask in its observation or its info.
@@ -185,10 +185,10 @@ class Face:
             ValueError: the mask does not fit, or it allows nothing.
         """
         legal_A, size = np.zeros(self.action_size, np.bool_), self._sizes[seat]
-        found = observation.get("action_mask") if isinstance(observation, dict) else None
-        if found is None and isinstance(info, dict):
-            found = info.get("action_mask")
-        allowed_A = np.ones(size) if found is None else np.asarray(found).reshape(-1)
+        mask = observation.get("action_mask") if isinstance(observation, dict) else None
+        if mask is None and isinstance(info, dict):
+            mask = info.get("action_mask")
+        allowed_A = np.ones(size) if mask is None else np.asarray(mask).reshape(-1)
         if allowed_A.size != size:
             raise ValueError(f"its action mask has {allowed_A.size} places for {size} choices")
         legal_A[:size] = allowed_A

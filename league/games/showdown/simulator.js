@@ -2,15 +2,15 @@
 //
 //   node simulator.js FOLDER    FOLDER/node_modules holds the package pokemon-showdown
 //
-// A line in is a list of commands, a line out the list of their answers:
+// A line in is a list of commands. A line out is the list of their answers:
 //   ["begin", row, format, seed, [team, team]]   packed teams; null: the format draws them
-//   ["choose", row, [choice, choice]]            of players p1 and p2; null for who has none to make
-//   ["log", row]                                 the battle so far, as Showdown's replays hold it
-//   ["last", row]                                the whole of the row's battle before this one
-//   ["pack", format, text]                       a team as people write it (PokePaste): the team
-//                                                packed, and what the format's rules say against it
-// The answer to the first two: lines that each player was sent, who must choose now, and, after the
-// end, the winner's seat (-1: nobody).
+//   ["choose", row, [choice, choice]]            of players p1 and p2; null: no choice to make
+//   ["log", row]                                 the battle so far, as in Showdown's replays
+//   ["last", row]                                the whole of the row's battle before
+//   ["pack", format, text]                       a team in PokePaste: packs it, and lists its
+//                                                problems by the format's rules
+// The answers to the first two have the lines sent to each player, which players must choose now,
+// and, after the end, the winner's seat (-1: a draw).
 "use strict";
 
 const path = require("node:path");
