@@ -2,7 +2,7 @@
 
 It also plays the environment from two seats and shows it as text.
 
-Shape suffixes: A action width, W width of what a seat observes.
+Shape suffixes: A action width, W width of a seat's observation.
 """
 
 from __future__ import annotations

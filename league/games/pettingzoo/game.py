@@ -1,7 +1,7 @@
 """Runs the batched game over PettingZoo environments.
 
-Shape suffixes: N matches, R rows, 2 seats, A action width, O observation width, V width of what the
-environment shows, K reward terms, S stats.
+Shape suffixes: N matches, R rows, 2 seats, A action width, O observation width, V width of a
+seat's view, K reward terms, S stats.
 """
 
 from __future__ import annotations

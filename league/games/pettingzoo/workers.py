@@ -1,6 +1,6 @@
 """Runs the worker process, which holds the environments of some matches and plays them on command.
 
-Shape suffixes: R rows of a request, 2 seats, A action width, V width of what the environment shows.
+Shape suffixes: R rows of a request, 2 seats, A action width, V width of a seat's view.
 """
 
 from __future__ import annotations

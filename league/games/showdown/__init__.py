@@ -1,1 +1,1 @@
-"""Pokémon Showdown as a game of the league: battles in the simulator itself, without a server."""
+"""Plays Pokémon Showdown in the league: battles in the simulator itself, without a server."""

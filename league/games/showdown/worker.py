@@ -1,6 +1,6 @@
 """Runs the worker process, which follows the battles of some rows in its simulator.
 
-Shape suffixes: R rows of a request, 2 seats, A choices, V width of what a seat sees.
+Shape suffixes: R rows of a request, 2 seats, A choices, V width of a seat's view.
 """
 
 from __future__ import annotations
