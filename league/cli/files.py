@@ -12,11 +12,12 @@ from league.cli.options import Assignments
 from league.cli.output import print_table, say, when
 from league.errors import AlreadyExists, InvalidInput
 from league.runs.files import write_whole
+from league.runs.folder import write_config
 from league.security.issuing import make_folder
 from league.security.roles import WORDS, AccessRole
 from league.security.tokens import TokenFile
 from league.settings.base import DEFAULT_PRESET, resolve
-from league.settings.file import HEADING, dump_toml, write_config
+from league.settings.file import HEADING, dump_toml
 from league.settings.presets import preset_names
 
 TOKENS = "name role made sha256"

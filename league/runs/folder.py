@@ -22,12 +22,27 @@ from league.runs.files import read_json, write_whole
 from league.runs.finding import DATABASE, FORMAT, RUNS, checked_run
 from league.runs.settings import SupervisorSettings
 from league.settings import base as config
-from league.settings.file import write_config
+from league.settings.file import HEADING, dump_toml
 from league.settings.presets import Tables, load_preset, merge, read_tables
 
 CURVES = "training_curves.png"
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
 """What a folder may hold in which a start broke off."""
+
+
+def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
+    """Writes resolved sections as commented TOML, the whole file or nothing.
+
+    Args:
+        path: the file.
+        sections: settings by section, as `league.settings.base.resolve` returns them.
+        heading: lines of the comment at the top.
+
+    Raises:
+        InvalidInput: the file can't be made there.
+        StorageFull: no space is left.
+    """
+    write_whole(path, dump_toml(sections, heading))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import annotated_types
@@ -14,7 +13,6 @@ from pydantic_core import to_jsonable_python
 from tomlkit.container import Container
 from tomlkit.items import AoT, Item, Table
 
-from league.runs.files import write_whole
 from league.settings.base import NONE, Settings, nested_settings, section_classes
 from league.settings.presets import Tables
 
@@ -24,16 +22,6 @@ Settings of a Kumite league: every section, every setting, its default.
 Lines that begin with # explain. "none" switches off a setting that may be absent.
 """
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-
-
-def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
-    """Writes resolved sections to `path`, the whole file or nothing.
-
-    Raises:
-        InvalidInput: the file can't be made there.
-        StorageFull: no space is left.
-    """
-    write_whole(path, dump_toml(sections, heading))
 
 
 def dump_toml(sections: Tables, heading: str = HEADING) -> str:

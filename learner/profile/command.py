@@ -19,9 +19,9 @@ from league.cli.options import Assignments, SeveralValues
 from league.cli.output import say
 from league.errors import InvalidInput, LeagueError
 from league.runs.files import write_whole
+from league.runs.folder import write_config
 from league.settings.base import DEFAULT_PRESET, base_preset, lay_over, resolve
 from league.settings.device_flags import cores
-from league.settings.file import write_config
 
 if TYPE_CHECKING:
     from learner.profile.measuring import Measured

@@ -26,8 +26,8 @@ from playwright.sync_api import sync_playwright
 
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
+from league.runs.folder import write_config
 from league.settings.base import resolve
-from league.settings.file import write_config
 from league.views.dashboard.app import PAGES
 from league.views.dashboard.pages.payoffs import STRUCTURE_SECONDS
 from league.views.dashboard.source import Source

@@ -19,8 +19,8 @@ from league.cli.main import main
 from league.players import Assignment, Book, MatchResult, Pairing, SeatResult
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
+from league.runs.folder import write_config
 from league.settings.base import resolve
-from league.settings.file import write_config
 from league.stages import Place, Stage
 from matchmaker.main import MatchmakerServer
 from matchmaker.store.sqlite import locked

@@ -16,8 +16,8 @@ from league.players import Player, PlayerKind, Role
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.runs.finding import FORMAT
+from league.runs.folder import write_config
 from league.settings.base import resolve
-from league.settings.file import write_config
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 

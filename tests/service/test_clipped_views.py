@@ -8,8 +8,8 @@ from learner_process import learners
 
 from league.rpc.client import MatchmakerClient
 from league.runs.alarms import of_metrics
+from league.runs.folder import write_config
 from league.settings.base import resolve
-from league.settings.file import write_config
 from learner.doctor.findings import Verdict
 from learner.doctor.run import judge_run, read_run
 from matchmaker.api.server import MatchmakerServer

@@ -11,8 +11,8 @@ from waiting import wait_for
 from league.errors import NotFound
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import live_address
+from league.runs.folder import write_config
 from league.settings.base import resolve
-from league.settings.file import write_config
 from learner import main
 
 BATCH = ("learner.matches=4", "learner.n_steps=8", "learner.batch_size=16", "learner.n_epochs=1")

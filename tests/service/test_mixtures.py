@@ -18,8 +18,8 @@ from league.cli.main import main
 from league.players import Assignment, MatchResult, Pairing, Player, PlayerKind, SeatResult
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT, live_address
+from league.runs.folder import write_config
 from league.settings.base import resolve
-from league.settings.file import write_config
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 

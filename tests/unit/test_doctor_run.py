@@ -20,9 +20,9 @@ from league.games.registry import game_spec, reward_weights
 from league.runs.alarms import Alarm
 from league.runs.columns import EVALUATION
 from league.runs.finding import FORMAT
+from league.runs.folder import write_config
 from league.runs.records import Series
 from league.settings.base import resolve
-from league.settings.file import write_config
 from learner.doctor.findings import REASONS, SYSTEMS, ordered, primary_causes
 from learner.doctor.run import judge_run, read_run
 from learner.doctor.setup import build_model

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from league.errors import ConfigError, InvalidInput
+from league.runs.folder import write_config
 from league.settings.base import (
     Sections,
     Settings,
@@ -19,7 +20,7 @@ from league.settings.base import (
     section_classes,
     sections_hash,
 )
-from league.settings.file import dump_toml, write_config
+from league.settings.file import dump_toml
 from league.settings.presets import load_preset, preset_names
 from matchmaker.settings import MatchmakerSettings
 
