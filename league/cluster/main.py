@@ -1,4 +1,4 @@
-"""Trains a league with one command: what ``bin/start-league`` runs."""
+"""Trains a league with one command. ``bin/start-league`` runs this module."""
 
 from __future__ import annotations
 
@@ -167,7 +167,14 @@ def _command(
 
 
 def parse(arguments: Sequence[str]) -> Command | int:
-    """The flags, or the exit code after --help; raises `ConfigError` for flags that can't be."""
+    """Reads the command line.
+
+    Returns:
+        The flags, or the exit code after --help.
+
+    Raises:
+        ConfigError: the flags can't be used.
+    """
     try:
         return app(list(arguments), prog_name="bin/start-league", standalone_mode=False)
     except typer.TyperException as error:
@@ -176,7 +183,7 @@ def parse(arguments: Sequence[str]) -> Command | int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; every fault is one sentence on stderr and an exit code."""
+    """Runs the command. Every fault prints a sentence on stderr and sets the exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # a worker's words may not fit into its encoding
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -222,7 +229,7 @@ def start(command: Command) -> int:
             f"--from {origin}: the run in {run_dir} has steps already; leave --from out to "
             "continue, or give a new --run-dir"
         )
-    with open_run(command.request) as folder:  # first: a second start is refused at once
+    with open_run(command.request) as folder:  # first, so that a second start is refused at once
         try:
             return _run(folder, command, _device(command.learner.device))
         except LeagueError as error:
@@ -234,7 +241,9 @@ def start(command: Command) -> int:
 
 
 def _device(flags: DeviceFlags) -> str:
-    """The device in words. Another process looks for a GPU: this one loads no torch."""
+    """Returns the device in words. A separate process looks for a GPU, because torch is not loaded
+    here.
+    """
     if flags.cpu:
         return flags.cpu_sentence()
     spawn = multiprocessing.get_context("spawn")
@@ -246,14 +255,16 @@ def _device(flags: DeviceFlags) -> str:
 
 
 def _device_sentence(flags: DeviceFlags) -> str:
-    """The device, the reason, and its memory; raises `DeviceError` for a missing device."""
+    """Returns the device, the reason for it, and its memory. Raises `DeviceError` for a missing
+    device.
+    """
     from league.agent.device import choose_devices
 
     return choose_devices(flags)[1]
 
 
 def _has_steps(run_dir: Path) -> bool:
-    """Whether a learner of the run has left a checkpoint, from which it would continue."""
+    """Returns whether a learner of the run has left a checkpoint from which it would continue."""
     return any(run_dir.glob("learner-*/checkpoints/step_*.pt"))
 
 
@@ -293,12 +304,12 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     finally:
         display.close()
         screen = supervisor.screen
-        if screen.league.learner is not None or screen.league.ratings:  # else an error says why
+        if screen.league.learner is not None or screen.league.ratings:  # else an error follows
             try:
                 print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
             except Exception as error:  # it must not hide how the run ended
                 print(f"start-league: the summary can't be drawn ({error!r})", file=sys.stderr)
-            if is_live:  # else they are printed already
+            if is_live:  # otherwise they are already on the terminal
                 for note in screen.notes:
                     if note.is_trouble and note.at >= supervisor.stopping_since:
                         console.print(plain(note.text), soft_wrap=True, markup=False)
@@ -312,10 +323,15 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
 
 
 def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], None]) -> None:
-    """Shows the dashboard's address once its process listens there, which that writes to its log.
+    """Shows the dashboard's address once its process has logged that it listens there.
 
-    A program that listens at the same port is another one. `begins` is where the log of this run
-    begins.
+    Another program may listen at the same port, so the log decides.
+
+    Args:
+        address: the dashboard's address.
+        log: the log of the dashboard's process.
+        begins: where the log of this run begins, in bytes.
+        say: shows a sentence.
     """
     line = f"{address}\n".encode()
     while True:
@@ -328,9 +344,11 @@ def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], 
 
 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
-    """Writes the report of a run that is done, and prints what it comes to.
+    """Writes the report of a finished run and prints its main results.
 
-    `mains` are the names of their processes.
+    Args:
+        folder: the run.
+        mains: names of the processes of the main learners.
     """
     from league.games.exact import is_exact
 
@@ -355,6 +373,6 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
 if __name__ == "__main__":
     exit_code = main()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError):  # the reader has closed the pipe
             stream.flush()
     os._exit(exit_code)  # Python takes seconds to free everything on a busy machine

@@ -1,7 +1,8 @@
-"""A league's processes on this machine: starts them, restarts them, stops them in order.
+"""Starts a league's processes on this machine, restarts them, and stops them in order.
 
-Each leads its own session, which keeps the terminal's Ctrl-C away from it: only the supervisor
-receives it. On Linux the kernel ends the processes with the supervisor, even after kill -9.
+Each process leads its own session, which keeps the terminal's Ctrl-C away from it. Only the
+supervisor receives Ctrl-C. On Linux the kernel ends the processes with the supervisor, even after
+kill -9.
 """
 
 from __future__ import annotations
@@ -38,15 +39,20 @@ _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
     StorageReadOnly.exit_code: (StorageReadOnly, "its disk takes no writes"),
 }
-"""Exit codes that a restart would repeat: the error to raise, and a text for an empty log."""
+"""Exit codes that a restart would repeat, with the error to raise and a text for an empty log."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSpec:
-    """What to run; `log` receives its output.
+    """Describes a process to run.
 
-    The league ends when a process that it `needs` can't run, or a `vital` process dies too often;
-    it goes on without another one, and starts one that died too often again later.
+    Attributes:
+        name: the name of the process.
+        command: the program and its arguments.
+        log: the file that receives the output.
+        needed: whether the league ends if the process can't run. Without it the league continues.
+        vital: whether the league ends if the process dies too often. Other processes start again
+            later.
     """
 
     name: str
@@ -58,19 +64,27 @@ class ProcessSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RestartPolicy:
-    """How often and how fast a process restarts; each wait is twice the one before."""
+    """Decides how often and how fast a process restarts. Each wait is twice the wait before."""
 
     limit: int = 5
-    """Restarts within the window; a fault that needs more is no accident. A process that is not
-    vital waits as long as the window then.
+    """Restarts within the window. A fault that needs more is no accident. A process that is not
+    vital then waits as long as the window.
     """
     window_seconds: float = 300.0
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
-    """Also the wait for a disk that is full: it is not counted."""
+    """Also the wait for a full disk, which does not count as a restart."""
 
     def delay(self, times: deque[float], now: float) -> float | None:
-        """Seconds before a restart at `now`, which joins `times`; None if it is one too many."""
+        """Counts a restart and returns how long to wait before it.
+
+        Args:
+            times: the counted restarts within the window, in seconds. The new restart is added.
+            now: the current time in seconds.
+
+        Returns:
+            Seconds, or None if the limit is reached.
+        """
         while times and now - times[0] > self.window_seconds:
             times.popleft()
         if len(times) >= self.limit:
@@ -81,7 +95,9 @@ class RestartPolicy:
 
 
 class Process:
-    """One process with all its restarts. Start it from the main thread, which it ends with."""
+    """Runs a process with all its restarts. Start it from the main thread, because it ends with the
+    thread.
+    """
 
     def __init__(self, spec: ProcessSpec) -> None:
         self.spec = spec
@@ -92,7 +108,7 @@ class Process:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Starts it and returns at once. Raises `ConfigError` when its program can't run."""
+        """Starts the process and returns at once. Raises `ConfigError` if its program can't run."""
         spec, program = self.spec, self.spec.command[0]
         if shutil.which(program) is None:
             raise ConfigError(f"{spec.name} can't start: there is no program {program}")
@@ -114,7 +130,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """0 before the first start."""
+        """The id of the process, 0 before the first start."""
         return 0 if self._child is None else self._child.pid
 
     @property
@@ -122,19 +138,21 @@ class Process:
         return self._child is not None and self.poll() is None
 
     def poll(self) -> int | None:
-        """None while it runs, then its exit code; minus the signal's number if one ended it."""
+        """Returns the exit code, or None while the process runs. A signal gives its negative
+        number.
+        """
         assert self._child is not None
         if self._child.returncode is None and self._has_ended():
-            self.kill()  # ends its own children too, while its id can't belong to another process
+            self.kill()  # also ends its children, before the id can belong to another process
         return self._child.poll()
 
     def terminate(self) -> None:
-        """Asks it to stop (SIGTERM)."""
+        """Asks the process to stop (SIGTERM)."""
         if self._child is not None and self._child.poll() is None:
             self._child.terminate()
 
     def kill(self) -> None:
-        """Ends it and all processes that it started, at once."""
+        """Ends the process and all processes that it started, at once."""
         if self._child is not None and self._child.returncode is None:
             try:
                 os.killpg(self._child.pid, signal.SIGKILL)
@@ -157,7 +175,9 @@ class Process:
         )
 
     def last_sentence(self) -> str:
-        """The last line that it logged since its last start, its error if one ended it."""
+        """Returns the last line logged since the last start. If an error ended the process, it is
+        that error.
+        """
         try:
             with self.spec.log.open("rb") as file:
                 file.seek(max(0, self.spec.log.stat().st_size - 8192))
@@ -168,7 +188,9 @@ class Process:
         return "" if line.startswith("--- ") else line
 
     def rotate_log(self, log_bytes: int = LOG_BYTES) -> None:
-        """Copies a long log to `log`.1 and empties it: its writers append to it."""
+        """Copies a long log to `log`.1 and empties it. The processes append, so they need no new
+        file.
+        """
         log = self.spec.log
         with contextlib.suppress(OSError):  # a full disk must not end the league
             if log.stat().st_size > log_bytes:
@@ -177,11 +199,15 @@ class Process:
 
 
 class ProcessGroup:
-    """All processes of a league.
+    """Keeps all processes of a league.
 
-    `say` receives news for the person, with `is_trouble` for troubles; `started` a process's name
-    and id after each start. `has_finished` says whether a process that ended with exit code 0 has
-    done its work (or was stopped from outside).
+    Args:
+        specs: the processes, in the order of starting.
+        policy: how processes restart.
+        say: shows a sentence to the person, with `is_trouble` for troubles.
+        started: receives a process's name and id after each start.
+        has_finished: whether a process that ended with exit code 0 has done its work. Otherwise it
+            was stopped from outside.
     """
 
     def __init__(
@@ -201,7 +227,7 @@ class ProcessGroup:
         return tuple(member.facts() for member in self.members.values())
 
     def start(self) -> None:
-        """Starts all, in the order given; each waits for what it needs."""
+        """Starts all processes in order. Each process waits for the services that it needs."""
         for member in self.members.values():
             self._launch(member)
 
@@ -222,7 +248,7 @@ class ProcessGroup:
             member.rotate_log()
 
     def is_done(self, name: str) -> bool:
-        """Whether the process has finished its work."""
+        """Returns whether the process has finished its work."""
         return self.members[name].state is State.DONE
 
     def stop(
@@ -235,8 +261,14 @@ class ProcessGroup:
     ) -> list[str]:
         """Asks processes to stop, in this order, waits for all, and kills those that are late.
 
-        `hurried` ends the wait when it returns True; `tick` is called while waiting. Returns the
-        names of the killed ones; unknown names are ignored.
+        Args:
+            names: the processes. Unknown names are ignored.
+            seconds: how long to wait.
+            hurried: ends the wait when it returns True.
+            tick: is called while waiting.
+
+        Returns:
+            The names of the killed processes.
         """
         waiting = []
         for member in [self.members[name] for name in names if name in self.members]:
@@ -271,7 +303,7 @@ class ProcessGroup:
         self._started(member.spec.name, member.pid)
 
     def _settle(self, member: Process, code: int) -> None:
-        """Decides what follows the end of a process."""
+        """Restarts a process that has ended, or raises the error that ends the league."""
         name, log = member.spec.name, member.spec.log
         if code == 0 and self._has_finished(name):
             member.state = State.DONE

@@ -1,4 +1,4 @@
-"""One run of a league: starts its processes, shows them, keeps them running, stops them."""
+"""Runs a league: starts its processes, shows them, keeps them running, and stops them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
 _STOPPED_BY_SECONDS = 7.0  # for the last curves after Ctrl-C: the summary takes its time too
 STOP_WORKER_SECONDS = 7.0
-"""For learner and evaluator to stop; a learner takes up to 6 to save."""
+"""How long learner and evaluator have to stop. A learner takes up to 6 s to save."""
 DRAIN_SECONDS = 1800.0
-"""For the evaluator to finish its queue after the last step."""
+"""How long the evaluator has to finish its queue after the last step."""
 SPEND_SECONDS = 90.0
-"""For the evaluator to play what is left of its budget, when its queue is empty."""
+"""How long the evaluator has to spend its remaining budget once its queue is empty."""
 HANG_SECONDS = 300.0
-"""Without a heartbeat, or without progress, for so long a worker hangs and its leases have expired:
-it is replaced. A thread sends its heartbeats, also during a long update, and knows its pace.
+"""A worker hangs after this time without a heartbeat or without progress. Its leases have expired
+by then, and it is replaced. A thread sends the heartbeats, also during a long update, and knows the
+worker's pace.
 """
 _LOOK_SECONDS = 5.0  # that a look counts for at most: the machine may have slept meanwhile
 _NOTES_KEPT = 200
@@ -50,7 +51,7 @@ _SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
 
 
 class Supervisor:
-    """One run from its start to its end. `run` may be called once."""
+    """Supervises a run from its start to its end. `run` may be called once."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Supervisor:
         self.stopping_since = math.inf
         self.files: list[Path] = []
         self._leaderboard: list[Path] = []
-        self._no_leaderboard = ""  # why not
+        self._no_leaderboard = ""  # the reason
         self._writer: threading.Thread | None = None
         self._drawing: subprocess.Popen[bytes] | None = None
         self._group = ProcessGroup(
@@ -101,7 +102,12 @@ class Supervisor:
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
-        """Shows a sentence to the person. Any thread may call it."""
+        """Shows a sentence to the person. Any thread may call it.
+
+        Args:
+            text: the sentence.
+            is_trouble: whether it reports a problem.
+        """
         note = Note(at=time.time(), text=text, is_trouble=is_trouble)
         self._notes.append(note)
         self._display.add_note(note)
@@ -127,7 +133,9 @@ class Supervisor:
     def run(self) -> int:
         """Trains until the steps are done or a signal comes. Returns the exit code.
 
-        Raises what ends a run early (see `ProcessGroup.check`), after everything has stopped.
+        Raises:
+            LeagueError: the run ended early (see `ProcessGroup.check`). Everything has stopped by
+                then.
         """
         killed: list[str] = []
         with self._signals():
@@ -158,8 +166,9 @@ class Supervisor:
             self.say(f"{names} {have} steps.")
 
     def _check(self) -> None:
-        """Restarts processes that have died, and ends those that hang, which restart next. Reports
-        changed settings.
+        """Restarts processes that have died, and ends those that hang, which restart next.
+
+        It also reports changed settings.
         """
         self._group.check()
         if self._looks == self._reader.looks:
@@ -185,7 +194,7 @@ class Supervisor:
             if process is None or process.state is not State.RUNNING:
                 continue
             heard, silence = self._heard.get(name, (at, 0.0))
-            idle = name == DASHBOARD and worker.activity in ENDED  # nobody plays: it need not beat
+            idle = name == DASHBOARD and worker.activity in ENDED  # no match, no heartbeats
             # a heartbeat from before the start is the earlier process's
             speaks = idle or at != heard or at < process.started_at
             # while the disk is full the matchmaker can't take heartbeats
@@ -202,8 +211,13 @@ class Supervisor:
         return b""
 
     def _judge(self, process: Process, fault: str, before: float, now: float) -> None:
-        """Reports a worker that hangs for `now` seconds, or ends it; a look earlier it was
-        `before`.
+        """Reports a worker that hangs, or ends it.
+
+        Args:
+            process: the worker.
+            fault: what it fails to do, in words.
+            before: for how many seconds it had hung at the previous look.
+            now: for how many seconds it hangs now.
         """
         name, silent, hang = process.spec.name, self._silent_seconds, self._hang_seconds
         if before < silent <= now:
@@ -216,12 +230,12 @@ class Supervisor:
             process.kill()
 
     def _is_trained(self) -> bool:
-        """Whether all mains are done: exploiters have no victims to learn against then."""
+        """Returns whether all mains are done. Exploiters then have no victims to learn against."""
         mains = self._topology.mains
         return bool(mains) and all(self._group.is_done(name) for name in mains)
 
     def _has_trained(self, name: str) -> bool:
-        """Whether a learner reported last that its steps are done, as far as the league knows."""
+        """Returns whether the learner's last report says that its steps are done."""
         if name not in self._topology.learners:
             return False
         self._reader.look_again(5.0)  # on a busy machine a look takes seconds
@@ -259,7 +273,7 @@ class Supervisor:
             self._tick()
 
     def _stop(self) -> list[str]:
-        """Stops learners and evaluator first, the matchmaker last; returns the killed ones."""
+        """Stops learners and evaluator first and the matchmaker last. Returns the killed processes."""
         self._phase, self.stopping_since = "stopping", time.time()
         asked, began = self._stop_requests, time.monotonic()
         is_done = self._is_trained() and not asked
@@ -278,7 +292,7 @@ class Supervisor:
         )
         if self._stop_requests < 2:
 
-            def unused() -> float:  # what the workers left of their time
+            def unused() -> float:  # the rest of the workers' time
                 rest = began + self._stop_worker_seconds - time.monotonic()
                 return max(_LAST_LOOK_SECONDS, rest)
 
@@ -314,7 +328,7 @@ class Supervisor:
         )
 
     def _await_drawing(self, seconds: float, *, is_hurried: bool) -> None:
-        """Waits for the curves, and leaves their process alone if it takes longer."""
+        """Waits for the curves, and leaves their process running if it takes longer."""
         if self._drawing is None:
             return
         if is_hurried:
@@ -331,8 +345,10 @@ class Supervisor:
         self.say(f"The curves were not drawn: `{command}` draws them.", is_trouble=True)
 
     def _write_leaderboard(self, seconds: float) -> None:
-        """Writes the leaderboard's files, within `seconds`: a matchmaker that hangs must not delay
-        the end. Ctrl-C leaves them out. A writer that still works since Ctrl-C is waited for.
+        """Writes the leaderboard's files within `seconds`.
+
+        A matchmaker that hangs must not delay the end. Ctrl-C skips the files. If a writer still
+        works since Ctrl-C, the supervisor waits for it.
         """
         asked, deadline = self._stop_requests, time.monotonic() + seconds
         if self._writer is None or not self._writer.is_alive():
@@ -379,7 +395,7 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Counts Ctrl-C and similar signals; under nohup, a closed terminal does not count."""
+        """Counts Ctrl-C and similar signals. Under nohup, a closed terminal does not count."""
 
         def count(number: int, frame: FrameType | None) -> None:
             self._stop_requests += 1

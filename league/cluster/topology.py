@@ -1,4 +1,4 @@
-"""Which processes make a league, and with which arguments."""
+"""Decides which processes make a league, and with which arguments."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from league.settings.device_flags import DeviceFlags
 MATCHMAKER = "matchmaker"
 DASHBOARD = "dashboard"
 LEARNER = "learner-main"
-"""The one learner of a run that does not name its learners."""
+"""The learner's process in a run that does not name its learners."""
 EVALUATOR = "evaluator-0"
-"""The first evaluator, which is asked what all of them still have to do."""
+"""The first evaluator. It reports the remaining work of all evaluators."""
 
 
 _MODULES = {DASHBOARD: "league.views.dashboard.main"}
-"""Of processes whose module is not what their name begins with."""
+"""Modules of processes that are not named after their module."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerOptions:
-    """Flags of the supervisor that it passes to the learners."""
+    """Keeps the supervisor's flags for the learners."""
 
     steps: int | None = None
     device: DeviceFlags = field(default_factory=DeviceFlags)
@@ -48,8 +48,9 @@ class LearnerOptions:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service listens, and the names under which a proxy serves it. Port 0 stands for
-    a port that survives restarts.
+    """Says where a service listens, and under which names a proxy serves it.
+
+    Port 0 means a free port that survives restarts.
     """
 
     host: str = "127.0.0.1"
@@ -58,7 +59,11 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Reads HOST, HOST:PORT or [HOST]:PORT; raises `ConfigError`."""
+        """Reads HOST, HOST:PORT or [HOST]:PORT.
+
+        Raises:
+            ConfigError: the text is no address.
+        """
         host, colon, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "")
         if text.startswith("["):
             host, _, port = text[1:].partition("]")
@@ -70,7 +75,7 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """The processes, in the order of starting, and the services' addresses."""
+    """Lists the processes in the order of starting, and the services' addresses."""
 
     specs: tuple[ProcessSpec, ...]
     addresses: dict[str, str]
@@ -78,7 +83,7 @@ class Topology:
     exploiters: tuple[str, ...] = ()
     evaluators: tuple[str, ...] = (EVALUATOR,)
     dashboard: str = ""
-    """Where a browser finds it, "" without one."""
+    """The dashboard's address for a browser, "" without a dashboard."""
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -94,8 +99,17 @@ def plan(
     new_epoch: bool = False,
     dashboard: Address | None = None,
 ) -> Topology:
-    """The matchmaker, the run's learners, its evaluators and its dashboard; all but the learners
-    and further evaluators on ports that survive restarts.
+    """Plans the matchmaker, the run's learners, its evaluators and its dashboard.
+
+    The matchmaker, the first evaluator and the dashboard get ports that survive restarts.
+
+    Args:
+        folder: the run.
+        options: flags for the learners.
+        settings: which learners and evaluators the run has.
+        host: the address that the services listen on.
+        new_epoch: whether the matchmaker begins a new epoch.
+        dashboard: where the dashboard listens, None without a dashboard.
     """
     ports = {MATCHMAKER: folder.port("matchmaker")}
     if settings.evaluators:
@@ -140,5 +154,7 @@ def plan(
 
 
 def process_of(entry: LearnerEntry) -> str:
-    """The name of a learner's process, of its worker and of its folder."""
+    """Returns the name of a learner's process, which is also the name of its worker and of its
+    folder.
+    """
     return f"learner-{entry.name}"

@@ -1,1 +1,1 @@
-"""Who may ask the league's services, and how both sides prove who they are: tokens by role, TLS."""
+"""Decides who may call the league's services, by tokens with roles and by TLS certificates."""

@@ -1,7 +1,8 @@
-"""What client and service show each other: a token, and certificates where they speak TLS.
+"""Loads the credentials of client and service: a token, and certificates if they use TLS.
 
 A folder of certificates holds ca.pem, server.pem with server.key, and client.pem with client.key.
-`bin/league certs` makes one; certificates of another CA work too when they have these names.
+`bin/league certs` makes such a folder. Certificates of another CA work too if they have these
+names.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from league.security.tokens import FOLDER
 from league.settings.base import resolve
 
 TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
-"""Variables: a token, a file that holds one, a folder with ca.pem (and client.pem, client.key)."""
+"""Environment variables: a token, a file with a token, and a folder with ca.pem (and client.pem,
+client.key).
+"""
 HEADER = "authorization"
 CA, SERVER, CLIENT = "ca.pem", "server.pem", "client.pem"
 _log = logging.getLogger(__name__)
@@ -33,7 +36,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """`token` "" shows none; `tls` None speaks without TLS."""
+    """Keeps a client's token ("" without a token) and its folder of certificates (None without
+    TLS).
+    """
 
     token: str = ""
     tls: Path | None = None
@@ -46,7 +51,15 @@ class Credentials:
     def channel(
         self, address: str, options: Sequence[tuple[str, Any]] = (), kind: Any = grpc
     ) -> Any:
-        """A channel to `address`, one for an event loop where `kind` is `grpc.aio`.
+        """Opens a channel.
+
+        Args:
+            address: HOST:PORT of the service.
+            options: gRPC's options for the channel.
+            kind: the module `grpc`, or `grpc.aio` for a channel of an event loop.
+
+        Returns:
+            A channel of that module.
 
         Raises:
             ConfigError: the certificates can't be read.
@@ -60,9 +73,18 @@ class Credentials:
 
 
 def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
-    """A service's certificate, and with `mutual` the CA of its clients; raises `ConfigError`.
+    """Reads a service's certificate.
 
-    A key that others than its owner can read is logged: some systems hand keys over so.
+    Args:
+        folder: the folder of certificates.
+        mutual: whether clients must show a certificate, which the folder's CA has signed.
+
+    Returns:
+        The credentials for gRPC's server. A key that other users can read is logged and used,
+        because some systems deliver keys that way.
+
+    Raises:
+        ConfigError: a certificate can't be used.
     """
     roots = _bytes(folder / CA) if mutual else None
     pair = _key_and_chain(folder / SERVER)
@@ -73,7 +95,7 @@ def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
 
 
 def _key_and_chain(file: Path) -> tuple[bytes, bytes]:
-    """A certificate with its key; raises `ConfigError`, also for one that is not valid now."""
+    """Reads a certificate and its key. Raises `ConfigError`, also if it is not valid now."""
     from cryptography import x509  # only TLS needs it
 
     key, chain = _bytes(file.with_suffix(".key")), _bytes(file)
@@ -109,10 +131,20 @@ def of_run(
     tls: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Credentials:
-    """What the flags `token_file` and `tls` give, else the environment, else the files of a run.
+    """Returns the credentials of a client.
 
-    A run's are its token of `role`, or the strongest other one that can be read, and the
-    certificates that its settings name.
+    Flags come first, then the environment, then the run. A run gives its token of `role`, or else
+    the strongest other token that can be read, and the certificates that its settings name.
+
+    Args:
+        run_dir: the run, None without a run.
+        role: the role of the run's token.
+        token_file: the flag ``--token-file``.
+        tls: the flag ``--tls``.
+        environment: the variables. None takes the process's.
+
+    Raises:
+        ConfigError: a token or the settings can't be read.
     """
     given = os.environ if environment is None else environment
     token = given.get(TOKEN, "").strip()
@@ -151,7 +183,7 @@ def add_client_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def read_token(file: Path) -> str:
-    """The token in a file; raises `ConfigError`."""
+    """Returns the token in a file. Raises `ConfigError` if there is no token."""
     try:
         text = file.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Makes the certificates of `league.security.credentials`: a CA, a server's, clients'."""
+"""Makes the certificates of `league.security.credentials`: for a CA, a server and clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from league.security.credentials import CA, CLIENT, SERVER
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
 VALID = timedelta(days=365)
-EARLY = timedelta(hours=1)  # for clocks that are a little late
+EARLY = timedelta(hours=1)  # for clocks that are slightly slow
 _CLIENT_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,64}")
 _HOST = re.compile(r"[A-Za-z0-9_.*-]{1,253}")
 _SIGNS_CERTIFICATES = x509.KeyUsage(
@@ -38,15 +38,19 @@ _Authority = tuple[x509.Name, ec.EllipticCurvePrivateKey]
 
 
 def make_folder(folder: Path, hosts: Sequence[str] = (), clients: Sequence[str] = ()) -> list[Path]:
-    """Makes what is missing in `folder` and returns what it made; never changes what is there.
+    """Makes missing certificates. It never changes existing files.
 
     Args:
+        folder: the folder of certificates.
         hosts: further names and addresses of the server, next to those of this machine.
-        clients: each gets a folder inside, ready to be handed over.
+        clients: names of clients. Each client gets a folder inside, ready to be handed over.
+
+    Returns:
+        The files that it made.
 
     Raises:
         AlreadyExists: nothing is missing.
-        InvalidInput: a name or an address that can't be used.
+        InvalidInput: a name or an address can't be used.
         DataCorrupt: the CA in the folder can't sign.
     """
     for client in clients:
@@ -95,7 +99,7 @@ def _general_name(host: str) -> x509.GeneralName:
 def _issue(
     file: Path, authority: _Authority | None, name: str, hosts: Sequence[x509.GeneralName] = ()
 ) -> list[Path]:
-    """Writes a certificate and its key: a CA's without `authority`, a server's with `hosts`."""
+    """Writes a certificate and its key. Without `authority` it is a CA's, with `hosts` a server's."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer, signing = authority or (subject, key)

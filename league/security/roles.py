@@ -1,4 +1,4 @@
-"""What a caller may do: three roles, each with the rights of those below it."""
+"""Defines the rights of callers. Each of the three roles has the rights of the roles below it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from league.errors import Forbidden, InvalidInput, nearest
 
 
 class AccessRole(IntEnum):
-    """The role of a token; `NONE` is for calls that need no token."""
+    """The role of a token. `NONE` is for calls that need no token."""
 
     NONE = 0
     READ = 1
@@ -21,7 +21,7 @@ class AccessRole(IntEnum):
 
     @classmethod
     def parse(cls, word: str) -> AccessRole:
-        """The role with this name.
+        """Returns the role with this name.
 
         Raises:
             InvalidInput: tokens have no such role.
@@ -66,16 +66,25 @@ LEAST: dict[str, AccessRole] = {
     for role, methods in by_role.items()
     for method in methods.split()
 }
-"""The least role for each call, by its full name; a test compares it with the services."""
+"""The least role for each call, by its full name. A test compares it with the services."""
 
 
 def least_role(path: str) -> AccessRole:
-    """The least role for a call; for a call that is not listed the highest."""
+    """Returns the least role for a call. A call that is not listed needs the highest role."""
     return LEAST.get(path, AccessRole.OPERATOR)
 
 
 def check_role(path: str, role: AccessRole, caller: str) -> None:
-    """Raises `Forbidden` when `role` is too low for the call."""
+    """Checks a caller's role.
+
+    Args:
+        path: the full name of the call.
+        role: the caller's role.
+        caller: the caller's name, for the message.
+
+    Raises:
+        Forbidden: the role is too low for the call.
+    """
     least = least_role(path)
     if role < least:
         raise Forbidden(

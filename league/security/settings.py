@@ -1,4 +1,4 @@
-"""The `[security]` section: how the services are reached, and who may call them."""
+"""Defines the `[security]` section: how the services are reached, and who may call them."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class SecuritySettings(Settings):
         return bool(self.tls) and not self.tokens
 
     def checked_host(self) -> str:
-        """The address to listen on.
+        """Returns the address to listen on.
 
         Raises:
-            ConfigError: other machines reach it and nothing limits who may call.
+            ConfigError: other machines reach the address, and every caller would be accepted.
         """
         if not (is_loopback(self.host) or self.tokens or self.tls):
             raise ConfigError(
@@ -63,7 +63,7 @@ class SecuritySettings(Settings):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Returns whether only this machine reaches an address."""
     if host == "localhost":
         return True
     try:
@@ -73,7 +73,11 @@ def is_loopback(host: str) -> bool:
 
 
 def checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Checks names under which a proxy serves pages. A malformed name raises `ConfigError`."""
+    """Checks names under which a proxy serves pages.
+
+    Raises:
+        ConfigError: a name is malformed.
+    """
     for name in (names := tuple(names)):
         if not _NAME.fullmatch(name):
             raise ConfigError(
@@ -84,10 +88,10 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def joined(host: str, port: int) -> str:
-    """HOST:PORT, with the brackets that an IPv6 address needs."""
+    """Returns HOST:PORT, with the brackets that an IPv6 address needs."""
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
 def reached_at(host: str) -> str:
-    """Where this machine's own processes reach what listens on `host`."""
+    """Returns where this machine's processes reach a service that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}.get(host, host)

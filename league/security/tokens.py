@@ -1,8 +1,8 @@
-"""A run's tokens: made once, shown once, stored as hashes.
+"""Keeps a run's tokens, which are shown once and stored as hashes.
 
-``RUN/tokens/tokens.json`` is what the services read: a name, a role and the sha256 of each token
-(the token has 256 random bits, so a slow hash would protect nothing). Next to it are the first
-three in plain, one file for each role, for the processes of this run.
+The services read ``RUN/tokens/tokens.json``: a name, a role and the sha256 of each token. A token
+has 256 random bits, so a slow hash would protect nothing. The first three tokens are also in plain
+text next to this file, in a file for each role, for the processes of this run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 
 
 class Token(BaseModel):
-    """A token without its text. `created_at` in Unix seconds."""
+    """Describes a token without its text. `created_at` is in Unix seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,19 +56,19 @@ def _hashed(plain: str) -> str:
 
 
 class TokenFile:
-    """The tokens of the run at `run_dir` (or wherever a league's database lies)."""
+    """Keeps the tokens of a run, in the folder with the league's database."""
 
     def __init__(self, run_dir: Path) -> None:
         self.folder = run_dir / FOLDER
         self.path = self.folder / FILE
 
     def read(self) -> list[Token]:
-        """The tokens.
+        """Returns the tokens.
 
         Raises:
             NotFound: there is no file.
             DataCorrupt: its content can't be used.
-            Refused: others than its owner could change it, or it can't be read.
+            Refused: other users could change it, or it can't be read.
         """
         try:
             with self.path.open(encoding="utf-8-sig") as file:
@@ -95,7 +95,12 @@ class TokenFile:
             ) from None
 
     def make(self) -> dict[AccessRole, str]:
-        """Makes and returns one token of each role, also in a file ROLE.token."""
+        """Makes a token of each role, writes it to a file ROLE.token, and returns the texts by
+        role.
+
+        Raises:
+            AlreadyExists: the run has tokens.
+        """
         if self.path.exists():
             raise AlreadyExists(
                 f"{self.path} is there already: add to it with bin/league tokens add"
@@ -104,12 +109,12 @@ class TokenFile:
         plain = {AccessRole.parse(word): _new(word) for word in WORDS}
         for role, text in plain.items():
             write_whole(self.folder / f"{role.word}.token", text + "\n", private=True)
-        # last: with this file the tokens count
+        # last, because this file makes the tokens valid
         self._write([_stored(role.word, role, text) for role, text in plain.items()])
         return plain
 
     def ensure(self) -> bool:
-        """Makes the tokens of a run that has none, and returns whether it did."""
+        """Makes the tokens of a run without tokens. Returns whether it made them."""
         if self.path.exists():
             self.read()  # a damaged file is an error now, not at the first call
             return False
@@ -117,7 +122,19 @@ class TokenFile:
         return True
 
     def add(self, role: AccessRole, name: str) -> str:
-        """Makes another token and returns its text, which can't be read again from the file."""
+        """Makes another token.
+
+        Args:
+            role: the role of its bearer.
+            name: the token's name in the file.
+
+        Returns:
+            The text of the token. The file has only its hash.
+
+        Raises:
+            AlreadyExists: the name is taken.
+            InvalidInput: the name has other characters than allowed.
+        """
         if not _NAME.fullmatch(name):
             raise InvalidInput(
                 f"{name[:80]!r} can't name a token: up to 64 letters, digits, _ . @ -"
@@ -133,7 +150,7 @@ class TokenFile:
         return plain
 
     def revoke(self, name: str) -> Token:
-        """Removes a token; raises `NotFound`."""
+        """Removes a token and returns it. Raises `NotFound`."""
         tokens = self.read()
         revoked = next((token for token in tokens if token.name == name), None)
         if revoked is None:
@@ -146,7 +163,7 @@ class TokenFile:
 
 
 def _new(role: str) -> str:
-    """256 random bits after words by which people and scanners for secrets recognise a token."""
+    """Returns 256 random bits after words by which people and secret scanners recognise a token."""
     return f"kumite-{role}-{secrets.token_urlsafe(32)}"
 
 
@@ -155,10 +172,10 @@ def _stored(name: str, role: AccessRole, plain: str) -> Token:
 
 
 class TokenBook:
-    """A service's view of the file, read again when it changes.
+    """Keeps a service's view of the token file, and reads the file again when it changes.
 
-    It first raises as `TokenFile.read` does; later, while the file can't be read, no token is
-    valid and the log says why.
+    Creating the book raises the errors of `TokenFile.read`. If the file can't be read later, no
+    token is valid and the log gives the reason.
     """
 
     def __init__(self, file: TokenFile, clock: Callable[[], float] = time.monotonic) -> None:
@@ -168,7 +185,7 @@ class TokenBook:
         self._tokens = file.read()
 
     def find(self, plain: str) -> Token | None:
-        """The token with this text. It compares with each hash in constant time."""
+        """Returns the token with this text. It compares with each hash in constant time."""
         if self._clock() - self._looked_at >= LOOK_SECONDS:
             with self._lock:
                 self._refresh()
@@ -179,7 +196,7 @@ class TokenBook:
         return found
 
     def _stamp_now(self) -> tuple[int, ...]:
-        """What changes with the file, () while it can't be found."""
+        """Returns numbers that change with the file, () if the file can't be found."""
         try:
             state = self._file.path.stat()
         except OSError:
