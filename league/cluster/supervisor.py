@@ -273,7 +273,7 @@ class Supervisor:
             self._tick()
 
     def _stop(self) -> list[str]:
-        """Stops learners and evaluator first and the matchmaker last. Returns the killed processes."""
+        """Stops learners and evaluator first, then the matchmaker. Returns the killed processes."""
         self._phase, self.stopping_since = "stopping", time.time()
         asked, began = self._stop_requests, time.monotonic()
         is_done = self._is_trained() and not asked

@@ -1,7 +1,7 @@
-"""A connection to the matchmaker whose calls wait for it and are safe to send again.
+"""Connects to the matchmaker. Calls wait for it and are safe to send again.
 
-gRPC reconnects by its own back-off. Its retry policy is not used: it gives up after five attempts
-and calls nothing meanwhile, but a learner that waits must log it and must stop when asked to.
+gRPC reconnects by its own back-off. Its retry policy is not used, because it gives up after five
+attempts without a callback. A waiting learner must log its wait and must stop when asked to.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from league.v1.exploiters_pb2_grpc import ExploiterServiceStub
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 CALL_SECONDS = 20.0
-"""How long one attempt may take before the call is sent again."""
+"""How long an attempt may take before the call is sent again."""
 CONNECTED_SECONDS = 5.0  # a stream that lasted longer had reached the service
-PAUSE_SECONDS = 0.2  # between attempts; while the channel is down they cost no packet
+PAUSE_SECONDS = 0.2  # between attempts, which cost no packet while the channel is down
 
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", 256 << 20),
@@ -40,7 +40,7 @@ CHANNEL_OPTIONS = [
 _TRY_AGAIN = (
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.CANCELLED,  # by a service that stopped in the middle of the call
+    grpc.StatusCode.CANCELLED,  # the service stopped during the call
 )
 _REFUSED_CERTIFICATES = {
     "Hostname Verification Check failed": "is for other hosts: take an address that it names, or "
@@ -49,19 +49,20 @@ _REFUSED_CERTIFICATES = {
     "certificate is not yet valid": "is not valid yet: set the clocks of both machines right",
     "CERTIFICATE_VERIFY_FAILED": "was signed by another CA: take the ca.pem of that league",
 }
-"""Words of gRPC, and what the certificate's fault is then; the first that is found counts."""
+"""Words of gRPC, with the certificate's fault. The first match counts."""
 _CLOSED = " (something there closed the connection: it may want TLS, or a client's certificate)"
 M = TypeVar("M")
 
 
 class Connection:
-    """Opening one never fails: the first call waits for the service.
+    """Connects to a service. Opening a connection never fails, because the first call waits for the
+    service.
 
     Args:
         address: ``HOST:PORT``.
         wait_seconds: how long a call waits for a service that does not answer.
-        on_wait: is called with a sentence before each further attempt; it may raise.
-        credentials: token and certificates; None takes those that the environment names.
+        on_wait: is called with a sentence before each further attempt. It may raise.
+        credentials: token and certificates. None takes the environment's.
     """
 
     def __init__(
@@ -94,12 +95,14 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection; twice is fine."""
+        """Closes the connection. Twice is fine."""
         self._channel.close()
 
     def asynchronous(self) -> grpc.aio.Channel:
-        """Another channel to the service, of the running event loop; it shows no token. A new one
-        takes a handshake, for which a busy machine needs seconds: keep it.
+        """Opens another channel to the service, of the running event loop and without a token.
+
+        A new channel takes a handshake, for which a busy machine needs seconds. So keep the
+        channel.
         """
         channel: grpc.aio.Channel = self.credentials.channel(
             self.address, CHANNEL_OPTIONS, grpc.aio
@@ -119,7 +122,7 @@ class Connection:
                 raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
     def _follow(self, opened: Callable[[], Iterator[M]]) -> Iterator[M]:
-        """The messages of a stream, which is opened again whenever it breaks, until it ends."""
+        """Yields the messages of a stream until it ends. A broken stream is opened again."""
         failing_since = None
         while True:
             since = time.monotonic()
@@ -138,7 +141,8 @@ class Connection:
     def _wait(self, failure: grpc.RpcError, since: float) -> None:
         """Sleeps before the next attempt of a call that has waited since `since`, or raises.
 
-        A service may say when to come back; each client adds a little, lest all come at once.
+        A service may say when to call again. Each client adds a little, so that they do not all
+        call at once.
         """
         waited = time.monotonic() - since
         details = failure.details() or ""
@@ -167,7 +171,7 @@ class Connection:
 
 
 class Reminders:
-    """An `on_wait` for several threads that passes a sentence to `say` once in a minute."""
+    """Passes a sentence of several threads to `say` once a minute. It is an `on_wait`."""
 
     PAUSE_SECONDS = 60.0
 

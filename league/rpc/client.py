@@ -1,7 +1,7 @@
-"""The typed client of the matchmaker: domain types in and out, errors as `league.errors` classes.
+"""Calls the matchmaker with domain types. Errors are the classes of `league.errors`.
 
-A call has one request id however often it is sent (`league.rpc.channel`), so it takes effect once.
-A reply means: on disk.
+A call keeps its request id however often it is sent (`league.rpc.channel`), so it takes effect
+once. A reply means that the effect is on disk.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ V = TypeVar("V")
 class Beat(NamedTuple):
     """The reply to a heartbeat.
 
-    `fenced`: a newer incarnation of the worker exists; `lease_deadline`: of its leases, in Unix
-    seconds; `asked`: the stage that an operator asks the worker's learner to enter, None without.
+    Attributes:
+        fenced: whether a newer incarnation of the worker exists.
+        lease_deadline: when its leases expire, in Unix seconds.
+        asked: the stage that an operator asks the worker's learner to enter, or None.
     """
 
     fenced: bool
@@ -72,15 +74,18 @@ class Payoffs(NamedTuple):
 
 
 class MatchmakerClient(Connection):
-    """The matchmaker's calls. Opening one never fails: the first call waits for the service.
+    """Calls the matchmaker. Opening a client never fails, because the first call waits for the
+    service.
 
-    `incarnation` is the number of the calling worker's incarnation, or the `Incarnation` itself;
-    `by` names the operator, for the log. A learner's or an evaluator's call raises `Fenced` when a
-    newer incarnation of its worker exists.
+    In all methods `incarnation` is the number of the calling worker's incarnation, or the
+    `Incarnation` itself, and `by` names the operator, for the log. A learner's or an evaluator's
+    call raises `Fenced` if a newer incarnation of its worker exists.
     """
 
     def _ask(self, method: str, **fields: Any) -> Any:
-        """Sends a call's request, with a new request id where it has one, and returns the reply."""
+        """Sends a call's request, with a new request id if it has such a field, and returns the
+        reply.
+        """
         modules: Any = (m, x, e)
         message = next(filter(None, (getattr(one, f"{method}Request", None) for one in modules)))
         if "request_id" in message.DESCRIPTOR.fields_by_name:
@@ -88,18 +93,18 @@ class MatchmakerClient(Connection):
         values = {name: encoded(value) for name, value in fields.items()}
         return self._call(method, message(**values))
 
-    # What workers ask.
+    # Workers' calls.
 
     def register_players(
         self, players: Iterable[Player], incarnation: int | Incarnation = 0
     ) -> tuple[list[Player], list[str]]:
-        """Registers players, parents first; a second time changes nothing.
+        """Registers players, parents first. A second call changes nothing.
 
         Returns:
-            The players as they stand, and the names that were retired because of ``max_saved``.
+            The players' current values, and the names that were retired because of ``max_saved``.
 
         Raises:
-            AlreadyExists: a name is taken by something else.
+            AlreadyExists: a name is taken by another player.
         """
         reply = self._ask("RegisterPlayers", players=list(players), incarnation=incarnation)
         return _all(Player, reply.players), list(reply.retired)
@@ -113,7 +118,16 @@ class MatchmakerClient(Connection):
         carried_matches: Sequence[str] = (),
         game_version: str = "",
     ) -> Incarnation:
-        """Opens a worker's incarnation and fences its earlier ones.
+        """Opens a worker's incarnation and fences its earlier incarnations.
+
+        Args:
+            worker: the worker's name, as "learner-main" or "evaluator-0".
+            player: the live player that it trains, "" for an evaluator.
+            checkpoint_step: the step of the checkpoint from which a learner continues.
+            checkpoint_log_position: the last result acknowledged at the checkpoint, 0 without
+                results.
+            carried_matches: ids of the matches in progress at the checkpoint.
+            game_version: the version of its rules.
 
         Raises:
             VersionMismatch: the league plays by rules of another version than `game_version`.
@@ -142,14 +156,16 @@ class MatchmakerClient(Connection):
     def acquire_pairings(
         self, incarnation: int | Incarnation, pairings: Sequence[Pairing]
     ) -> list[Assignment]:
-        """Leases matches between named players: pairing by pairing, each pair in both seats."""
+        """Leases matches between named players, pairing by pairing, with each pair in both
+        seats.
+        """
         reply = self._ask("AcquirePairings", incarnation=incarnation, pairings=list(pairings))
         return _all(Assignment, reply.assignments)
 
     def release_matches(
         self, incarnation: int | Incarnation, match_ids: Sequence[str] = (), reason: str = ""
     ) -> int:
-        """Gives leases back (all open ones when none is named) and returns how many."""
+        """Gives leases back, by default all open leases. Returns how many."""
         ids = list(match_ids)
         reply = self._ask("ReleaseMatches", incarnation=incarnation, match_ids=ids, reason=reason)
         return int(reply.released)
@@ -160,7 +176,12 @@ class MatchmakerClient(Connection):
         results: Sequence[MatchResult],
         request_id: str | None = None,
     ) -> tuple[list[Verdict], int]:
-        """Reports results; each is accepted exactly once or refused with a reason.
+        """Reports results. Each result is accepted exactly once, or refused with a reason.
+
+        Args:
+            incarnation: the reporting worker's incarnation.
+            results: finished and failed matches.
+            request_id: the id of an earlier attempt, None for a new request.
 
         Returns:
             A verdict for each result, in order, and the log position of the newest result.
@@ -180,7 +201,16 @@ class MatchmakerClient(Connection):
         activity: str = "",
         metrics: Mapping[str, float] | None = None,
     ) -> Beat:
-        """Reports that the worker lives and how far it is (`progress`: frames played)."""
+        """Reports that the worker lives, and its progress.
+
+        Args:
+            incarnation: the worker's incarnation.
+            progress: frames played. Leases live on only while it rises.
+            step: the learner's step.
+            mix: the mix of opponents in use.
+            activity: a few words for people.
+            metrics: the newest numbers by name.
+        """
         reply = self._ask(
             "Heartbeat",
             incarnation=incarnation,
@@ -198,7 +228,7 @@ class MatchmakerClient(Connection):
         """Limits a learner's references that are drawn as opponents to `names`.
 
         Returns:
-            Names of those that retired, and of those that came back.
+            Names of the references that retired, and of the references that came back.
         """
         reply = self._ask("KeepReferences", incarnation=incarnation, names=list(names))
         return list(reply.retired), list(reply.returned)
@@ -214,7 +244,7 @@ class MatchmakerClient(Connection):
         """Reports a learner's stages and its place in them.
 
         Returns:
-            The operator's request that the learner has not obeyed yet, None without one.
+            The operator's request that the learner has not obeyed yet, or None.
         """
         reply = self._ask(
             "EnterStage",
@@ -226,29 +256,31 @@ class MatchmakerClient(Connection):
         )
         return _part(StageRequest, reply, "asked")
 
-    # What readers ask.
+    # Readers' calls.
 
     def anchors(self) -> dict[str, float]:
-        """The pinned players with their points, with or without a match."""
+        """Returns the pinned players with their points, with or without a match."""
         return self.leaderboard().anchors
 
     def curricula(self) -> list[CurriculumStatus]:
-        """The stages of every learner that has reported them, and its place in them."""
+        """Returns the stages of every learner that has reported them, and its place in them."""
         return _all(CurriculumStatus, self._ask("GetCurricula").curricula)
 
     def players(
         self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()
     ) -> list[Player]:
-        """Players in order of registration, all or of these kinds and states."""
+        """Returns players in order of registration, all or only of these kinds and states."""
         reply = self._ask("ListPlayers", kinds=list(kinds), states=list(states))
         return _all(Player, reply.players)
 
     def ratings(self, book: Book = Book.EVAL) -> list[Rating]:
-        """The ratings of a book, best first."""
+        """Returns the ratings of a book, best first."""
         return self.leaderboard(book).ratings
 
     def leaderboard(self, book: Book = Book.EVAL) -> Leaderboard:
-        """The ratings of a book, best first, with the position in the log that they include."""
+        """Returns the ratings of a book, best first, with the position in the log that they
+        include.
+        """
         reply = self._ask("GetRatings", book=book)
         ratings, anchors = _all(Rating, reply.ratings), dict(reply.anchors)
         return Leaderboard(ratings, anchors, reply.log_position, reply.event_position)
@@ -262,13 +294,15 @@ class MatchmakerClient(Connection):
         with_stats: bool = False,
         climb: bool = False,
     ) -> list[PayoffCell]:
-        """Counts of every pair that met, from each row's point of view.
+        """Returns the counts of every pair that met, from each row's point of view.
 
         Args:
-            with_stats: of a clean book, give also frames, seats, and the row's means.
-            climb: of the train book, count a learner's matches by the snapshot that it had frozen
-                last when the match ended: row "main@50000" is main from there to its next one,
-                and "main@0" before its first. Opponents that learn are left out.
+            book: the book.
+            rows, columns: names of players. Without names, all players.
+            with_stats: for a clean book, also gives frames, seats, and the row's means.
+            climb: for the train book, counts a learner's matches by the snapshot that it had frozen
+                last when the match ended. Row "main@50000" is main from there to its next snapshot,
+                and "main@0" is main before its first. Opponents that learn are left out.
         """
         return self.payoffs(book, rows, columns, with_stats=with_stats, climb=climb).cells
 
@@ -281,13 +315,15 @@ class MatchmakerClient(Connection):
         with_stats: bool = False,
         climb: bool = False,
     ) -> Payoffs:
-        """The same, with the position in the log that they include."""
+        """Returns the same as `payoff`, with the position in the log that the counts include."""
         asked = {"rows": rows, "columns": columns, "with_stats": with_stats, "climb": climb}
         reply = self._ask("GetPayoff", book=book, **asked)
         return Payoffs(_all(PayoffCell, reply.cells), reply.log_position, reply.event_position)
 
     def match(self, match_id: str) -> MatchRecord:
-        """All that is known of a match, by its id or the beginning of it; raises `NotFound`."""
+        """Returns the record of a match, by its id or the beginning of its id. Raises
+        `NotFound`.
+        """
         return from_message(MatchRecord, self._ask("GetMatch", match_id=match_id))
 
     def matches(
@@ -300,15 +336,19 @@ class MatchmakerClient(Connection):
         before: int = 0,
         limit: int = 50,
     ) -> tuple[list[MatchLine], int]:
-        """Matches with a result, the newest first.
+        """Returns matches with a result, the newest first.
 
         Args:
             player, opponent: only matches of the first, or of both.
+            book: only matches of this book.
+            category: only matches of this category of opponents.
             before: only results before this position of the log, 0 for all.
+            limit: the length of a page.
 
         Returns:
-            A page of up to `limit`, and `before` of the next one, 0 where there are no older ones.
-            A page may be short, or empty, before the end: each looks at a part of the log.
+            A page of up to `limit` matches, and `before` of the next page, 0 after the last page. A
+            page may be short, or empty, before the end, because each call looks at a part of the
+            log.
         """
         asked = {"player": player, "opponent": opponent, "category": category, "limit": limit}
         given = {} if book is None else {"book": book}
@@ -316,14 +356,14 @@ class MatchmakerClient(Connection):
         return _all(MatchLine, reply.matches), int(reply.next_before)
 
     def status(self) -> LeagueStatus:
-        """Workers, open leases, and the shares of the mix in use."""
+        """Returns workers, open leases, and the shares of the mix in use."""
         return from_message(LeagueStatus, self._ask("GetStatus"))
 
     def watch(self, after: int = 0) -> Iterator[Event]:
-        """Events after position `after` (-1: only new ones) as they come.
+        """Yields events after position `after` as they come. -1 yields only new events.
 
-        It reconnects when the stream breaks and continues after the last event it gave. A
-        matchmaker that serves read-only ends the stream after its last event.
+        It reconnects when the stream breaks and continues after the last event. A matchmaker that
+        serves read-only ends the stream after its last event.
         """
         position = after
 
@@ -334,24 +374,29 @@ class MatchmakerClient(Connection):
             position = message.position
             yield from_message(Event, message)
 
-    # What operators ask.
+    # Operators' calls.
 
     def ask_stage(self, stage: str, by: str, player: str = "") -> StageRequest:
-        """Asks a learner to enter a stage, by name or "next", between two of its rollouts.
+        """Asks a learner to enter a stage between two of its rollouts.
+
+        Args:
+            stage: the stage's name, or "next".
+            by: the operator.
+            player: the live player, "" if only one has a curriculum.
 
         Raises:
             NotFound: there is no such stage, or no learner with stages.
-            InvalidInput: it is in that stage already, or in the last one.
+            InvalidInput: it is in that stage already, or in the last stage.
             Refused: its steps are done, or the league is served for reading only.
         """
         reply = self._ask("AskStage", player=player, stage=stage, by=by)
         return from_message(StageRequest, reply.asked)
 
     def pin_rating(self, player: str, mu: float, by: str) -> int:
-        """Makes a player an anchor at `mu` points, in every book, for the results to come.
+        """Makes a player an anchor at `mu` points, in every book, for future results.
 
         Returns:
-            The log position after which it holds.
+            The log position after which the pin holds.
 
         Raises:
             NotFound: there is no such player.
@@ -360,10 +405,10 @@ class MatchmakerClient(Connection):
         return int(self._ask("PinRating", player=player, mu=mu, by=by).log_position)
 
     def unpin_rating(self, player: str, by: str) -> int:
-        """Ends a pin: the player continues from what was believed of it before.
+        """Ends a pin. The player continues from its belief before the pin.
 
         Returns:
-            The log position after which it holds.
+            The log position after which the end holds.
 
         Raises:
             NotFound: there is no such player.
@@ -372,7 +417,7 @@ class MatchmakerClient(Connection):
         return int(self._ask("PinRating", player=player, unpin=True, by=by).log_position)
 
     def quarantine(self, player: str, reason: str, by: str) -> PlayerState:
-        """Keeps a bot, snapshot or reference from being drawn; its results stay.
+        """Keeps a bot, snapshot or reference from being drawn. Its results stay.
 
         Raises:
             NotFound: there is no such player.
@@ -383,7 +428,7 @@ class MatchmakerClient(Connection):
         return from_enum(PlayerState, reply.state)
 
     def release_player(self, player: str, by: str) -> PlayerState:
-        """Ends a quarantine and returns the state that the player then has.
+        """Ends a quarantine and returns the player's state after it.
 
         Raises:
             NotFound: there is no such player.
@@ -396,7 +441,7 @@ class MatchmakerClient(Connection):
         """Gives an evaluator no more matches, and takes its clean results out of the books.
 
         Returns:
-            How many results that are.
+            How many results are taken out.
 
         Raises:
             NotFound: there is no such worker.
@@ -406,14 +451,14 @@ class MatchmakerClient(Connection):
         return int(self._ask("QuarantineWorker", **asked).results)
 
     def release_worker(self, worker: str, by: str, *, repaired: bool = False) -> int:
-        """Lets an evaluator play again; its results count again, unless it was `repaired`.
+        """Lets an evaluator play again. Its results count again, unless it was `repaired`.
 
         Returns:
             How many results count again.
 
         Raises:
             NotFound: there is no such worker.
-            InvalidInput: it is in no quarantine, and disagrees with no other.
+            InvalidInput: it is in no quarantine, and disagrees with no other worker.
         """
         asked = {"worker": worker, "release": True, "repaired": repaired, "by": by}
         return int(self._ask("QuarantineWorker", **asked).results)
@@ -432,9 +477,14 @@ class MatchmakerClient(Connection):
         """Asks the evaluators for clean matches of a player against each of `opponents`.
 
         Args:
-            player, opponents: names, or mixtures as "based=3,random=1"; a live player's name
-                means its newest snapshot.
-            matches: that the log is to have against each opponent in `book`; even.
+            player: a name or a mixture, as for `opponents`.
+            opponents: names, or mixtures as "based=3,random=1". A live player's name means its
+                newest snapshot.
+            matches: the wanted matches against each opponent in `book`, an even number. Earlier
+                matches in the log count.
+            by: the person who asks.
+            book: clean or greedy matches.
+            request_id: the id of an earlier attempt, None for a new request.
 
         Returns:
             The evaluation, with the names that it is about.
@@ -456,7 +506,7 @@ class MatchmakerClient(Connection):
         return from_message(Evaluation, reply.evaluation)
 
     def cancel_evaluation(self, number: int, reason: str, by: str) -> Evaluation:
-        """Ends an open evaluation and returns it; one that had ended before does not change.
+        """Ends an open evaluation and returns it. An evaluation that has ended does not change.
 
         Raises:
             NotFound: there is no such evaluation.
@@ -466,21 +516,23 @@ class MatchmakerClient(Connection):
         return from_message(Evaluation, reply.evaluation)
 
     def evaluations(self, *, open_only: bool = False) -> list[Evaluation]:
-        """The evaluations in the order of the requests."""
+        """Returns the evaluations in the order of the requests."""
         return [report.evaluation for report in self.reports(open_only=open_only)]
 
     def reports(self, *, open_only: bool = False) -> list[Report]:
-        """The same with what is done of each, without scores."""
+        """Returns the evaluations with their progress, without scores."""
         return _all(Report, self._ask("ListReports", open_only=open_only).reports)
 
     def report(self, number: int) -> Report:
-        """What the log says to an evaluation; raises `NotFound`."""
+        """Returns the progress and the scores of an evaluation. Raises `NotFound`."""
         return from_message(Report, self._ask("GetReport", number=number).report)
 
     def watch_reports(self, number: int = 0) -> Iterator[Report]:
-        """The report of an evaluation now and whenever it changes, until it is no more open.
+        """Yields the report of an evaluation now and whenever it changes, until the evaluation
+        ends.
 
-        0 is for all that are open or come, without an end. It reconnects when the stream breaks.
+        0 watches all open and future evaluations, without an end. It reconnects when the stream
+        breaks.
         """
         request = e.WatchReportsRequest(number=number)
         for message in self._follow(
@@ -503,9 +555,14 @@ class MatchmakerClient(Connection):
         """Begins an exploiter's next generation against these victims.
 
         Args:
-            number: the next one; the newest one's number again returns that one.
-            victims: none named means the present mains.
-            parent: the candidate whose weights it learns on with, "" for none.
+            incarnation: the exploiter's incarnation.
+            learner: the exploiter.
+            role: its role.
+            number: the next generation. The newest generation's number returns that generation
+                again.
+            step: the exploiter's step.
+            victims: names. Without names, the present mains.
+            parent: the candidate whose weights it starts with, or "".
 
         Raises:
             NotFound: there is no main to exploit yet, or a named victim does not exist.
@@ -524,31 +581,37 @@ class MatchmakerClient(Connection):
         return from_message(Generation, reply.generation)
 
     def generation(self, learner: str) -> Generation | None:
-        """The newest generation of a learner, None before its first."""
+        """Returns the newest generation of a learner, None before its first."""
         return _part(Generation, self._ask("GetGeneration", learner=learner), "generation")
 
     def standing(self, player: str, steps: int, interval: int) -> Standing:
-        """Whether a learner is to be frozen, `steps` after it last was, by an `interval`."""
+        """Returns whether a learner is due for a snapshot, and how it continues.
+
+        Args:
+            player: the live player.
+            steps: steps since its last snapshot, or since it began.
+            interval: steps of a snapshot interval.
+        """
         reply = self._ask("GetStanding", player=player, steps=steps, interval=interval)
         return from_message(Standing, reply)
 
     def open_gate(self, incarnation: int, player: Player) -> CandidateGate:
-        """Registers a snapshot as a candidate and opens its gate; twice is fine.
+        """Registers a snapshot as a candidate and opens its gate. Twice is fine.
 
         Raises:
-            AlreadyExists: the name is taken by something else.
+            AlreadyExists: the name is taken by another player.
         """
         return self._gate("OpenGate", incarnation=incarnation, player=player)
 
     def acquire_gate_matches(
         self, incarnation: int, candidate: str, count: int
     ) -> list[Assignment]:
-        """Leases matches of a candidate with its present victim; none for a decided gate."""
+        """Leases matches of a candidate with its present victim, [] for a decided gate."""
         asked = {"incarnation": incarnation, "candidate": candidate, "count": count}
         return _all(Assignment, self._ask("AcquireGateMatches", **asked).assignments)
 
     def decide_gate(self, incarnation: int, candidate: str) -> CandidateGate:
-        """Decides as far as the results allow; an accepted candidate becomes an opponent."""
+        """Decides as far as the results allow. An accepted candidate becomes an opponent."""
         return self._gate("DecideGate", incarnation=incarnation, candidate=candidate)
 
     def give_up_gate(self, incarnation: int, candidate: str, reason: str) -> CandidateGate:
@@ -560,7 +623,7 @@ class MatchmakerClient(Connection):
         return from_message(CandidateGate, self._ask(method, **fields).gate)
 
     def gates(self, *, open_only: bool = False, certificates: bool = False) -> list[CandidateGate]:
-        """Gates in the order of opening."""
+        """Returns gates in the order of opening."""
         reply = self._ask("GetGates", open_only=open_only, with_certificates=certificates)
         return _all(CandidateGate, reply.gates)
 
@@ -568,7 +631,7 @@ class MatchmakerClient(Connection):
         """Judges by the clean matches of a main's snapshot which exploiters its main beats.
 
         Returns:
-            Exploiters that are patched from now on, and those that the main loses to again.
+            Exploiters that are patched from now on, and exploiters that the main loses to again.
         """
         reply = self._ask("ReviewExploiters", incarnation=incarnation, player=player)
         return list(reply.patched), list(reply.returned)

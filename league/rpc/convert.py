@@ -1,16 +1,16 @@
 """Converts domain values (frozen dataclasses) to protobuf messages and back, field by field.
 
-A dataclass and its message name their fields alike, so the type hints of the dataclass say all that
-a conversion needs:
+A dataclass and its message name their fields alike, so the type hints of the dataclass are enough
+for a conversion:
 
-- an enum is the proto's enum without its prefix (``PlayerKind.LIVE``: ``PLAYER_KIND_LIVE``;
-  ``NONE``: ``..._UNSPECIFIED``) or, in a string field, its value;
-- a dataclass is a message, or fields of the outer message where that has none of its name;
-- ``X | None`` is a message that may be missing, or a number of which 0 says None.
-- a text arrives without control characters: a worker's words reach logs and terminals.
+- an enum is the proto's enum without its prefix (``PlayerKind.LIVE``: ``PLAYER_KIND_LIVE``,
+  ``NONE``: ``..._UNSPECIFIED``) or, in a string field, its value.
+- a dataclass is a message, or fields of the outer message if that has no field of its name.
+- ``X | None`` is a message that may be missing, or a number of which 0 means None.
+- a text arrives without control characters, because a worker's words reach logs and terminals.
 
-A player inside another message travels without its card: the weights file has it, and `ListPlayers`
-sends it.
+A player inside another message travels without its card. The weights file has the card, and
+`ListPlayers` sends it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MESSAGES: dict[type, Any] = {
     stages.CurriculumStatus: types_pb2.Curriculum,
     stages.Place: types_pb2.Curriculum,
 }
-"""Messages that are not named as their dataclass is."""
+"""Messages that are not named after their dataclass."""
 _MODULES = (types_pb2, matchmaker_pb2, exploiters_pb2, evaluator_pb2)
 
 
@@ -58,15 +58,19 @@ class _Plan(NamedTuple):
 
 
 def to_message(value: Any) -> Any:
-    """The message of a domain value."""
+    """Returns the message of a domain value."""
     return _plan(type(value)).message(**_arguments(value))
 
 
 def from_message(cls: type[V], message: Any) -> V:
-    """The domain value of class `cls` that a message holds.
+    """Returns the domain value of a message.
+
+    Args:
+        cls: the class of the value.
+        message: the message.
 
     Raises:
-        InvalidInput: for an unknown enum value, or another number of seats than two.
+        InvalidInput: an unknown enum value, or another number of seats than two.
     """
     values: dict[str, Any] = {}
     for name, _, decode, may_be_missing, is_flat in _plan(cls).fields:
@@ -81,7 +85,7 @@ def from_message(cls: type[V], message: Any) -> V:
 
 
 def encoded(value: Any) -> Any:
-    """A message's field: domain values as messages, an incarnation as its number."""
+    """Returns a message's field: domain values as messages, an incarnation as its number."""
     if isinstance(value, list):
         return [encoded(one) for one in value]
     if isinstance(value, players.Incarnation):
@@ -92,7 +96,12 @@ def encoded(value: Any) -> Any:
 
 
 def from_enum(cls: type[E], number: int, unspecified: E | None = None) -> E:
-    """The member with a number; `unspecified` is what 0 means, an error without it.
+    """Returns the member with a number.
+
+    Args:
+        cls: the enum.
+        number: the proto's number.
+        unspecified: the member for 0. Without it, 0 is an error.
 
     Raises:
         InvalidInput: no member has the number.
@@ -102,7 +111,7 @@ def from_enum(cls: type[E], number: int, unspecified: E | None = None) -> E:
 
 
 def plain_names(values: Mapping[str, float]) -> dict[str, float]:
-    """Numbers by name; the names without control characters."""
+    """Returns numbers by name. The names lose their control characters."""
     if "".join(values).isprintable():
         return dict(values)
     return {plain(name): value for name, value in values.items()}
@@ -159,7 +168,7 @@ _plan: Callable[[Any], _Plan] = cache(_planned)
 
 
 def _optional(hint: Any) -> Any:
-    """X of ``X | None``, None for other hints."""
+    """Returns X of ``X | None``, or None for other hints."""
     if get_origin(hint) is not UnionType or NoneType not in get_args(hint):
         return None
     return next(part for part in get_args(hint) if part is not NoneType)
@@ -233,5 +242,5 @@ def _seated(message: bytes) -> players.Player:
 
 @lru_cache(maxsize=4096)
 def _seat(player: players.Player) -> Any:
-    """A player inside another message, which copies it; a league's players recur."""
+    """Returns a player inside another message, which copies it. A league's players recur."""
     return to_message(replace(player, card_json=""))

@@ -1,7 +1,7 @@
-"""How errors travel over gRPC: one table from class to code, and the way back.
+"""Maps errors to gRPC and back: a table from class to code, and the way back.
 
-The message travels as the status' details, the class' name as trailing metadata, so a client raises
-the same class that the service raised.
+The message travels as the status' details and the class' name as trailing metadata. So a client
+raises the same class as the service.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import grpc
 from league import errors
 
 ERROR_CLASS_KEY = "kumite-error"
-RETRY_KEY = "grpc-retry-pushback-ms"  # the name that gRPC's own retries (proposal A6) have for it
+RETRY_KEY = "grpc-retry-pushback-ms"  # the name in gRPC's own retries (proposal A6)
 LONGEST_ADVICE = 60.0  # seconds
 MAX_MESSAGE = 1000
 MAX_ENCODED = 4000  # gRPC refuses trailers of over 8 KiB, and sends all but ASCII as %XX
@@ -61,7 +61,7 @@ _FALLBACK = {
 
 
 def code_of(error: errors.LeagueError) -> grpc.StatusCode:
-    """The gRPC code for `error`: its class' own, else its nearest base's."""
+    """Returns the gRPC code for `error`: its class' own code, or the code of its nearest base."""
     for cls in type(error).__mro__:
         if cls in CODES:
             return CODES[cls]
@@ -69,7 +69,7 @@ def code_of(error: errors.LeagueError) -> grpc.StatusCode:
 
 
 def error_of(failure: grpc.RpcError) -> errors.LeagueError:
-    """The error that the service raised, or the nearest class when gRPC itself failed."""
+    """Returns the error that the service raised, or the nearest class if gRPC itself failed."""
     details = failure.details() or str(failure.code())
     name = _class_name(failure)
     if name in _BY_NAME:
@@ -78,12 +78,12 @@ def error_of(failure: grpc.RpcError) -> errors.LeagueError:
 
 
 def raised_by_service(failure: grpc.RpcError) -> bool:
-    """Whether the service itself raised the error; it then advises whether to try again."""
+    """Returns whether the service itself raised the error. It then advises whether to try again."""
     return _class_name(failure) != ""
 
 
 def retry_advice(failure: grpc.RpcError) -> float | None:
-    """Seconds after which the service wants the same call again, None without advice."""
+    """Returns after how many seconds the service wants the same call again, None without advice."""
     for key, value in _trailing(failure):
         if key == RETRY_KEY and value.isdigit():
             return min(int(value) / 1000, LONGEST_ADVICE)

@@ -1,7 +1,7 @@
-"""Alarms: rules over a learner's measurements that say when a training run looks wrong.
+"""Defines alarms: rules over a learner's measurements that say when a training run looks wrong.
 
 The learner raises alarms as it runs, the terminal view shows them, and the doctor finds them in the
-files of a finished run. Each threshold has its reason; a run that learns raises none.
+files of a finished run. Each threshold has its reason. A run that learns raises no alarms.
 """
 
 from __future__ import annotations
@@ -14,41 +14,45 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 ENTROPY_SHARE: Final = 0.03
-"""Of the largest possible entropy: with ten keys, the policy is 99.7 % certain of each there, and
-sampled play explores nothing. A laptop run that learns ends near 0.28.
+"""Share of the largest possible entropy. With ten keys, the policy is then 99.7 % certain of each
+key, and sampled play explores nothing. A laptop run that learns ends near 0.28.
 """
 ENTROPY_LOW: Final = 0.1
-"""Of the same: low enough for the doctor to mention, and no alarm."""
+"""A share that the doctor mentions, although it is no alarm."""
 ENTROPY_UPDATES: Final = 10
-"""One minibatch proves nothing; ten updates in a row do."""
+"""Updates in a row. A single minibatch proves nothing."""
 EXPLAINED_VARIANCE: Final = -0.05
-"""A critic that predicts a constant has 0; only a worse one is in trouble."""
+"""A critic that predicts a constant has 0. Only a worse critic is in trouble."""
 EXPLAINED_UPDATES: Final = 30
 """At the start it is below 0 for a few updates, until the critic has seen its first returns."""
 KL_FACTOR: Final = 3.0
 """Times the wanted KL divergence. The adaptive step size allows 1.5 and recovers."""
 KL_LARGEST: Final = 0.1
-"""Without a wanted KL: PPO at its usual settings moves by 0.01 to 0.03 an update, and a clip range
-of 0.2 no longer limits it where the mean is several times that.
+"""The limit without a wanted KL. PPO at its usual settings moves by 0.01 to 0.03 an update, and a
+clip range of 0.2 no longer limits it if the mean is several times that.
 """
 KL_UPDATES: Final = 10
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
-"""Matches of one kind in a row. All lost: an agent that wins 1 % loses 300 once in 20 times, and a
+"""Matches of a kind in a row. All lost: an agent that wins 1 % loses 300 once in 20 times, and a
 laptop run that learns loses its first hundred. All won: there is nothing left to learn, or the game
 counts wrongly. A weighted reward term always 0: it is broken, or out of reach.
 """
 STREAK_UPDATES: Final = 20
-"""Games of a few moves end hundreds of matches in one update, before anything could be learnt."""
+"""Games of a few moves end hundreds of matches in a single update, before anything could be
+learnt.
+"""
 DOMINANT_SHARE: Final = 0.8
-"""Of the absolute reward, in one of several weighted terms: the others have no effect."""
+"""Share of the absolute reward in a single weighted term, at which the other terms have no
+effect.
+"""
 OUTCOME_TERMS: Final = ("win", "payoff")
-"""Terms that may carry the whole reward: they are what the match is about."""
+"""Terms that may carry the whole reward, because the match is about them."""
 DOMINANT_MATCHES: Final = 300
 QUIET_UPDATES: Final = 10
 """Updates without its cause after which an alarm is over, so that it does not flicker."""
 PREFIX: Final = "alarm/"
 CLIPPED: Final = "clipped/"
-"""A metric with a number of an observation: how many of its values were clipped in an update."""
+"""Prefix of metrics for a number of an observation: how many values an update clipped."""
 
 KINDS: Final = {
     "entropy_collapse": (
@@ -101,8 +105,8 @@ KINDS: Final = {
 
 
 class Alarm(NamedTuple):
-    """One trouble. `subject` is an opponent, a term, a metric or AGENT/INDEX/LOW/HIGH of an
-    observation, "" for the run itself.
+    """Describes a trouble. `subject` is an opponent, a term, a metric or AGENT/INDEX/LOW/HIGH of an
+    observation, or "" for the run itself.
     """
 
     kind: str
@@ -131,7 +135,7 @@ class Alarm(NamedTuple):
 
 
 def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
-    """The alarms in a heartbeat's metrics."""
+    """Returns the alarms in a heartbeat's metrics."""
     found = []
     for name, value in metrics.items():
         kind, _, subject = name.removeprefix(PREFIX).partition("/")
@@ -141,31 +145,40 @@ def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
 
 
 def largest_entropy(action_kind: str, action_size: int) -> float:
-    """The entropy of uniform play, in nats: of free keys, or of one choice among all.
+    """Returns the entropy of uniform play, which is an upper bound if some choices are forbidden.
 
-    Where some choices are forbidden, the true largest value is smaller.
+    Args:
+        action_kind: ``choice`` for a single choice among all actions, otherwise free keys.
+        action_size: how many actions or keys there are.
+
+    Returns:
+        Nats.
     """
     return math.log(action_size) if action_kind == "choice" else action_size * math.log(2.0)
 
 
 def largest_share(absolute: Mapping[str, float]) -> tuple[str, float]:
-    """The term of the largest absolute sum and its share of all; 0 where nothing was paid."""
+    """Returns the term with the largest absolute sum and its share of all, 0 if nothing was
+    paid.
+    """
     total = sum(absolute.values())
     term = max(absolute, key=lambda name: absolute[name], default="none")
     return term, absolute[term] / total if total > 0 else 0.0
 
 
 class MatchFacts(NamedTuple):
-    """A match that ended. `terms` are its weighted reward terms, summed over it."""
+    """Describes a match that ended. `terms` are its weighted reward terms, summed over it."""
 
     kind: str  # of opponent
-    score: float  # the learner's: 1 win, 0.5 draw, 0 loss
+    score: float  # of the learner: 1 win, 0.5 draw, 0 loss
     terms: Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateFacts:
-    """The measurements of one update. `weights` are those of the reward terms in its rollout."""
+    """Keeps the measurements of an update. `weights` are the weights of the reward terms in its
+    rollout.
+    """
 
     step: int
     metrics: Mapping[str, float]
@@ -174,7 +187,7 @@ class UpdateFacts:
 
 
 class Change(NamedTuple):
-    """An alarm that began at `step`, or is over."""
+    """Reports that an alarm began at `step`, or is over."""
 
     alarm: Alarm
     is_over: bool
@@ -188,14 +201,16 @@ class Change(NamedTuple):
 class AlarmWatch:
     """Follows a run and reports each alarm once, and then its end.
 
-    `largest_entropy` is that of uniform play, in nats; `wanted_kl` is `learner.desired_kl`.
+    Args:
+        largest_entropy: the entropy of uniform play, in nats.
+        wanted_kl: `learner.desired_kl`.
     """
 
     def __init__(self, largest_entropy: float, wanted_kl: float | None) -> None:
         self._largest = largest_entropy
         self._most_kl = KL_LARGEST if wanted_kl is None else KL_FACTOR * wanted_kl
         self._series: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=EXPLAINED_UPDATES))
-        # by kind of alarm and subject: matches without exception, and the updates that had some
+        # by kind of alarm and subject: matches without exception, and their updates
         self._streaks: dict[tuple[str, str], tuple[int, int]] = {}
         self._absolute: deque[Mapping[str, float]] = deque(maxlen=DOMINANT_MATCHES)
         self._weighted: frozenset[str] = frozenset()
@@ -234,7 +249,7 @@ class AlarmWatch:
             self._streaks[key] = (count, updates + bool(count))
 
     def _recent(self, metric: str, updates: int) -> list[float]:
-        """A metric's last values, none while there are fewer than `updates`."""
+        """Returns a metric's last values, or [] while there are fewer than `updates`."""
         values = list(self._series[metric])[-updates:]
         return values if len(values) == updates else []
 
@@ -251,7 +266,7 @@ class AlarmWatch:
         for (kind, subject), (count, updates) in self._streaks.items():
             if count >= STREAKS[kind] and updates >= STREAK_UPDATES:
                 yield Alarm(kind, subject, float(count))
-        # a reward of one term is a choice, and no trouble; nor is one that the outcome carries
+        # a single term is a choice and no trouble, and so is a reward that the outcome carries
         if len(self._weighted) > 1 and len(self._absolute) == DOMINANT_MATCHES:
             totals = {term: sum(row[term] for row in self._absolute) for term in self._weighted}
             term, share = largest_share(totals)

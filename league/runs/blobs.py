@@ -1,4 +1,4 @@
-"""Content-addressed weights: a folder of files named by the sha256 of what they hold."""
+"""Keeps content-addressed weights in a folder of files, which are named by their sha256."""
 
 from __future__ import annotations
 
@@ -11,27 +11,33 @@ from league.runs.files import open_file, write_whole
 
 SUFFIX = ".safetensors"
 MOST_BYTES = 2**30
-"""Of a blob: the largest agents have some 50 MB."""
+"""The largest blob. The largest agents have some 50 MB."""
 
 
 class BlobFolder:
-    """A folder of blobs, each whole or absent; several processes may read and write it at once."""
+    """Keeps blobs, each whole or absent. Several processes may read and write the folder at
+    once.
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.root = Path(path)
 
     def path(self, digest: str) -> Path:
-        """Where the blob lies or would lie; raises `InvalidName` for anything but a sha256."""
+        """Returns the blob's path, also for a missing blob. Raises `InvalidName` unless it is a
+        sha256.
+        """
         return self.root / f"{checked_digest(digest)}{SUFFIX}"
 
     def has(self, digest: str) -> bool:
-        """Whether the blob is here (its content is checked by `get`)."""
+        """Returns whether the blob is here. `get` checks its content."""
         return self.path(digest).is_file()
 
     def put(self, content: bytes) -> str:
-        """Stores `content` and returns its digest; writes a damaged file again.
+        """Stores `content` and returns its digest. A damaged file is written again.
 
-        Raises `StorageFull`, or `InvalidInput` for a folder that can't be written.
+        Raises:
+            StorageFull: the disk is full.
+            InvalidInput: the folder can't be written.
         """
         digest = hashlib.sha256(content).hexdigest()
         try:
@@ -42,7 +48,12 @@ class BlobFolder:
         return digest
 
     def get(self, digest: str) -> bytes:
-        """The blob's bytes, verified; raises `NotFound` or `DataCorrupt`."""
+        """Returns the blob's bytes, verified.
+
+        Raises:
+            NotFound: the blob is missing.
+            DataCorrupt: the file has other content.
+        """
         path = self.path(digest)
         try:
             with open_file(path, MOST_BYTES) as file:

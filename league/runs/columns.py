@@ -1,7 +1,7 @@
-"""The columns of every CSV in a run folder, each with its meaning: fixed here, and nowhere else.
+"""Defines the columns of every CSV in a run folder, each with its meaning.
 
-A file's leading columns are the same in every game; `behavior_metrics.csv` continues with the
-game's numbers of a seat, `reward_breakdown.csv` with its reward terms. Each row carries the
+A file's leading columns are the same in every game. `behavior_metrics.csv` continues with the
+game's numbers of a seat, and `reward_breakdown.csv` with its reward terms. Each row carries the
 learner's step.
 """
 
@@ -19,7 +19,7 @@ MONITOR: Final = {
     "opponent": "name of the bot or snapshot",
     "score": "the learner's: 1 win, 0.5 draw, 0 loss",
 }
-"""Stable-Baselines3's three, and three of ours."""
+"""Stable-Baselines3's three columns, and three of ours."""
 
 BEHAVIOUR: Final = {
     "step": "learner steps at the end of the rollout in which the match ended",
@@ -56,7 +56,7 @@ STRATEGY: Final = {
     "observation steers",
     "context_age_frames": "as attention_age_frames, of that attention",
 }
-"""Each is the metric of that name with a slash for the first underscore: latent/norm."""
+"""Each column is a metric's name with an underscore for the slash: latent/norm."""
 
 EVALUATION: Final = {
     "player": "name of the evaluated snapshot",
@@ -78,7 +78,7 @@ EVALUATION: Final = {
     "falls_mean": "own stocks lost a match",
     "seconds_mean": "length of a match, seconds of game time",
 }
-"""`docs/evaluator.md` shows this table; `docs/learner.md` shows the others."""
+"""`docs/evaluator.md` shows this table, and `docs/learner.md` the others."""
 
 TABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, files that others have written, and JSON objects."""
+"""Writes files as a whole or not at all, and reads files and JSON objects from outside."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from league.errors import DataCorrupt, InvalidInput, StorageFull, is_full
 
-if TYPE_CHECKING:  # not every reader of files validates
+if TYPE_CHECKING:  # not every reader of files needs it
     from pydantic import ValidationError
 
 MOST_JSON_BYTES = 64 * 2**20
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Writes a file: readers see the old one or all of the new one, also after a power cut.
+    """Writes a file. Readers see the old file or all of the new file, also after a power cut.
 
     Args:
         path: the file.
-        content: text is written as UTF-8.
+        content: bytes, or text, which is written as UTF-8.
         private: whether only its owner may read it, from its first byte on.
 
     Raises:
@@ -32,7 +32,7 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        mode = 0o600 if private else 0o666  # less what the umask takes
+        mode = 0o600 if private else 0o666  # the umask takes away more
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
@@ -59,7 +59,11 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
 
 def private_folder(path: Path) -> None:
-    """Makes a folder that only its owner can read, where there is none; raises `InvalidInput`."""
+    """Makes a missing folder that only its owner can read.
+
+    Raises:
+        InvalidInput: the folder can't be made.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -67,15 +71,19 @@ def private_folder(path: Path) -> None:
 
 
 def open_file(path: Path, most_bytes: int) -> BinaryIO:
-    """Opens a file that anybody may have put there, to be read.
+    """Opens a file from outside for reading.
+
+    Args:
+        path: the file.
+        most_bytes: the largest size.
 
     Raises:
-        FileNotFoundError: there is none.
-        DataCorrupt: it is larger than `most_bytes`, can't be opened, or is no ordinary file: a pipe
-            or a device would never end.
+        FileNotFoundError: the file is missing.
+        DataCorrupt: it is too large, can't be opened, or is no ordinary file. A pipe or a device
+            would never end.
     """
     try:
-        # a pipe without a writer would hold the call up without O_NONBLOCK
+        # without O_NONBLOCK a pipe without a writer would block the call
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
@@ -94,7 +102,7 @@ def open_file(path: Path, most_bytes: int) -> BinaryIO:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What JSON says; raises `ValueError`, also for one that is nested too deeply."""
+    """Returns the content of JSON. Raises `ValueError`, also if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -102,13 +110,15 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first fault of values from outside, in a few words."""
+    """Returns the first fault of values from outside, in a few words."""
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file, empty without the file; raises `DataCorrupt`."""
+    """Returns the object in a file, {} without the file. Raises `DataCorrupt` if it is no
+    object.
+    """
     try:
         with open_file(path, MOST_JSON_BYTES) as file:
             content = parse_json(file.read())

@@ -1,4 +1,4 @@
-"""Finds a run: its folder, its log, and the matchmaker that serves it if one does."""
+"""Finds a run: its folder, its log, and the matchmaker that serves it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _newest_first() -> list[Path]:
 
 
 def newest_run() -> Path:
-    """The run folder under runs/ that was started last, as stderr then says."""
+    """Returns the run folder under runs/ that was started last, and names it on stderr."""
     found = _newest_first()
     if not found:
         raise NotFound(
@@ -33,7 +33,10 @@ def newest_run() -> Path:
 
 
 def running_league(run_dir: Path | None = None) -> tuple[Path, str]:
-    """Folder and matchmaker's address of `run_dir`, or of the newest running league in runs/.
+    """Returns the folder and the matchmaker's address of a running league.
+
+    Args:
+        run_dir: the league's folder. None takes the newest running league in runs/.
 
     Raises:
         NotFound: no league is running.
@@ -46,7 +49,12 @@ def running_league(run_dir: Path | None = None) -> tuple[Path, str]:
 
 
 def checked_run(run_dir: Path) -> Path:
-    """`run_dir` itself; raises `NotFound` or `VersionMismatch` if it is no run of this version."""
+    """Checks that a folder is a run of this version, and returns it.
+
+    Raises:
+        NotFound: it is no run.
+        VersionMismatch: another version made it.
+    """
     if not run_dir.is_dir():
         raise NotFound(f"there is no run folder {run_dir}: name one with --run-dir DIR")
     run = read_json(run_dir / "run.json")
@@ -64,7 +72,7 @@ def checked_run(run_dir: Path) -> Path:
 
 
 def database_of(run_dir: Path) -> Path:
-    """The run's log; raises `NotFound` while there is none."""
+    """Returns the run's log. Raises `NotFound` while it is missing."""
     database = run_dir / DATABASE
     if not database.exists():
         raise NotFound(f"{run_dir} has no league.db yet, wait for its start")
@@ -72,16 +80,18 @@ def database_of(run_dir: Path) -> Path:
 
 
 def lock_of(database: Path) -> Path:
-    """The file that the writer of a log locks, and in which a matchmaker says its address."""
+    """Returns the file that the writer of a log locks. A matchmaker also writes its address
+    there.
+    """
     file = database.resolve()  # a link meets the same lock
     return file.with_name(f"{file.name}.lock")
 
 
 def live_address(run_dir: Path) -> str | None:
-    """Address of the matchmaker that serves the folder's own log, if its port answers.
+    """Returns the address of the matchmaker that serves the folder's own log, if its port answers.
 
-    The kernel frees the lock when the process dies, and nobody has it in a copy of the folder. So
-    an address that was copied, or that a killed process left, never counts.
+    The kernel frees the lock when the process dies, and nothing locks the file in a copy of the
+    folder. So an address that was copied, or that a killed process left, never counts.
     """
     try:
         with open_file(lock_of(run_dir / DATABASE), LONGEST_ADDRESS) as file:
@@ -98,7 +108,12 @@ def live_address(run_dir: Path) -> str | None:
 
 
 def named_run(argument: Path | None, option: Path | None = None) -> Path:
-    """The run folder that an argument or an option names, not both, or the newest one."""
+    """Returns the run folder of an argument or of an option, or else the newest run.
+
+    Raises:
+        InvalidInput: both are given.
+        NotFound, VersionMismatch: the folder is no run of this version.
+    """
     if argument is not None and option is not None:
         raise InvalidInput("RUN and --run-dir name the same folder: give only one of them")
     return checked_run(argument or option or newest_run())

@@ -1,4 +1,4 @@
-"""The folder of one run: made or opened, locked against a second supervisor, resumed unchanged."""
+"""Makes, opens, locks and resumes the folder of a run. A resumed run keeps its settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from league.settings.presets import Tables, load_preset, merge, read_tables
 
 CURVES = "training_curves.png"
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
-"""What a folder may hold in which a start broke off."""
+"""Possible content of a folder in which an earlier start failed."""
 
 
 def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
@@ -47,7 +47,7 @@ def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The command line's part of a run's settings."""
+    """Keeps the command line's part of a run's settings."""
 
     preset: str | None = None
     config: Path | None = None
@@ -56,7 +56,7 @@ class Request:
 
 
 class RunFolder:
-    """An opened and locked run. Use it as a context manager."""
+    """Keeps an opened and locked run. Use it as a context manager."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class RunFolder:
         self.path = path
         self.preset = preset
         self.resumed = resumed
-        self._kept = kept  # names of what was in the folder before
+        self._kept = kept  # names of earlier files in the folder
         self._given = given  # the user's own config.toml in a new folder
         self._lock = lock
 
@@ -87,7 +87,7 @@ class RunFolder:
         return self.path / "logs" / f"{process}.log"
 
     def port(self, service: str) -> int:
-        """The service's port: that of its last start while it is free, else a new one."""
+        """Returns the service's port: the port of its last start if it is free, else a new port."""
         file = self.path / "ports.json"
         ports: dict[str, int] = read_json(file)
         own = ports.pop(service, 0)
@@ -99,7 +99,13 @@ class RunFolder:
         return port
 
     def announce(self, service: str, address: str, pid: int) -> None:
-        """Writes down where the service runs, for `bin/league --run-dir`."""
+        """Writes down where the service runs, for `bin/league --run-dir`.
+
+        Args:
+            service: the service's name.
+            address: HOST:PORT.
+            pid: the id of its process.
+        """
         _write_json(self.path / f"{service}.json", {"address": address, "pid": pid})
 
     def withdraw(self, service: str) -> None:
@@ -115,7 +121,7 @@ class RunFolder:
                 entry.unlink(missing_ok=True)
         if self._given is not None:
             self.config.write_bytes(self._given)
-        with contextlib.suppress(OSError):  # something is left in it
+        with contextlib.suppress(OSError):  # other files are left in it
             self.path.rmdir()
 
     def __enter__(self) -> RunFolder:
@@ -126,13 +132,15 @@ class RunFolder:
 
 
 def open_run(request: Request) -> RunFolder:
-    """Opens the run that `request` names, or makes one.
+    """Opens the run that `request` names, or makes a run.
 
-    A config.toml in a new run's folder is the user's: its settings win over the preset's.
+    A config.toml in a new run's folder is the user's. Its settings win over the preset's.
 
-    Raises `ConfigError` for a folder that can't be made or written, and for settings that can't be
-    used or contradict the run's own, `VersionMismatch` for another format, `Refused` when another
-    supervisor has the folder.
+    Raises:
+        ConfigError: the folder can't be made or written, or settings can't be used or contradict
+            the run's own.
+        VersionMismatch: the run has another format.
+        Refused: another supervisor has the folder.
     """
     try:
         return _opened(request)
@@ -178,7 +186,7 @@ def _check_learners(sections: config.Sections) -> None:
 
 
 def _preset_of(request: Request, own: Path | None = None) -> str | None:
-    """The preset asked for by settings files' `extends` or by flag, which must not disagree."""
+    """Returns the preset of settings files' `extends` or of the flag, which must agree."""
     found: str | None = None
     source = ""
     files = [(str(file), config.base_preset(file)) for file in (own, request.config)]
@@ -211,7 +219,7 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
         "preset": preset,
         "created_at": time.time(),
     }
-    _write_json(path / "run.json", run)  # last: with it the folder counts as a run
+    _write_json(path / "run.json", run)  # last, because this file makes the folder a run
     return RunFolder(path, preset=preset, resumed=False, lock=lock, kept=kept, given=given)
 
 
@@ -243,7 +251,7 @@ def _resumed(path: Path, request: Request, preset: str | None, lock: IO[str]) ->
 
 
 def _contradiction(own: Tables, asked: Tables, stated: Mapping[str, Collection[str]]) -> str:
-    """The first stated setting that is asked for with another value, "" without one."""
+    """Returns the first stated setting that is asked for with another value, or ""."""
     for section, keys in stated.items():
         for key in keys:
             if asked[section][key] != own[section][key]:
@@ -252,7 +260,7 @@ def _contradiction(own: Tables, asked: Tables, stated: Mapping[str, Collection[s
 
 
 def _next_folder(preset: str) -> Path:
-    """A fresh runs/<preset>-<n>, n one above the highest there is."""
+    """Makes a fresh runs/<preset>-<n>. n is the highest number plus 1."""
     RUNS.mkdir(exist_ok=True)
     pattern = re.compile(re.escape(preset) + r"-([0-9]+)")
     taken = [int(match[1]) for entry in RUNS.iterdir() if (match := pattern.fullmatch(entry.name))]
@@ -268,7 +276,7 @@ def locked(path: Path) -> IO[str]:
     """Takes the folder's lock, which the kernel frees at the end of this process.
 
     Raises:
-        Refused: another supervisor has it.
+        Refused: another supervisor has the lock.
     """
     file = (path / "lock").open("a+", encoding="utf-8")
     try:
@@ -292,7 +300,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _bindable(port: int) -> int:
-    """`port` while it is free, else 0; for 0, a free one."""
+    """Returns `port` if it is free, else 0. For 0, returns a free port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

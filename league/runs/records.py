@@ -1,4 +1,4 @@
-"""Reads what a learner and an evaluator have left in a run folder's files."""
+"""Reads the files that a learner and an evaluator have left in a run folder."""
 
 from __future__ import annotations
 
@@ -19,20 +19,28 @@ Row = dict[str, str]
 
 
 class Series(NamedTuple):
-    """A metric over the learner's steps, which rise."""
+    """Keeps a metric over the learner's rising steps."""
 
     steps: NDArray[np.int64]
     values: NDArray[np.float64]
 
 
 GAP = 10.0
-"""Times the usual distance of two points from which on nothing is known between them."""
+"""Times the usual distance of two points. Beyond it nothing is known between them."""
 
 
 def broken(
     x: NDArray[Any], values: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A line with NaN in each gap, so that nothing is drawn across it."""
+    """Inserts NaN in each gap of a line, so that nothing is drawn across the gap.
+
+    Args:
+        x: rising positions, of shape [N].
+        values: the line at these positions, of shape [N].
+
+    Returns:
+        Positions and values with the NaN points, both of shape [N + gaps].
+    """
     x = np.asarray(x, float)
     if len(x) < 3:
         return x, values
@@ -42,9 +50,11 @@ def broken(
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a CSV of a run, none without the file; leaves out comments and a torn last row.
+    """Returns the rows of a run's CSV, [] without the file. Comments and a torn last row are left
+    out.
 
-    Raises `DataCorrupt` when the file is no table.
+    Raises:
+        DataCorrupt: the file is no table.
     """
     if not path.is_file():
         return []
@@ -57,7 +67,9 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def read_scalars(folder: Path) -> dict[str, Series]:
-    """All scalars of the TensorBoard files in `folder`; what a resumed run repeated counts once."""
+    """Returns all scalars of the TensorBoard files in `folder`. Steps that a resumed run repeated
+    count once.
+    """
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     if not folder.is_dir():
@@ -80,10 +92,17 @@ def _without_repeats(events: list) -> Series:
 
 
 def read_updates(learner: Path, weights: Callable[[int], Mapping[str, float]]) -> list[UpdateFacts]:
-    """A learner's history as `league.runs.alarms` takes it, from its files alone.
+    """Reads a learner's history from its files, as `league.runs.alarms` needs it.
 
-    The reward terms of a match are the means of its rollout's matches, which is all that the file
-    holds. `weights` gives the weight of each reward term at a step.
+    The reward terms of a match are the means of its rollout's matches, because the file holds no
+    more.
+
+    Args:
+        learner: the learner's folder.
+        weights: returns the weight of each reward term at a step.
+
+    Returns:
+        An entry for each step with measurements.
     """
     scalars = read_scalars(learner / "tensorboard")
     metrics: dict[int, dict[str, float]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""The processes of a run: its learners and its evaluator."""
+"""Defines the settings of a run's processes: its learners and its evaluator."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""What every gRPC service shares: authentication, health, draining, limits, metrics and logs."""
+"""Provides the shared parts of gRPC services: authentication, health, draining, limits, metrics,
+logs.
+"""

@@ -1,5 +1,5 @@
-"""Runs a command that dies with its parent: ``python die_with_parent.py PARENT_PID COMMAND…``. The
-processes of a pool with the initializer `end_with_parent` do so, too.
+"""Runs a command that dies with its parent: ``python die_with_parent.py PARENT_PID COMMAND…``.
+Processes of a pool with the initializer `end_with_parent` also die with their parent.
 
 Callers run this file as a program. A function between fork and exec would do the same, but forking
 is not safe in a process whose gRPC threads have started.
@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent() -> None:
-    """Ends this process of a pool when its parent ends, instead of waiting for work."""
+    """Ends this process of a pool when its parent ends. It would otherwise wait for work."""
     import multiprocessing
     import threading
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     parent, command = int(arguments[0]), arguments[1:]
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked
+        if os.getppid() != parent:  # the parent died before the request
             os._exit(1)
     os.execvp(command[0], command)
 

@@ -1,4 +1,4 @@
-"""Health as orchestrators ask for it (grpc.health.v1), with the reason in words for people."""
+"""Serves health for orchestrators (grpc.health.v1), with the reason in words for people."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _log = logging.getLogger(__name__)
 
 
 class Health(HealthServicer):
-    """SERVING from the start; `set` changes it and logs each change once.
+    """Reports SERVING from the start. `set` changes the state and logs each change once.
 
-    `reason` says why it is not serving, "" while it is.
+    `reason` says why the service is not serving. It is "" while it serves.
     """
 
     def __init__(self, services: Sequence[str]) -> None:
@@ -31,7 +31,7 @@ class Health(HealthServicer):
         self.reason = ""
 
     def set(self, reason: str) -> None:
-        """Stops serving because of `reason`, or serves again when it is ""."""
+        """Stops serving because of `reason`, or serves again if it is ""."""
         with self._lock:
             before = self.reason
             if not self._is_closed:
@@ -44,7 +44,7 @@ class Health(HealthServicer):
             _log.info("health is SERVING again")
 
     def close(self) -> None:
-        """NOT_SERVING for good: the service stops."""
+        """Reports NOT_SERVING for good, because the service stops."""
         with self._lock:
             self._is_closed = True
             self.reason = self.reason or "it is stopping"

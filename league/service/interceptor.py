@@ -1,9 +1,9 @@
-"""The interceptor of a service: is the caller allowed, not too fast, is the request a message.
+"""Checks the calls of a service: the caller's rights, its rate, and the message.
 
-Every call passes these checks in one place. The service reads a request only after its headers
-have passed them, and a thread works on it only after all of it has arrived: a call that waits
-holds no thread. Whatever fails leaves as one sentence with a gRPC code (`league.rpc.status`),
-never as a traceback.
+Every call passes these checks in one place. The service reads a request only after its headers have
+passed them. A thread works on a request only after all of it has arrived, so a waiting call holds
+no thread. Every failure leaves as a sentence with a gRPC code (`league.rpc.status`), never as a
+traceback.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ from league.security.tokens import TokenBook
 from league.service.rate_limiter import RateLimiter, peer_host
 
 ARRIVAL_SECONDS = 20.0
-"""How long a request may take to arrive, also the next one of a stream: as long as our clients wait
-for a reply.
+"""How long a request may take to arrive, also the next request of a stream. Our clients wait as
+long for a reply.
 """
 WAITING_CALLS = 4000
-"""Requests of all peers that may wait for a thread or the disk; further ones are refused."""
+"""Requests of all peers that may wait for a thread or the disk. Further requests are refused."""
 OPEN_STREAMS = 100
 """Streams of one method that a machine may hold open."""
 HELD_SECONDS = 1.0
-"""How long a peer that calls too often waits for the refusal: it slows a flood down."""
+"""How long a peer that calls too often waits for the refusal, which slows a flood down."""
 CLOSING_RETRY_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
 
 class Caller(NamedTuple):
-    """The token's name ("" without tokens), its role, and the peer ("ipv4:127.0.0.1:40312")."""
+    """Names a caller by its token ("" without tokens), its role, and its peer
+    ("ipv4:127.0.0.1:40312").
+    """
 
     name: str
     role: AccessRole
@@ -57,15 +59,15 @@ class Caller(NamedTuple):
 
 
 CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
-"""The caller of the call that the present thread answers."""
+"""The caller of the call that the current thread answers."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One call as observers see it: metrics, logs, the audit trail.
+    """Describes a call to its observers: metrics, logs, and the audit trail.
 
-    `caller` is None for a call that was refused before its caller was known; `seconds` last until
-    the reply is made.
+    `caller` is None if the call was refused before its caller was known. `seconds` last until the
+    reply is made.
     """
 
     method: str
@@ -79,7 +81,7 @@ class Call:
 
     @property
     def code(self) -> str:
-        """Name of the gRPC code that the caller gets."""
+        """The name of the gRPC code that the caller gets."""
         return grpc.StatusCode.OK.name if self.error is None else code_of(self.error).name
 
 
@@ -87,17 +89,17 @@ Observer = Callable[[Call], None]
 
 
 class Interceptor:
-    """The checks of a service's calls.
+    """Checks a service's calls.
 
     Args:
-        name: of the service, for messages: "the matchmaker".
-        book: the tokens; None makes every caller an operator.
-        limiter: of calls by peer.
-        strangers: limiter of the calls that need no token.
+        name: the service, for messages: "the matchmaker".
+        book: the tokens. None makes every caller an operator.
+        limiter: limits the calls of each peer.
+        strangers: limits the calls that need no token.
         threads: answer the calls whose handlers are plain functions.
         observers: receive every call when it is over.
-        audit: receives every call that only operators may make before it takes effect, and prevents
-            it by raising; and again, with its `error`, when it was refused.
+        audit: receives every operators' call before it takes effect, and prevents it by raising. It
+            receives a refused call again, with its `error`.
     """
 
     def __init__(
@@ -121,9 +123,12 @@ class Interceptor:
         """Wraps a method's handler in the checks.
 
         Args:
-            path: of the method: "/league.v1.MatchmakerService/GetStatus".
-            handler: as generated code makes it. A plain function has a thread, an asynchronous
-                one and the generator of a stream have none.
+            path: the method: "/league.v1.MatchmakerService/GetStatus".
+            handler: the handler of generated code. A plain function gets a thread. An asynchronous
+                function and the generator of a stream run in the event loop.
+
+        Returns:
+            A handler for gRPC.
         """
         parse, serialize = handler.request_deserializer, handler.response_serializer
         least, method = least_role(path), path.rpartition("/")[2]
@@ -199,14 +204,14 @@ class Interceptor:
 
     @contextlib.contextmanager
     def _reported(self, observers: Sequence[Observer], call: Call) -> Iterator[None]:
-        """Keeps what fails as the call's error, and reports the call to the observers."""
+        """Keeps a failure as the call's error, and reports the call to the observers."""
         began = time.perf_counter()
         try:
             yield
         except grpc.aio.BaseError:  # the client has gone, or the server has stopped
             raise asyncio.CancelledError from None
         except LeagueError as error:
-            # its frames refer to the call and the request: together they would wait for gc
+            # its frames refer to the call and the request, and this cycle would wait for gc
             call.error, error.__context__ = error.with_traceback(None), None
         except Exception as error:
             _log.error("a request failed unexpectedly", exc_info=error)
@@ -247,8 +252,8 @@ class Interceptor:
                 del self._streams[key]
 
     async def _admit(self, path: str, call: Call, context: Any) -> None:
-        """Sets the caller; raises the error that refuses the call."""
-        is_open = least_role(path) is AccessRole.NONE  # health, also of a service that stops
+        """Sets the caller, or raises the error that refuses the call."""
+        is_open = least_role(path) is AccessRole.NONE  # health, also while the service stops
         if self.is_closing and not is_open:
             raise Closing(
                 f"{self._name} is stopping: ask again when it is back", CLOSING_RETRY_SECONDS
@@ -281,7 +286,7 @@ class Interceptor:
 
 
 async def _arrived(context: Any, method: str) -> bytes | None:
-    """The next request's bytes, None after the last one's."""
+    """Returns the next request's bytes, None after the last request."""
     try:
         async with asyncio.timeout(ARRIVAL_SECONDS):
             raw = await context.read()
@@ -305,7 +310,7 @@ async def _requests(parse: Callable[[bytes], Any], context: Any, method: str) ->
 
 
 def _shown(context: Any) -> str:
-    """The token that came with a call, "" for none."""
+    """Returns the token that came with a call, "" without a token."""
     for key, value in context.invocation_metadata() or ():
         if key == HEADER and isinstance(value, str):
             scheme, _, rest = value.partition(" ")
@@ -314,7 +319,7 @@ def _shown(context: Any) -> str:
 
 
 def _certified(context: Any) -> str:
-    """The name in a client's certificate, "" without one."""
+    """Returns the name in a client's certificate, "" without a certificate."""
     names: Any = context.auth_context().get("x509_common_name", ())
     return plain(b"".join(names).decode("utf-8", "replace"))[:64]
 

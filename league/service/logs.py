@@ -1,4 +1,4 @@
-"""Log lines for people or for programs, and a line for calls that are slow or fail."""
+"""Writes log lines for people or for programs, and a line for slow or failed calls."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from league.service.rate_limiter import peer_host
 
 HUMAN = "%(asctime)s %(levelname)s %(message)s"
 SLOW_SECONDS = 1.0
-"""A call that takes longer gets a line in any case: the longest ones should take a tenth of it."""
+"""A slower call always gets a line. The longest calls should take a tenth of this time."""
 LINE_SECONDS = 10.0
-"""Slow calls of one method get one line in this time, and callers of one machine that have no valid
-token: a crowd must not fill the disk, nor make a busy service slower.
+"""Slow calls of a method share a line within this time, and so do callers of a machine without a
+valid token. A crowd must neither fill the disk nor slow a busy service down.
 """
 MOST_LINES = 1000
 _FAILED = ("UNKNOWN", "INTERNAL", "DATA_LOSS")
@@ -38,7 +38,7 @@ class Seldom(logging.Filter):
         return self.is_due((record.pathname, record.lineno))
 
     def is_due(self, cause: Hashable) -> bool:
-        """Whether this cause was not passed lately; notes it then."""
+        """Returns whether this cause was not passed recently, and notes it."""
         now = time.monotonic()
         if now - self._passed.get(cause, -LINE_SECONDS) < LINE_SECONDS:
             return False
@@ -49,11 +49,13 @@ class Seldom(logging.Filter):
 
 
 class _Lines(logging.StreamHandler[TextIO]):
-    """The handler that `configure` made, so that it finds it again."""
+    """Marks the handler that `configure` made, so that it can be found again."""
 
 
 class _Human(logging.Formatter):
-    """One line for a record, whatever a caller wrote into it; a traceback is indented below."""
+    """Formats a record as a single line, whatever a caller wrote into it. A traceback is indented
+    below.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return plain(super().formatMessage(record))
@@ -65,12 +67,12 @@ class _Human(logging.Formatter):
 def configure(
     form: Literal["human", "json"], stream: TextIO | None = None, *, seldom: bool = False
 ) -> None:
-    """Sends all log records to `stream`, as lines for people or as one JSON object a line.
+    """Sends all log records to `stream`, as lines for people or as a JSON object a line.
 
     Args:
-        form: of a line.
+        form: the form of a line.
         stream: None is stderr, unless another program (a test) has configured logging.
-        seldom: whether each line of code gets one record in `LINE_SECONDS`, because strangers
+        seldom: whether each line of code gets a single record in `LINE_SECONDS`, because strangers
             cause the records.
     """
     root = logging.getLogger()
@@ -108,12 +110,12 @@ def _json() -> logging.Formatter:
 
 
 class CallLog:
-    """An observer that writes one line for a call.
+    """Observes calls and writes a line for a call.
 
     Args:
-        every: whether all calls get one; else only failed ones, and occasionally slow ones and
-            those without a valid token.
-        details: what a request says of its sender, such as the worker's name.
+        every: whether all calls get a line. Otherwise failed calls do, and occasionally slow calls
+            and calls without a valid token.
+        details: returns the request's words about its sender, such as the worker's name.
     """
 
     def __init__(

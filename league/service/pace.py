@@ -1,4 +1,4 @@
-"""Tells a worker that hangs from one that is slow."""
+"""Distinguishes a worker that hangs from a slow worker."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from league.status import STALLED, at_rest
 
 LEAST_SECONDS = 10.0
-"""Nobody hangs who made progress so recently."""
+"""A worker with such recent progress does not hang."""
 TIMES = 5.0
-"""A worker hangs that needs so many times as long as its second slowest recent step: the slowest
-may have compiled for minutes, and says nothing of the next ones.
+"""A worker hangs if it needs this many times as long as its second slowest recent step. The slowest
+step may have compiled for minutes, and does not predict the next steps.
 """
 RECENT = 20
-_LOOK_SECONDS = 5.0  # that a look counts for at most: the machine may have slept meanwhile
+_LOOK_SECONDS = 5.0  # most seconds that a look counts, because the machine may have slept
 
 
 class Pace:
-    """A worker's time from one sign of progress to the next.
+    """Measures a worker's time between signs of progress.
 
-    The work calls `moved` and `rests`; the thread that sends heartbeats calls `judged` each time.
-    The time while that thread waits for the matchmaker does not count, for the work waits too.
+    The work calls `moved` and `rests`. The thread that sends heartbeats calls `judged` each time.
+    Time in which that thread waits for the matchmaker does not count, because the work waits too.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,14 +39,15 @@ class Pace:
             self._seconds = 0.0
 
     def rests(self) -> None:
-        """Notes that the work waits for something else, as long as this is called."""
+        """Notes that the work waits for something else. Call it again while it waits."""
         with self._lock:
             self._look()
             self._seconds = 0.0
 
     def judged(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
-        """The metrics of a worker that moves; of one that hangs its rates are 0, and `STALLED`
-        says for how many seconds.
+        """Returns the metrics of a worker that moves.
+
+        If the worker hangs, the rates are 0 and `STALLED` says for how many seconds.
         """
         with self._lock:
             self._look()

@@ -1,4 +1,4 @@
-"""How a process lets others on the same cores go first, and whether it waits for a core."""
+"""Lets other processes on the same cores go first, and measures how long a thread lacks a core."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def step_back(nice: int) -> None:
-    """Gives the calling thread and its new threads a nice value of `nice`, or leaves a higher one
-    that it was started with; outside Linux, the whole process.
+    """Gives the calling thread and its new threads a nice value of `nice`.
 
-    Linux shares a core among sessions before it compares their threads (sched(7), "autogroup"), and
-    under `bin/start-league` this process leads a session: that becomes nice as a whole, until it is
-    called with another value.
+    A higher value from its start stays. Outside Linux, the whole process becomes nice. Linux shares
+    a core among sessions before it compares their threads (sched(7), "autogroup"), and under
+    `bin/start-league` this process leads a session. That session becomes nice as a whole, until
+    this function is called with another value.
     """
     os.nice(max(0, nice - os.nice(0)))
     if os.getsid(0) == os.getpid():
@@ -22,8 +22,9 @@ def step_back(nice: int) -> None:
 
 
 def seconds_without_core() -> float:
-    """How long the calling thread was ready in all and had no core; 0 where the system can't say
-    (anywhere but on Linux).
+    """Returns how long the calling thread was ready in all without a core, in seconds.
+
+    It is 0 where the system can't say (anywhere but on Linux).
     """
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9

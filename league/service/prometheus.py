@@ -1,6 +1,7 @@
-"""Prometheus metrics of a service: its calls, and the collectors it adds, on their own port.
+"""Serves Prometheus metrics of a service's calls, and of the collectors it adds, on their own port.
 
-Names begin with ``kumite_``; units are in the names. Loaded only where a port is asked for.
+Names begin with ``kumite_`` and end with the unit. This module is loaded only if a port is asked
+for.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from league.errors import Refused
 from league.service.interceptor import Call
 
 HOST = "127.0.0.1"
-"""Only this machine reads the metrics, as they have no access control."""
+"""Only this machine reads the metrics, because they have no access control."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Upper bounds of the histograms' buckets."""
 
 
 class CallMetrics:
-    """An observer that counts calls by method and gRPC code, and measures their time."""
+    """Observes calls, counts them by method and gRPC code, and measures their time."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls = Counter(

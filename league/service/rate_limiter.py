@@ -12,14 +12,14 @@ from league.errors import Busy
 from league.security.settings import is_loopback
 
 CALLS_PER_SECOND = 1000.0
-"""Average of one peer: a worker with a thousand matches makes some ten calls a second."""
+"""Average of a peer. A worker with a thousand matches makes some ten calls a second."""
 CALLS_AT_ONCE = 2000
-"""Calls of a peer in one burst before that average holds."""
+"""Calls of a peer in a burst before that average holds."""
 MOST_PEERS = 10_000
 
 
 def peer_host(peer: str) -> str:
-    """The address in gRPC's name of a peer: "ipv4:10.0.0.5:4711" -> "10.0.0.5"."""
+    """Returns the address in gRPC's name of a peer: "ipv4:10.0.0.5:4711" -> "10.0.0.5"."""
     kind, _, rest = peer.partition(":")
     if kind not in ("ipv4", "ipv6"):
         return peer
@@ -33,11 +33,11 @@ def _key(peer: str) -> str:
 
 
 class RateLimiter:
-    """A bucket for each other machine, and one for each connection of this machine.
+    """Keeps a bucket for each other machine, and a bucket for each connection of this machine.
 
     Args:
         per_second: calls a second that a peer may make on average.
-        burst: calls that it may make at once.
+        burst: calls that a peer may make at once.
     """
 
     def __init__(
@@ -49,11 +49,15 @@ class RateLimiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Buckets that it remembers."""
+        """Returns how many buckets it remembers."""
         return len(self._buckets)
 
     def take(self, peer: str) -> None:
-        """Counts a call; raises `Busy`, with when to come back, for one too many."""
+        """Counts a call of a peer.
+
+        Raises:
+            Busy: the peer has made too many calls. The error says when to call again.
+        """
         key, now = _key(peer), self._clock()
         with self._lock:
             left, at = self._buckets.pop(key, (self._burst, now))

@@ -1,4 +1,7 @@
-"""A gRPC server with what the league's services share: auth, health, reflection, TLS, draining."""
+"""Runs a gRPC server with everything the league's services share.
+
+This is authentication, health, reflection, TLS, and draining.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +29,21 @@ from league.service.health import Health
 from league.service.interceptor import Call, Interceptor, Observer
 
 DRAIN_SECONDS = 2.0
-"""Longest wait, at a stop, for the calls that run; a call takes a tenth of a second at most."""
+"""Longest wait, at a stop, for running calls. A call takes a tenth of a second at most."""
 HEALTH_PER_SECOND = 100
-"""Calls of health that each peer may make a second: they need no token."""
+"""Calls of health that each peer may make a second, because they need no token."""
 STREAMS = 100
-"""Calls of one connection at a time; its client keeps further ones back."""
+"""Calls of a connection at a time. Its client holds further calls back."""
 IDLE_SECONDS = 60
-"""How long a connection without calls lives; its client opens another one when it needs it."""
+"""How long a connection without calls lives. Its client opens a new connection when it needs it."""
 OWN_FILES = 500
-"""Files that are kept from connections, of a limit of a thousand and more."""
+"""Open files that connections may not use. The limit is usually a thousand or more."""
 MOST_CONNECTIONS = 100_000
 OPTIONS = [
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", STREAMS),
-    # else a call that has just ended counts, and gRPC drops its client's next one without a word
+    # otherwise a call that has just ended counts, and gRPC silently drops its client's next call
     ("grpc.http.overload_protection", 0),
     ("grpc.max_connection_idle_ms", IDLE_SECONDS * 1000),
     ("grpc.server_handshake_timeout_ms", 10_000),
@@ -48,7 +51,7 @@ OPTIONS = [
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    # of all connections; beyond them gRPC drops calls without a word
+    # of all connections, beyond which gRPC silently drops calls
     ("grpc.server.max_pending_requests", 20_000),
     ("grpc.server.max_pending_requests_hard_limit", 20_000),
 ]
@@ -56,14 +59,14 @@ _log = logging.getLogger(__name__)
 
 
 class _Handlers(grpc.GenericRpcHandler):
-    """The handlers of a server by the path of their method; generated code adds them."""
+    """Keeps the handlers of a server by the path of their method. Generated code adds them."""
 
     def __init__(self, guarded: Callable[[str, Any], Any]) -> None:
         self._guarded = guarded
         self._by_path: dict[str, Any] = {}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Generated code adds the same handlers also one by one."""
+        """Ignores handlers that generated code also adds by method."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
         for method, handler in handlers.items():
@@ -75,17 +78,18 @@ class _Handlers(grpc.GenericRpcHandler):
 
 
 class GrpcServer:
-    """Make it, `add` servicers, `listen`, `start`, and `stop` (twice is fine).
+    """Serves calls. Make it, `add` servicers, `listen`, `start`, and `stop` (twice is fine).
 
-    One thread runs an event loop, which waits for requests; `threads` others answer them.
+    A thread runs an event loop, which waits for requests. Further threads answer them.
 
     Args:
-        name: for messages: "the matchmaker".
-        services: full names of the services, as health and reflection know them.
-        threads: that answer calls.
-        most_bytes: of one request.
-        run_dir: where the run's tokens are; made there when the settings want tokens and the run
-            has none.
+        name: the service, for messages: "the matchmaker".
+        services: full names of the services, for health and reflection.
+        threads: how many threads answer calls.
+        most_bytes: the largest request.
+        security: how the service is reached and who may call it.
+        run_dir: the folder of the run's tokens. Missing tokens are made there if the settings want
+            tokens.
         observers, audit: see `Interceptor`.
 
     Raises:
@@ -133,16 +137,16 @@ class GrpcServer:
 
         Args:
             add_to_server: the generated function of the service.
-            servicer: see `Interceptor.guarded` for its methods.
+            servicer: the servicer. `Interceptor.guarded` describes its methods.
         """
         add_to_server(servicer, self._handlers)
 
     def listen(self, port: int) -> int:
-        """Binds the port (0 takes any free one) and returns it.
+        """Binds the port (0 takes any free port) and returns it.
 
         Raises:
-            ConfigError: the address is open to other machines and nothing limits who may call, or
-                the certificates can't be used.
+            ConfigError: other machines reach the address and every caller would be accepted, or the
+                certificates can't be used.
             Refused: the port is taken.
         """
         security, host = self._security, self._security.checked_host()
@@ -180,12 +184,12 @@ class GrpcServer:
         asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
 
     def drain(self) -> None:
-        """Turns health to NOT_SERVING and refuses new calls; those that run continue."""
+        """Sets health to NOT_SERVING and refuses new calls. Running calls continue."""
         self.health.close()
         self._interceptor.is_closing = True
 
     def stop(self, seconds: float = DRAIN_SECONDS) -> None:
-        """Drains, waits up to `seconds` for the calls that run, and closes. Twice is fine."""
+        """Drains, waits up to `seconds` for running calls, and closes. Twice is fine."""
         if self._stopped:
             return
         self._stopped = True
@@ -220,8 +224,10 @@ def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
 
 
 def most_connections() -> int:
-    """Connections at a time. The limit of open files is raised as far as this user may; the calls,
-    the log and the tokens need files, too.
+    """Returns how many connections may be open at a time.
+
+    It raises the limit of open files as far as this user may. The calls, the log and the tokens
+    need files too.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # a system without such a limit
@@ -231,7 +237,16 @@ def most_connections() -> int:
 
 
 def check_port(host: str, port: int, other: str = "--port, 0 takes a free one") -> None:
-    """Raises `Refused` when it can't be bound; gRPC would write its own line to the log."""
+    """Checks that a port can be bound. Otherwise gRPC would write its own line to the log.
+
+    Args:
+        host: the address to listen on.
+        port: the port.
+        other: the flag for another port, for the message.
+
+    Raises:
+        Refused: the port can't be bound.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host.strip("[]"), port), family=family).close()

@@ -1,4 +1,4 @@
-"""The `[operations]` section: how the services are watched."""
+"""Defines the `[operations]` section: how the services are watched."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Settings: frozen models next to their owners, resolved once per process from every source.
+"""Resolves settings, which are frozen models next to their owners, once per process.
 
-Each package registers its settings class under the entry point group ``kumite.settings``; the
-entry point's name is the section. From the weakest to the strongest source: class defaults, preset,
-file, environment (``KUMITE_LEARNER__LEARNING_RATE=5e-4``), flags
-(``--set learner.learning_rate=5e-4``). Presets and files are merged by `league.settings.presets`;
-pydantic-settings lays the environment and the flags over them and validates the result.
+Each package registers its settings class under the entry point group ``kumite.settings``. The entry
+point's name is the section. From the weakest to the strongest, the sources are class defaults,
+preset, file, environment (``KUMITE_LEARNER__LEARNING_RATE=5e-4``), and flags (``--set
+learner.learning_rate=5e-4``). `league.settings.presets` merges presets and files. pydantic-settings
+lays the environment and the flags over them and validates the result.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ from league.settings.presets import (
 
 PREFIX = "KUMITE_"
 DEFAULT_PRESET = "laptop"
-"""Below a settings file that extends no preset, and where nothing is named."""
+"""The preset of commands without a preset, and of settings files that extend none."""
 NONE = "none"
-"""How files and flags write an absent value: TOML has no null."""
+"""The word for an absent value in files and flags, because TOML has no null."""
 S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
-    """Base of all sections: frozen, unknown keys refused, each field's docstring is its help."""
+    """Is the base of all sections. They are frozen, refuse unknown keys, and take a field's
+    docstring as its help.
+    """
 
     model_config = ConfigDict(
         frozen=True,
@@ -62,7 +64,7 @@ class Settings(BaseModel):
 
 
 class Sections(dict[str, dict[str, Any]]):
-    """Resolved settings as plain values by section, complete and checked, as a file holds them.
+    """Keeps resolved settings as plain values by section, complete and checked, as in a file.
 
     Args:
         models: the instance of each section's class.
@@ -95,13 +97,16 @@ def resolve(
     """Resolves all sections from a preset, a file, the environment and flags.
 
     Args:
-        preset: a preset's name; the preset that the file ``extends`` wins over it.
+        preset: a preset's name. The preset that the file ``extends`` wins over it.
         file: a TOML file of sections.
         assignments: values of ``--set``: ``section.key=value``.
-        environment: variables; None takes those of the process.
+        environment: variables. None takes the process's.
+
+    Returns:
+        All sections.
 
     Raises:
-        ConfigError: in one sentence: the source, the place, the value, and the nearest known name.
+        ConfigError: a sentence with the source, the place, the value, and the nearest known name.
     """
     base = base_preset(file) or preset
     given = os.environ if environment is None else environment
@@ -115,11 +120,23 @@ def resolve_run(
     assignments: Iterable[str] = (),
     default: str | None = DEFAULT_PRESET,
 ) -> Sections:
-    """Resolves a command's settings; all commands read a file alike.
+    """Resolves a command's settings. All commands read a file alike.
 
-    Without a preset and a file it reads the run's config.toml, or `default` if there is none. A
-    file lies over the preset that it extends, else over `preset`, else over `DEFAULT_PRESET`. The
-    config.toml of a run that was started is complete, so nothing lies below it.
+    A file lies over the preset that it extends, else over `preset`, else over `DEFAULT_PRESET`. The
+    config.toml of a started run is complete, so nothing lies below it.
+
+    Args:
+        run_dir: a run, whose config.toml is read without a preset and a file.
+        preset: a preset's name.
+        file: a TOML file of sections.
+        assignments: values of ``--set``.
+        default: the preset if nothing is named and there is no config.toml.
+
+    Returns:
+        All sections.
+
+    Raises:
+        ConfigError: as in `resolve`.
     """
     if file is None and preset is None and run_dir and (run_dir / "config.toml").is_file():
         file = run_dir / "config.toml"
@@ -129,12 +146,12 @@ def resolve_run(
 
 
 def base_preset(file: Path | None) -> str | None:
-    """Returns the preset that a settings file extends, None when it names none."""
+    """Returns the preset that a settings file extends, or None."""
     return read_tables(file).extends if file is not None else None
 
 
 class _Given(NamedTuple):
-    """A value that a source gives: the source for messages, ["section", "key", ...], the value."""
+    """Keeps a value with its source, for messages, and its path: ["section", "key", ...]."""
 
     source: str
     path: Sequence[str]
@@ -147,10 +164,19 @@ def lay_over(
     assignments: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Sections:
-    """Lays a file (without what it extends), variables (default: none) and flags over `below`.
+    """Lays a file, variables and flags over `below`.
+
+    Args:
+        below: sections of plain values.
+        file: a TOML file of sections. The preset that it extends is ignored.
+        assignments: values of ``--set``.
+        environment: variables, by default no variables.
+
+    Returns:
+        All sections.
 
     Raises:
-        ConfigError: as `resolve`.
+        ConfigError: as in `resolve`.
     """
     classes = section_classes()
     in_file = read_tables(file).sections if file is not None else {}
@@ -171,7 +197,7 @@ def lay_over(
     merge(tables, in_file)
     flags: Tables = {}
     for _, path, _ in [*by_variable, *by_flag]:
-        _put(tables, path)  # what a flag or a variable gives as a whole is not merged
+        _put(tables, path)  # a flag or a variable replaces the value as a whole
     for _, path, value in by_flag:
         _put(flags, path, value)
 
@@ -200,7 +226,7 @@ def lay_over(
 
 
 class _Environment(EnvSettingsSource):
-    """Variables; lists and tables in them are TOML, as in files."""
+    """Reads variables. Lists and tables in them are TOML, as in files."""
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         return _typed(value)
@@ -215,7 +241,7 @@ def _assigned(assignment: str) -> _Given:
 
 
 def _typed(text: str) -> Any:
-    """Reads a flag's or a variable's value as TOML, as plain text where it is not TOML."""
+    """Reads a flag's or a variable's value as TOML, or as plain text if it is not TOML."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -237,11 +263,18 @@ def _put(tables: Tables, path: Sequence[str], value: Any = None) -> None:
 
 
 def fault_of(first: Any, place: Iterable[str], cls: type[Settings], section: str) -> str:
-    """Returns the first error of a validation in one sentence."""
+    """Returns the first error of a validation as a sentence.
+
+    Args:
+        first: the error, as pydantic gives it.
+        place: the path of the value inside the section.
+        cls: the section's class.
+        section: the section's name.
+    """
     path = list(place)
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
-        for part in path[:-1]:  # the class inside, as of ("stages", "0", "winz")
+        for part in path[:-1]:  # the inner class, as for ("stages", "0", "winz")
             if part in cls.model_fields:
                 cls = nested_settings(cls.model_fields[part].annotation) or cls
         inside = f"[{section}] {'.'.join(path[:-1])}".rstrip()

@@ -1,4 +1,4 @@
-"""Flags that choose a learner's devices: one, or one process for each of several."""
+"""Chooses a learner's devices by flags: a single device, or a process for each of several."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from league.errors import ConfigError
 
 _GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""Of NVIDIA's, AMD's and Windows' drivers."""
+"""Device files of NVIDIA's, AMD's and Windows' drivers."""
 
 
 def cores() -> int:
-    """Whole cores that this process may use, by its affinity and the quota of its container."""
+    """Returns how many cores this process may use, by its affinity and its container's quota."""
     count = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
@@ -26,14 +26,15 @@ def cores() -> int:
 
 
 def cores_in_words() -> str:
-    """The number of `cores` with its noun."""
+    """Returns the number of `cores` with its noun."""
     count = cores()
     return f"{count} core{'s' if count != 1 else ''}"
 
 
 def cpu_quota(root: Path = Path("/")) -> float:
-    """Cores' worth of time that Linux's control groups (versions 2 and 1) give this process;
-    infinite without a limit.
+    """Returns how many cores Linux's control groups (versions 2 and 1) allow this process.
+
+    Without a limit it is infinite.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -45,7 +46,7 @@ def cpu_quota(root: Path = Path("/")) -> float:
             continue
         top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
         files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
-        # a container may see its own group as the top, under the name that the host has for it
+        # a container may see its own group as the top, under the host's name for it
         for place in (Path(own), *Path(own).parents):
             with contextlib.suppress(OSError, ValueError):
                 texts = [(top / place.relative_to("/") / name).read_text() for name in files]
@@ -56,22 +57,27 @@ def cpu_quota(root: Path = Path("/")) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceFlags:
-    """`--gpu N[,N…]`, `--cpu` and `--ranks N`, checked."""
+    """Keeps the checked flags `--gpu N[,N…]`, `--cpu` and `--ranks N`."""
 
     gpus: tuple[int, ...] = ()
     cpu: bool = False
     cpu_ranks: int = 0
-    """0: not given."""
+    """0 without the flag."""
 
     @property
     def ranks(self) -> int:
-        """Processes that learn together."""
+        """How many processes learn together."""
         return max(1, len(self.gpus), self.cpu_ranks)
 
     def completed(self, cpu_ranks: int, is_possible: Callable[[int], bool]) -> DeviceFlags:
-        """Adds ranks on the CPU where no flag names another device and there is no GPU.
+        """Adds ranks on the CPU if no flag names another device and there is no GPU.
 
-        It adds `cpu_ranks`, at most one a core, and fewer where `is_possible` refuses the number.
+        Args:
+            cpu_ranks: the wanted number, which is limited by the cores.
+            is_possible: refuses numbers. The next smaller number is tried then.
+
+        Returns:
+            The flags with their ranks.
         """
         wanted = next((n for n in range(min(cpu_ranks, cores()), 1, -1) if is_possible(n)), 1)
         if wanted == 1 or self.gpus or self.cpu_ranks or not (self.cpu or has_no_gpu()):
@@ -79,16 +85,16 @@ class DeviceFlags:
         return DeviceFlags(cpu=True, cpu_ranks=wanted)
 
     def first(self) -> DeviceFlags:
-        """The first of the devices alone."""
+        """Returns the flags for the first device alone."""
         return DeviceFlags(gpus=self.gpus[:1], cpu=self.cpu)
 
     def cpu_sentence(self) -> str:
-        """What a start with `--cpu` says about its device."""
+        """Returns the words about the device at a start with `--cpu`."""
         together = f", in {self.ranks} processes that learn together" if self.ranks > 1 else ""
         return f"Computing on the CPU (--cpu), {cores_in_words()}{together}."
 
     def arguments(self) -> tuple[str, ...]:
-        """The flags again, for another process's command line."""
+        """Returns the flags for another process's command line."""
         words: list[str] = []
         if self.gpus:
             words += ["--gpu", ",".join(map(str, self.gpus))]
@@ -100,7 +106,19 @@ class DeviceFlags:
 
     @classmethod
     def of(cls, gpu: str | None, cpu: bool, ranks: int | None) -> DeviceFlags:
-        """Of the flags' values; raises `ConfigError` for what can't be."""
+        """Checks the values of the flags.
+
+        Args:
+            gpu: the value of ``--gpu``: numbers of GPUs with commas.
+            cpu: whether ``--cpu`` was given.
+            ranks: the value of ``--ranks``.
+
+        Returns:
+            The checked flags.
+
+        Raises:
+            ConfigError: the values can't be used, or contradict each other.
+        """
         numbers = [] if gpu is None else gpu.split(",")
         if not all(number.isdigit() for number in numbers):
             raise ConfigError(f"--gpu {gpu!r} is no list of GPU numbers, as 0 or 0,1")
@@ -121,12 +139,12 @@ RANKS_HELP = "With --cpu: learn in N processes together (default: 2 where it has
 
 
 def add_device_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the three flags."""
+    """Adds the three flags to a parser."""
     parser.add_argument("--gpu", metavar="N[,N]", help=GPU_HELP)
     parser.add_argument("--cpu", action="store_true", help=CPU_HELP)
     parser.add_argument("--ranks", type=int, metavar="N", help=RANKS_HELP)
 
 
 def has_no_gpu() -> bool:
-    """Whether this machine has no GPU that torch could use, without loading torch."""
+    """Returns whether this machine has no GPU that torch could use, without loading torch."""
     return sys.platform == "linux" and not any(map(os.path.exists, _GPU_DEVICES))

@@ -1,4 +1,4 @@
-"""Writes settings as commented TOML: each with its docstring, bounds and default."""
+"""Writes settings as commented TOML, each with its docstring, bounds and default."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 
 
 def dump_toml(sections: Tables, heading: str = HEADING) -> str:
-    """Resolved sections (`league.settings.base.resolve`) as TOML text with comments."""
+    """Returns resolved sections as TOML text with comments.
+
+    Args:
+        sections: settings by section, as `league.settings.base.resolve` returns them.
+        heading: lines of the comment at the top.
+    """
     classes = section_classes()
     document = tomlkit.document()
     _comment(document, *heading.splitlines())
@@ -39,7 +44,7 @@ def dump_toml(sections: Tables, heading: str = HEADING) -> str:
 def _table(
     values: Mapping[str, Any], cls: type[Settings] | None, about: Sequence[str] = ()
 ) -> Table:
-    """A table: what it is `about`, plain values as TOML wants them first, the tables inside."""
+    """Returns a table with its comments `about`. TOML wants plain values before inner tables."""
     fields = cls.model_fields if cls is not None else {}
     table = tomlkit.table()
     _comment(table, *about)
@@ -68,7 +73,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _item(value: Any) -> Item:
-    """A value on one line; None becomes the word that settings read as None."""
+    """Returns a value on a single line. None becomes the word that settings read as None."""
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
         for key, entry in value.items():
@@ -94,7 +99,7 @@ def _comment(container: Container | Table, *paragraphs: str) -> None:
 
 
 def _help(field: FieldInfo) -> list[str]:
-    """A setting's docstring, its choices, bounds and default."""
+    """Returns a setting's docstring, its choices, bounds and default."""
     lines = [field.description or ""]
     choices = _choices(field.annotation)
     if choices:

@@ -1,6 +1,6 @@
-"""Presets and settings files: TOML of sections, each laid over the one that it extends.
+"""Reads presets and settings files: TOML of sections, laid over the preset that the file extends.
 
-A preset is a file ``presets/NAME.toml`` in a package that owns a section; several packages may each
+A preset is a file ``presets/NAME.toml`` in a package that owns a section. Several packages may each
 have a part of it. `league.settings.base` checks the values.
 """
 
@@ -17,35 +17,44 @@ from pydantic import BaseModel
 from league.errors import ConfigError, nearest
 
 GROUP = "kumite.settings"
-"""Entry points under which packages register the settings classes of their sections."""
+"""The entry points under which packages register the settings classes of their sections."""
 Tables = dict[str, dict[str, Any]]
-"""Sections of plain values, not checked yet."""
+"""Sections of plain values before they are checked."""
 
 
 class Content(NamedTuple):
-    """A TOML file: the preset that it extends (None without) and its sections."""
+    """A TOML file's content: the preset that it extends (None without) and its sections."""
 
     extends: str | None
     sections: Tables
 
 
 def section_classes() -> dict[str, Any]:
-    """The settings class of each registered section, by section name."""
+    """Returns the settings class of each registered section, by section name."""
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     return {point.name: point.load() for point in points}
 
 
 def preset_names() -> list[str]:
-    """Presets that can be named; files that begin with ``_`` are shared parts of others."""
+    """Returns the presets that can be named. Files that begin with ``_`` are shared parts of
+    presets.
+    """
     names = {file.name[:-5] for folder in _folders() for file in folder.iterdir()}
     return sorted(name for name in names if name[0] != "_")
 
 
 def load_preset(name: str, above: tuple[str, ...] = ()) -> Tables:
-    """The tables of a preset over those that it extends; `above` are the presets that extend it.
+    """Loads a preset over the presets that it extends.
+
+    Args:
+        name: the preset.
+        above: the presets that extend it.
+
+    Returns:
+        Sections of plain values.
 
     Raises:
-        ConfigError: for an unknown name, a circle, or a file that is not valid TOML.
+        ConfigError: an unknown name, a circle, or a file that is not valid TOML.
     """
     if name in above:
         raise ConfigError(
@@ -70,7 +79,11 @@ def _folders() -> list[Any]:
 
 
 def read_toml(path: Any) -> dict[str, Any]:
-    """A TOML file's content; `path` is a `Path` or a package's resource."""
+    """Returns a TOML file's content. `path` is a `Path` or a package's resource.
+
+    Raises:
+        ConfigError: the file can't be read, or is not valid TOML.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -82,7 +95,7 @@ def read_toml(path: Any) -> dict[str, Any]:
 
 
 def read_tables(path: Any) -> Content:
-    """A settings file's ``extends`` and sections."""
+    """Returns a settings file's ``extends`` and sections. Raises `ConfigError` like `read_toml`."""
     content = read_toml(path)
     extends = content.pop("extends", None)
     for section, values in content.items():
@@ -94,9 +107,9 @@ def read_tables(path: Any) -> Content:
 def merge(below: Tables, above: Tables) -> None:
     """Lays `above` over `below`, in place.
 
-    A table replaces the whole setting (``reward_weights``). Two kinds keep the entries that the
-    table above does not give: a table of tables (``[matchmaker.mixes]``), and a setting whose type
-    is a settings class.
+    A table replaces the whole setting (``reward_weights``). Two kinds of settings keep entries that
+    `above` does not give: a table of tables (``[matchmaker.mixes]``), and a setting whose type is a
+    settings class.
     """
     classes = section_classes()
     for section, values in above.items():
@@ -112,6 +125,6 @@ def merge(below: Tables, above: Tables) -> None:
 
 
 def known_near(word: str, known: Iterable[str]) -> str:
-    """The known name most like `word`, as a question; all known names where none is like it."""
+    """Returns the known name that is most like `word`, as a question, or else all known names."""
     known = sorted(known)
     return nearest(word, known) or f"known are {', '.join(known)}"
