@@ -111,7 +111,7 @@ class Connection:
 
     def _call(self, method: str, request: Any) -> Any:
         stubs = self._stub, self._exploiters, self._evaluations
-        stub = next(one for one in stubs if hasattr(one, method))
+        stub = next(stub for stub in stubs if hasattr(stub, method))
         began = time.monotonic()
         while True:
             try:

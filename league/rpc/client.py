@@ -86,8 +86,8 @@ class MatchmakerClient(Connection):
         """Sends a call's request, with a new request id if it has such a field, and returns the
         reply.
         """
-        modules: Any = (m, x, e)
-        message = next(filter(None, (getattr(one, f"{method}Request", None) for one in modules)))
+        name = f"{method}Request"
+        message: Any = next(getattr(api, name) for api in (m, x, e) if hasattr(api, name))
         if "request_id" in message.DESCRIPTOR.fields_by_name:
             fields["request_id"] = fields.get("request_id") or new_id()
         values = {name: encoded(value) for name, value in fields.items()}

@@ -87,7 +87,7 @@ def from_message(cls: type[V], message: Any) -> V:
 def encoded(value: Any) -> Any:
     """Returns a message's field: domain values as messages, an incarnation as its number."""
     if isinstance(value, list):
-        return [encoded(one) for one in value]
+        return [encoded(entry) for entry in value]
     if isinstance(value, players.Incarnation):
         return value.number
     if isinstance(value, Enum):

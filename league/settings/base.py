@@ -220,7 +220,7 @@ def lay_over(
         first = error.errors()[0]
         section, *place = (str(part) for part in first["loc"])
         at = [section, *place][:2]
-        source = next((one.source for one in reversed(given) if list(one.path[:2]) == at), "")
+        source = next((entry.source for entry in reversed(given) if list(entry.path[:2]) == at), "")
         raise ConfigError(source + fault_of(first, place, classes[section], section)) from None
     return Sections({name: getattr(resolved, name) for name in classes})
 

@@ -1,7 +1,7 @@
-"""What an agent looked at in a recorded match, as a picture and in numbers.
+"""Shows an agent's attention in a recorded match, as a picture and in numbers.
 
-The match is played again, and the encoder reads what the agent saw. Attention depends on what was
-seen alone, so these are the very weights of the moment, whatever luck chose the keys.
+The match is played again, and the encoder reads the agent's observations. Attention depends on
+observations alone, so these are the exact weights of each moment, whatever luck chose the keys.
 
 Shape suffixes: T decisions, O observation, D width, P pooled outputs, C components.
 """
@@ -40,11 +40,13 @@ SIDE = 1.012
 """Left edge of the notes next to a panel, as a share of its width."""
 SCENES = 5
 WARM_UP = 45
-"""Frames before a scene that are seen unseen, so that its camera and effects are under way."""
+"""Frames before a scene that the drawing sees without showing them. Its camera and effects are then
+in motion.
+"""
 
 
 class Event(NamedTuple):
-    """Damage that `victim` (a seat) took in one frame, in points; infinite: it lost a stock."""
+    """Damage that `victim` (a seat) took in a frame, in points. Infinite damage is a lost stock."""
 
     frame: int
     victim: int
@@ -54,10 +56,13 @@ class Event(NamedTuple):
 def events_of(
     frames: Sequence[Mapping[str, Any]], winner: int | None, most_frames: int
 ) -> list[Event]:
-    """Hits and knock-outs in order; none in games whose frames have no fighters.
+    """Returns hits and knock-outs in order. Games without fighters in their frames have no events.
 
-    A match with a `winner` (a seat) that ended before `most_frames`, when time is up, ended by a
-    knock-out, which its last frame does not show yet.
+    Args:
+        frames: frames as the game draws them.
+        winner: the seat that won, None after a draw.
+        most_frames: when time is up. A won match that ended earlier ended by a knock-out, which its
+            last frame does not show yet.
     """
     found = []
     for number, (before, now) in enumerate(pairwise(frames), start=1):
@@ -73,9 +78,18 @@ def events_of(
 
 
 def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> list[int]:
-    """Up to `count` frames of first … last worth a picture, in order and apart from each other.
+    """Chooses frames that are worth a picture.
 
-    Knock-outs come first, then hits by their damage, then what lies furthest from all of them.
+    Knock-outs come first, then hits by their damage, then the frames that are furthest from all of
+    them.
+
+    Args:
+        events: hits and knock-outs.
+        first, last: the range of frames.
+        count: how many frames at most.
+
+    Returns:
+        Frames in order, apart from each other.
     """
     apart = max(1, (last - first) // (count + 1))
     chosen: list[int] = []
@@ -94,19 +108,19 @@ def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> li
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A match as one of its agents read it. The last of P is the newest output, of age 0.
+    """Keeps a match as its agent read it. The last of P is the newest output, of age 0.
 
     Attributes:
-        seat: the agent's.
-        names: of both players, by seat.
+        seat: the agent's seat.
+        names: names of both players, by seat.
         step: seconds between decisions.
-        frames_per_second: of the game.
+        frames_per_second: frames per second of the game.
         frame_T: frame of each decision.
         latent_TD: strategy latents.
-        latent_TP, context_TP: attention over outputs, mean over heads: of the learned query, and
-            of the agent's own observation. Outputs from before the match have weight 0.
+        latent_TP, context_TP: attention over outputs, mean over heads: of the learned query, and of
+            the agent's own observation. Outputs from before the match have weight 0.
         events: hits and knock-outs.
-        frames: as the game draws them.
+        frames: frames as the game draws them.
     """
 
     seat: int
@@ -132,9 +146,14 @@ class Reading:
 
 
 def agent_seat(replay: Replay, wanted: int | None) -> int:
-    """The seat of the agent to read: the one that is wanted, else the first that weights played.
+    """Returns the seat of the agent to read.
 
-    Raises `InvalidInput` when no weights played there.
+    Args:
+        replay: the match.
+        wanted: a seat, None for the first seat that weights played.
+
+    Raises:
+        InvalidInput: no weights played there.
     """
     played = [seat for seat, contender in enumerate(replay.seats) if contender.digest]
     names = replay.names
@@ -152,8 +171,18 @@ def agent_seat(replay: Replay, wanted: int | None) -> int:
 def read_match(replay: Replay, seat: int, network: PlayingNetwork, card: SnapshotCard) -> Reading:
     """Plays the match again and reads it with the agent of `seat`.
 
-    Raises `InvalidInput` when the agent has no attention or plays another game, `DataCorrupt` or
-    `VersionMismatch` when the replay can't be played again.
+    Args:
+        replay: the match.
+        seat: the agent's seat.
+        network: the agent's network.
+        card: the agent's card.
+
+    Returns:
+        The agent's reading.
+
+    Raises:
+        InvalidInput: the agent has no attention or plays another game.
+        DataCorrupt, VersionMismatch: the replay can't be played again.
     """
     name = replay.seats[seat].name
     if card.game != replay.recipe.name:
@@ -180,12 +209,17 @@ def read_match(replay: Replay, seat: int, network: PlayingNetwork, card: Snapsho
 
 
 def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) -> list[float] | None:
-    """Attention in numbers, over the decisions at which all outputs were there; None without any.
+    """Summarises attention over the decisions at which all outputs were there.
+
+    Args:
+        weights_TP: attention over outputs.
+        age_P: age of each output in seconds.
 
     Returns:
-        The mean age of what is attended to, in seconds; its 5th and 95th percentiles; entropy over
-        that of attention which looks at all outputs alike; and the share of the weights' variance
-        that age alone explains: 1 is the same at every decision, whatever happened.
+        The mean age of attention in seconds, and its 5th and 95th percentiles. Its entropy,
+        relative to attention that is the same for all outputs. The share of the weights' variance
+        that age alone explains: 1 if they are the same at every decision, whatever happened. None
+        without such decisions.
     """
     slots = weights_TP.shape[1]
     full_TP = np.asarray(weights_TP[slots - 1 :], np.float64)
@@ -204,9 +238,18 @@ def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) ->
 
 
 def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> bytes:
-    """Seconds `start` to `stop` (None: the end) as PNG of 1600 x 1160 pixels.
+    """Draws a part of a match.
 
-    Raises `InvalidInput` when nothing of the match lies between `start` and `stop`.
+    Args:
+        reading: the match as an agent read it.
+        start: seconds.
+        stop: seconds, None for the end.
+
+    Returns:
+        A PNG of 1600 x 1160 pixels.
+
+    Raises:
+        InvalidInput: the match has nothing between `start` and `stop`.
     """
     last = len(reading.frames) / reading.frames_per_second
     end = last if stop is None else min(stop, last)
@@ -243,9 +286,7 @@ def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> byt
 
 
 def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[float]:
-    """Draws the key frames in a row, each with the camera and sparks of its moment; returns their
-    seconds.
-    """
+    """Draws the key frames in a row, each with its camera and sparks. Returns their seconds."""
     per_second = reading.frames_per_second
     first, last = int(start * per_second), min(int(end * per_second), len(reading.frames)) - 1
     chosen = key_frames(reading.events, first, last, SCENES)
@@ -268,12 +309,12 @@ def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[
 
 
 def _note(axes: Axes, place: int, words: str, color: str) -> None:
-    """A line of words right of a panel, the `place`-th from above."""
+    """Writes a line of words right of a panel, the `place`-th from above."""
     axes.text(SIDE, 0.8 - 0.22 * place, words, color=color, transform=axes.transAxes)
 
 
 def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
-    """Damage of both fighters, a dot for each hit, a cross for each knock-out."""
+    """Draws the damage of both fighters, a dot for each hit, and a cross for each knock-out."""
     axes.set_title("The match: damage taken, with hits (dots) and knock-outs (crosses)")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     if not reading.frames[0].get("players"):
@@ -299,9 +340,9 @@ def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
 
 
 def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], title: str) -> None:
-    """Attention as log2 of its mean by time and age, and the mean at the right.
+    """Draws attention as log2 of its mean by time and age, and the mean at the right.
 
-    Nothing is drawn where the match was too young for all outputs.
+    Moments at which the match was too young for all outputs stay empty.
     """
     step, age_P, slots = reading.step, reading.age_P, weights_TP.shape[1]
     full_TP = np.asarray(weights_TP, np.float64)[slots - 1 :]
@@ -333,7 +374,7 @@ def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], ti
 
 
 def _components(axes: Axes, reading: Reading, start: float, end: float) -> None:
-    """The latent's first principal components over the match, in deviations of the first."""
+    """Draws the latent's first principal components over the match, in deviations of the first."""
     axes.set_title("Strategy latent: its three largest principal components")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     centred_TD = np.asarray(reading.latent_TD, np.float64) - reading.latent_TD.mean(0)

@@ -1,4 +1,4 @@
-"""Training curves: a run's files as one picture. No service and no torch is needed."""
+"""Draws training curves: a run's files as a picture. It needs neither a service nor torch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from league.metrics import wilson_interval
 from league.players import Book
 from league.runs.records import Row, Series, broken, read_rows, read_scalars
 from league.views import style as figures
-from league.views.style import FAINT, GRID, INK, png_of
+from league.views.style import FAINT, GRID, INK, PALETTE, png_of
 
 TOGETHER = 3
-"""Snapshots whose clean matches are counted together: one alone has played few."""
+"""Snapshots whose clean matches are counted together, because a single snapshot has played few."""
 STYLE: Final[Any] = figures.STYLE | {
     "font.size": 8.5,
     "axes.titlesize": 10,
@@ -37,11 +37,6 @@ STYLE: Final[Any] = figures.STYLE | {
     "lines.linewidth": 1.6,
     "lines.solid_capstyle": "round",
 }
-PALETTE: Final = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
-    *("#7F4FC9", "#8C6D31", "#555555"),
-)
-"""Okabe and Ito's colours, which colour-blind people can distinguish, and three more."""
 COLORS: Final = (*PALETTE, *PALETTE)
 SHARES: Final = ("learning", "inference", "opponents", "game", "waiting")
 LABEL_GAP = 0.06
@@ -51,9 +46,7 @@ Label = tuple[float, str, str]
 
 
 class WinRate(NamedTuple):
-    """Share of wins in clean matches against one opponent by learner steps, with its Wilson
-    interval.
-    """
+    """Share of wins in clean matches against a bot by learner steps, with its Wilson interval."""
 
     steps: NDArray[np.int64]
     rate: NDArray[np.float64]
@@ -70,20 +63,31 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What there is to draw; whatever a run has not written is empty."""
+    """Keeps the data of the picture. Data that a run has not written are empty."""
 
     title: str
     learner: str = "main"
     scalars: Mapping[str, Series] = field(default_factory=dict)
-    trained: Mapping[str, WinRate] = field(default_factory=dict)  # bots that it meets in training
-    others: Mapping[str, WinRate] = field(default_factory=dict)  # and the rest
+    trained: Mapping[str, WinRate] = field(default_factory=dict)  # against bots of its training
+    others: Mapping[str, WinRate] = field(default_factory=dict)  # against other bots
     scores: Series | None = None  # of snapshots, with their steps
     bot_scores: Mapping[str, float] = field(default_factory=dict)
     stages: Sequence[Stage] = ()
 
 
 def gather(run_dir: Path, learner: str = "") -> History:
-    """The history of a run's learner, by default `main` or else the first; raises `NotFound`."""
+    """Reads the history of a run's learner.
+
+    Args:
+        run_dir: the run.
+        learner: the learner, by default `main` or else the first.
+
+    Returns:
+        Its history.
+
+    Raises:
+        NotFound: the run has no such learner.
+    """
     folders = {path.name[8:]: path for path in sorted(run_dir.glob("learner-*/"))}
     name = learner or ("main" if "main" in folders else next(iter(folders), "main"))
     if name not in folders:
@@ -119,7 +123,7 @@ def gather(run_dir: Path, learner: str = "") -> History:
 
 
 def _win_rates(rows: Iterable[Row]) -> dict[str, WinRate]:
-    """By bot, in the order of their last rate, the best first."""
+    """Returns rates by bot, in the order of their last rate, the best first."""
     played: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for row in rows:
         if row["book"] == Book.EVAL.value and not lineage_of(row["opponent"]):
@@ -154,7 +158,7 @@ def _stages(index: Series | None, config: Path) -> list[Stage]:
 
 
 def draw(history: History) -> bytes:
-    """Twelve panels over the learner's steps as PNG of 1600 x 1000 pixels."""
+    """Draws twelve panels over the learner's steps. Returns a PNG of 1600 x 1000 pixels."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
         figure.subplots_adjust(0.035, 0.045, 0.93, 0.9, hspace=0.34, wspace=0.52)
@@ -171,7 +175,7 @@ def draw(history: History) -> bytes:
 
 
 def _panels(panels: Sequence[Axes], history: History) -> int:
-    """Fills the panels from the top left; returns the learner's last step."""
+    """Fills the panels from the top left. Returns the learner's last step."""
     named = history.scalars
     (trained, others, scores, training, reward, entropy, kl, critic,
      losses, gradients, latent, speed) = panels  # fmt: skip
@@ -219,7 +223,10 @@ def _panels(panels: Sequence[Axes], history: History) -> int:
 
 
 def _smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
-    """Running median over `width` values (by default a fiftieth of them), shorter at the ends."""
+    """Returns the running median over `width` values, shorter at the ends.
+
+    By default, `width` is a fiftieth of the values.
+    """
     half = (width or max(1, len(values) // 50)) // 2
     return np.array(
         [np.median(values[max(0, i - half) : i + half + 1]) for i in range(len(values))]
@@ -229,7 +236,7 @@ def _smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
 def _lines(
     axes: Axes, title: str, history: History, names: Mapping[str, str], scale: str = "linear"
 ) -> None:
-    """Each series faint, and smoothed over it, with its label at the right."""
+    """Draws each series faintly, and smoothed over it, with its label at the right."""
     axes.set_title(title)
     shown = [(history.scalars[name], label) for name, label in names.items()
              if name in history.scalars]  # fmt: skip
@@ -245,7 +252,7 @@ def _lines(
 
 
 def _label_right(axes: Axes, labels: Sequence[Label]) -> None:
-    """Names at the lines' ends, moved apart so that they do not overlap."""
+    """Writes names at the lines' ends, moved apart so that they do not overlap."""
     axes.get_ylim()  # includes the last line in the limits
     ordered = sorted(labels)
     ends = [axes.transData.transform((0.0, value)) for value, _, _ in ordered]

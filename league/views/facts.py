@@ -1,4 +1,4 @@
-"""What the terminal shows, as frozen values: a picture is a pure function of one `Screen`."""
+"""Defines the values that the terminal shows. A picture is a pure function of a `Screen`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MEASURED = (
     ("", ("clipped", "policy/clip_fraction", ".3f"), ("rate", "learning/rate", ".1e")),
     ("value", ("explained variance", "value/explained_variance", ".3f")),
 )
-"""What is shown of a learner, by lines: label, metric and format of each number."""
+"""The measurements of a learner by lines: label, metric and format of each number."""
 
 
 class State(Enum):
-    """What a process of the league does."""
+    """The state of a league's process."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -41,7 +41,7 @@ class State(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessFacts:
-    """One process of the league. Times are Unix seconds."""
+    """Describes a process of the league. Times are Unix seconds."""
 
     name: str
     state: State
@@ -52,7 +52,7 @@ class ProcessFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """An event, as one sentence. `at` is in Unix seconds."""
+    """Keeps an event as a sentence. `at` is in Unix seconds."""
 
     at: float
     text: str
@@ -61,15 +61,15 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class LeagueFacts:
-    """The league as last read.
+    """Keeps the league as last read.
 
     Attributes:
         leading: the worker name of the first main.
-        steps, target_steps: of that learner, kept while it restarts.
-        evaluations: the mains' newest snapshots together against each bot, in clean matches.
-        snapshots: active ones of the mains.
-        newest: the youngest of them.
-        trouble: why the league could not be read, "" when it could.
+        steps, target_steps: steps of that learner, kept while it restarts.
+        evaluations: clean matches of the mains' newest snapshots together against each bot.
+        snapshots: how many snapshots of the mains are active.
+        newest: the youngest of these snapshots.
+        trouble: why the league could not be read, "" if it could.
     """
 
     leading: str = ""
@@ -90,7 +90,7 @@ class LeagueFacts:
 
     @property
     def learner(self) -> WorkerStatus | None:
-        """The worker that leads, or the first that trains a live player."""
+        """The worker that leads, or the first worker that trains a live player."""
         training = [worker for worker in self.workers if worker.player]
         return min(training, key=lambda worker: worker.worker != self.leading, default=None)
 
@@ -107,11 +107,13 @@ class LeagueFacts:
     @property
     def newest_rated(self) -> Player | None:
         """The mains' youngest snapshot that has played an evaluation."""
-        snapshots = [one.player for one in self.ratings if is_mains_snapshot(one.player)]
+        snapshots = [rating.player for rating in self.ratings if is_mains_snapshot(rating.player)]
         return max(snapshots, key=lambda player: player.step, default=None)
 
     def best(self, room: int) -> list[Rating]:
-        """At most `room` ratings: the newest rated snapshot and the bots first, then the best."""
+        """Returns at most `room` ratings: the newest rated snapshot and the bots first, then the
+        best.
+        """
 
         def priority(rating: Rating) -> int:
             if rating.player == self.newest_rated:
@@ -124,7 +126,7 @@ class LeagueFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Screen:
-    """Everything on the terminal at one moment. Times are Unix seconds."""
+    """Keeps the content of the terminal at a moment. Times are Unix seconds."""
 
     run_dir: str
     preset: str
@@ -138,7 +140,7 @@ class Screen:
     logs_dir: str = ""
     learners: tuple[str, ...] = ()
     dashboard: str = ""
-    """Its address, "" without one."""
+    """Its address, "" without a dashboard."""
 
     @property
     def done_share(self) -> float:

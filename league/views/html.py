@@ -1,59 +1,122 @@
-"""Self-contained web pages: no scripts, nothing loaded from elsewhere."""
+"""Makes pieces of HTML for reports, leaderboards and the dashboard. Only `Markup` is not
+escaped.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib.resources import files
+
+from markupsafe import Markup, escape
+
+from league.errors import plain
+
+Text = str | Markup
+SIDES = {"#": "n", "|": "c"}
+"""Classes of columns, by the last character of their heading."""
+PAGE = Markup(
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width,initial-scale=1">'
+    "<title>{}</title><style>{}</style></head>\n<body><main><h1>{}</h1><p>{}</p>{}\n{}"
+    "<footer>{}</footer></main></body></html>\n"
+)
 
 
 def page(
-    title: str, heading: str, lead: str, facts: Mapping[str, str], sections: Iterable[str], end: str
+    title: str, heading: str, lead: str, numbers: Mapping[str, str], parts: Iterable[Text], end: str
 ) -> str:
-    """A page with a row of facts (text by name) above its sections, which are HTML."""
-    style = (files("league.views") / "page.css").read_text(encoding="utf-8")
-    shown = (
-        f"<div><b>{escape(text)}</b><span>{escape(fact)}</span></div>"
-        for fact, text in facts.items()
-    )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body><main>"
-        f"<h1>{escape(heading)}</h1><p>{escape(lead)}</p>"
-        f'<div class="facts">{"".join(shown)}</div>\n{"".join(sections)}'
-        f"<footer>{escape(end)}</footer></main></body></html>\n"
-    )
+    """Returns a self-contained page: it has no scripts and loads nothing.
 
-
-def section(
-    title: str,
-    words: str,
-    headings: Sequence[str],
-    rows: Sequence[str],
-    kind: str = "",
-    picture: str = "",
-) -> str:
-    """A title, words and a picture (both HTML) and a table of ready rows, "" without the last two.
-    ``#`` after a heading marks numbers, ``|`` cells in the middle.
+    Args:
+        title: the title of the browser's window.
+        heading: the heading of the page.
+        lead: a sentence below the heading.
+        numbers: the row of facts above the sections, text by name.
+        parts: the sections.
+        end: the text of the footer.
     """
-    if not rows and not picture:
-        return ""
-    sides = {"#": "n", "|": "c"}
-    head = "".join(
-        f'<th class="{sides.get(name[-1:], "")}">{escape(name.rstrip("#|"))}</th>'
-        for name in headings
-    )
-    table = (
-        f'<div class="wide"><table class="{kind}"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
-    shown = f'<div class="picture">{picture}</div>' if picture else ""
-    return (
-        f"<section><h2>{escape(title)}</h2><p>{words}</p>{shown}{table if rows else ''}</section>\n"
+    style = Markup((files("league.views") / "page.css").read_text(encoding="utf-8"))
+    shown = map(text, (heading, lead))
+    body = facts(numbers), joined(parts, "\n"), text(end)
+    return str(PAGE.format(text(title), style, *shown, *body))
+
+
+def text(value: object) -> Markup:
+    """Returns words from outside as escaped text.
+
+    Characters that steer a terminal or break a line are removed.
+    """
+    return value if isinstance(value, Markup) else escape(plain(str(value)))
+
+
+def joined(parts: Iterable[Text], between: str = "") -> Markup:
+    """Returns the parts as text, with `between` between them."""
+    return Markup(between).join(text(part) for part in parts)
+
+
+def section(title: str, *parts: Text, words: Text = "", half: bool = False) -> Markup:
+    """Returns a card with a heading.
+
+    Args:
+        title: the heading.
+        parts: the content.
+        words: a paragraph between the heading and the content.
+        half: makes the card half as wide as the dashboard, if the window is wide.
+    """
+    lead = Markup("<p>{}</p>").format(text(words)) if words else ""
+    return Markup('<section class="{}"><h2>{}</h2>{}{}</section>').format(
+        "half" if half else "whole", text(title), lead, joined(parts)
     )
 
 
-def cells(values: Iterable[str], kind: str) -> str:
-    """Table cells of ready HTML."""
-    return "".join(f'<td class="{kind}">{value}</td>' for value in values)
+def facts(items: Mapping[str, Text]) -> Markup:
+    """Returns a row of numbers with their names."""
+    cells = (
+        Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(text(name), text(value))
+        for name, value in items.items()
+    )
+    return Markup('<dl class="facts">{}</dl>').format(joined(cells))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Text]], kind: str = "") -> Markup:
+    """Returns a table, or the words "Nothing yet".
+
+    Args:
+        headings: names of the columns. ``#`` at the end marks numbers, ``|`` centred cells.
+        rows: cells by column.
+        kind: a class for the style sheet.
+    """
+    sides = [SIDES.get(name[-1:], "") for name in headings]
+    head = joined(
+        Markup('<th scope="col" class="{}">{}</th>').format(side, text(name.rstrip("#|")))
+        for side, name in zip(sides, headings, strict=True)
+    )
+    body = joined(
+        Markup("<tr>{}</tr>").format(
+            joined(
+                Markup('<td class="{}">{}</td>').format(side, text(cell))
+                for side, cell in zip(sides, row, strict=True)
+            )
+        )
+        for row in rows
+    )
+    if not body:
+        return Markup('<p class="none">Nothing yet.</p>')
+    frame = '<div class="wide" tabindex="0" role="region" aria-label="table"><table class="{}">'
+    return Markup(frame + "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>").format(
+        kind, head, body
+    )
+
+
+def tag(words: str, kind: str = "") -> Markup:
+    """Returns words in a small frame. `kind` is a class for the style sheet."""
+    return Markup('<span class="tag {}">{}</span>').format(kind, text(words))
+
+
+def bar(low: float, share: float, high: float) -> Markup:
+    """Returns a bar for a share between 0 and 1, with marks at the ends of its interval."""
+    low, high = 100 * low, 100 * high
+    return Markup(
+        '<span class="bar" title="{:.1f} to {:.1f} %"><i style="width:{:.1f}%"></i>'
+        '<em style="left:{:.1f}%;width:{:.1f}%"></em></span>'
+    ).format(low, high, 100 * share, low, high - low)

@@ -1,16 +1,17 @@
-"""A league's leaderboard: gathered once, then written as Markdown, CSV, JSON or a web page."""
+"""Gathers a league's leaderboard and writes it as Markdown, CSV, JSON or a web page."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
@@ -18,7 +19,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
 from league.stats.payoff import Stakes, paid_each
 from league.status import Share
-from league.views.page import cells, page, section
+from league.views.html import Text, bar, joined, page, section, table, tag
 from league.views.text import percent, when
 
 if TYPE_CHECKING:  # scipy takes half a second to load
@@ -32,7 +33,9 @@ COLUMNS = (
     *("pinned", "games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
     *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "disagrees"),
 )
-"""Of the CSV file, and the keys of a standing in JSON; `payoff` follows in games with payoffs."""
+"""Columns of the CSV file, and keys of a standing in JSON. `payoff` follows in games with
+payoffs.
+"""
 OPPONENTS = 12
 """Columns of the page's payoff table."""
 ROWS = 40
@@ -41,7 +44,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard:
-    """The eval book of a league at one moment (`made_at`, Unix seconds)."""
+    """Keeps the eval book of a league at a moment (`made_at`, Unix seconds)."""
 
     title: str
     game: str
@@ -54,16 +57,22 @@ class Leaderboard:
     cells: tuple[PayoffCell, ...]
     shares: tuple[Share, ...]
     unit: str = ""
-    """Unit of payoffs, as "chips per match"; "" in games without."""
+    """Unit of payoffs, as "chips per match", or "" in games without payoffs."""
 
     @property
     def matches(self) -> int:
-        """Clean matches that the ratings rest on."""
+        """Clean matches behind the ratings."""
         return sum(row["games"] for row in self.rows if row["rank"]) // 2
 
 
 def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
-    """Reads a leaderboard from a matchmaker."""
+    """Reads a leaderboard from a matchmaker.
+
+    Args:
+        client: the matchmaker.
+        title: the title of the leaderboard.
+        now: Unix seconds.
+    """
     status, fit = client.status(), None
     greedy = {rating.player.name: rating for rating in client.ratings(Book.GREEDY)}
     ratings, cells = client.ratings(), client.payoff(Book.EVAL)
@@ -79,7 +88,7 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
     from league.stats.structure.mixtures import rated_mixtures
 
     paid = paid_each(cells)
-    rows = [_row(one, greedy.get(one.player.name), fit, paid) for one in ratings]
+    rows = [_row(rating, greedy.get(rating.player.name), fit, paid) for rating in ratings]
     for mixture in rated_mixtures(client.players(), cells, ratings):
         own = _mixture_row(mixture, fit, paid)
         rows.insert(sum(row["score"] >= own["score"] for row in rows), own)
@@ -100,7 +109,7 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
 def _row(
     rating: Rating, greedy: Rating | None, fit: CrossCheck | None, paid: Mapping[str, float]
 ) -> Row:
-    """A value that there is not is None; a draw is not a win."""
+    """Returns a player's row. A missing value is None, and a draw is not a win."""
     player, wins = rating.player, wilson_interval(rating.wins, rating.games)
     found = None if fit is None else fit.intervals.get(player.name)
     fitted = (None, None, None) if found is None else (found.estimate, found.low, found.high)
@@ -118,7 +127,7 @@ def _row(
 
 
 def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[str, float]) -> Row:
-    """A mixture among the players, which alone have ranks."""
+    """Returns a mixture's row. Only players have ranks."""
     wins = wilson_interval(mixture.wins, mixture.games)
     own = {"player": mixture.name, "kind": "mixture", "step": 0, "pinned": False}
     own |= {key: getattr(mixture, key) for key in ("score", "mu", "sigma", "games")}
@@ -134,11 +143,21 @@ def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[s
 
 
 def _rounded(row: Row) -> Row:
-    return {key: round(one, 4) if isinstance(one, float) else one for key, one in row.items()}
+    return {key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}
 
 
 def export_all(client: MatchmakerClient, folder: Path, *, title: str, now: float) -> list[Path]:
-    """Writes ``leaderboard.md``, ``.csv`` and ``.html`` to `folder` and returns their paths."""
+    """Writes ``leaderboard.md``, ``.csv`` and ``.html``.
+
+    Args:
+        client: the matchmaker.
+        folder: where to write.
+        title: the title of the leaderboard.
+        now: Unix seconds.
+
+    Returns:
+        The paths of the files.
+    """
     board = gather(client, title=title, now=now)
     paths = [folder / f"leaderboard.{name}" for name in ("md", "csv", "html")]
     for path in paths:
@@ -147,7 +166,7 @@ def export_all(client: MatchmakerClient, folder: Path, *, title: str, now: float
 
 
 def render_csv(board: Leaderboard) -> str:
-    """One row per player."""
+    """Returns CSV with a row per player."""
     text = io.StringIO()
     columns = [*COLUMNS, "payoff"] if board.unit else COLUMNS
     writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -157,7 +176,7 @@ def render_csv(board: Leaderboard) -> str:
 
 
 def render_json(board: Leaderboard) -> str:
-    """Everything, with payoffs and shares."""
+    """Returns JSON with everything, also payoffs and shares."""
     facts = ("title", "game", "version", "made_at", "log_position", "agreement")
     content = {name: getattr(board, name) for name in facts} | {
         "standings": board.rows,
@@ -169,7 +188,7 @@ def render_json(board: Leaderboard) -> str:
 
 
 def texts_of(row: Row) -> dict[str, str]:
-    """A row's numbers as people read them."""
+    """Returns a row's numbers as people read them."""
     has_fit, games = row["fit"] is not None, row["games"]
     return {
         "step": f"{row['step']:,}" if row["step"] else "",
@@ -185,7 +204,7 @@ def texts_of(row: Row) -> dict[str, str]:
 
 
 def render_markdown(board: Leaderboard) -> str:
-    """A table for a README."""
+    """Returns a table for a README."""
     heads = "rank | player | kind | step | score | mu | sigma | fit 95 % | disagrees | games | wins"
     sides = "|---:|---|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|"
     lines = [
@@ -212,7 +231,7 @@ def _payoff_words(board: Leaderboard) -> str:
 
 
 def render_html(board: Leaderboard) -> str:
-    """One self-contained page: no scripts, nothing loaded from elsewhere."""
+    """Returns a self-contained page. It has no scripts and loads nothing."""
     snapshots = [
         row for row in board.rows if row["kind"] == "snapshot" and "exploiter" not in row["role"]
     ]
@@ -232,43 +251,46 @@ def render_html(board: Leaderboard) -> str:
     )
 
 
-def _ratings(board: Leaderboard) -> str:
+def _ratings(board: Leaderboard) -> Markup:
     words = (
         "TrueSkill over clean matches: keys sampled, seats swapped, common seeds. Score = mu − 3 "
         "sigma. A draw is not a win. Greedy: the same with each key's likelier value. The fit of "
-        f"all games has the 95 % interval of mu, the bar that of wins. {escape(board.agreement)}"
-        f"{escape(_payoff_words(board))}"
+        "all games has the 95 % interval of mu, the bar that of wins. "
+        f"{board.agreement}{_payoff_words(board)}"
     )
     headings = "rank player kind step# score# mu# sigma# fit# games# wins# interval greedy#"
     headings += " payoff#" if board.unit else ""
-    return section("Ratings", words, headings.split(), [_rating_row(row) for row in board.rows])
+    return _table("Ratings", words, headings.split(), [_rating(row) for row in board.rows], "board")
 
 
-def _rating_row(row: Row) -> str:
-    low, high, texts = 100 * row["wilson_low"], 100 * row["wilson_high"], texts_of(row)
-    bar = "" if not row["games"] else (
-        f'<div class="bar" title="{low:.1f} % to {high:.1f} %">'
-        f'<i style="width:{100 * row["win_rate"]:.1f}%"></i>'
-        f'<em style="left:{low:.1f}%;width:{high - low:.1f}%"></em></div>'
-    )  # fmt: skip
+def _table(
+    title: str, words: str, headings: Sequence[str], rows: Sequence[Sequence[Text]], kind: str
+) -> Markup:
+    return section(title, table(headings, rows, kind), words=words) if rows else Markup("")
+
+
+def _rating(row: Row) -> list[Text]:
+    texts: dict[str, Text] = {**texts_of(row)}
     if row["disagrees"] is not None:
         hint = f"mu is {row['disagrees']:+.1f} off the fit"
-        texts["fit"] = f'<span class="tag apart" title="{hint}">{texts["fit"]} ≠</span>'
-    texts["score"] = f"<b>{texts['score']}</b>"
-    numbers = [texts[name] for name in ("step", "score", "mu", "sigma", "fit", "games", "wins")]
-    anchor = ' <span class="tag">anchor</span>' if row["pinned"] else ""
-    return (
-        f'<tr class="{"top" if (row["rank"] or 4) <= 3 else ""}">'
-        f'<td class="rank">{row["rank"] or ""}</td>'
-        f'<td class="name">{escape(row["player"])}</td>'
-        f'<td><span class="tag {row["kind"]}">{row["kind"]}</span>{anchor}</td>'
-        f"{cells(numbers, 'n')}<td>{bar}</td>"
-        f"{cells([texts[one] for one in ('greedy', 'payoff') if one in texts], 'n')}</tr>"
-    )
+        texts["fit"] = Markup('<span class="tag apart" title="{}">{} ≠</span>').format(
+            hint, texts["fit"]
+        )
+    rank, win_rate = row["rank"], row["win_rate"]
+    numbers = ("step", "score", "mu", "sigma", "fit", "games", "wins")
+    return [
+        Markup("<b>{}</b>").format(rank) if rank and rank <= 3 else str(rank or ""),
+        row["player"],
+        joined([tag(row["kind"], row["kind"]), tag("anchor") if row["pinned"] else ""], " "),
+        *(texts[name] for name in numbers),
+        bar(row["wilson_low"], win_rate, row["wilson_high"]) if row["games"] else "",
+        texts["greedy"],
+        *([texts.get("payoff", "")] if "payoff" in row else []),
+    ]
 
 
-def _heat_map(board: Leaderboard) -> str:
-    """The best rows against the bots and the opponents met most often, by rank."""
+def _heat_map(board: Leaderboard) -> Markup:
+    """Returns the best rows against the bots and the opponents met most often, by rank."""
     met: dict[str, int] = {}
     for cell in board.cells:
         met[cell.column] = met.get(cell.column, 0) + cell.games
@@ -280,8 +302,7 @@ def _heat_map(board: Leaderboard) -> str:
     stakes = Stakes.of(board.cells)
     names = [name for name in ranked if any((name, column) in by_pair for column in columns)]
     rows = [
-        f"<tr>{cells([escape(name)], 'name')}"
-        f"{''.join(_heat_cell(by_pair.get((name, column)), stakes) for column in columns)}</tr>"
+        [name, *(_heat_cell(by_pair.get((name, column)), stakes) for column in columns)]
         for name in names[:ROWS]
     ]
     what = f"{board.unit} of the row" if board.unit else "Share of matches that the row won"
@@ -289,18 +310,13 @@ def _heat_map(board: Leaderboard) -> str:
         f"{what} against the column. Columns: the bots and the opponents met most often. Hover for "
         "the counts."
     )
-    return section(
-        "Payoffs by pair" if board.unit else "Wins by pair",
-        words,
-        ["", *(f"{one}|" for one in columns)],
-        rows,
-        "heat",
-    )
+    title = "Payoffs by pair" if board.unit else "Wins by pair"
+    return _table(title, words, ["", *(f"{name}|" for name in columns)], rows, "heat")
 
 
-def _heat_cell(cell: PayoffCell | None, stakes: Stakes) -> str:
+def _heat_cell(cell: PayoffCell | None, stakes: Stakes) -> Text:
     if cell is None or not cell.games:
-        return "<td></td>"
+        return ""
     won, interval = cell.wins / cell.games, wilson_interval(cell.wins, cell.games)
     bounds = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
     counts = f"{cell.wins} won, {cell.draws} drawn, {cell.losses} lost; {bounds}"
@@ -309,19 +325,20 @@ def _heat_cell(cell: PayoffCell | None, stakes: Stakes) -> str:
         won, text = 0.5 + paid.value / (2.0 * stakes.stake), f"{paid.value:+.2f}"
         counts += f"; payoff {paid.low:+.2f} to {paid.high:+.2f}"
     colour = "--win" if won >= 0.5 else "--lose"
-    shade = f"background:rgba(var({colour}),{0.06 + abs(won - 0.5):.2f})"
-    return f'<td title="{counts}" style="{shade}">{text}</td>'
+    return Markup('<span title="{}" style="background:rgba(var({}),{:.2f})">{}</span>').format(
+        counts, colour, 0.06 + abs(won - 0.5), text
+    )
 
 
-def _shares(board: Leaderboard) -> str:
+def _shares(board: Leaderboard) -> Markup:
     rows = [
-        f"<tr>{cells((escape(one.player), escape(one.category)), 'name')}"
-        f"{cells((percent(one.configured), percent(one.realised), f'{one.matches:,}'), 'n')}</tr>"
-        for one in board.shares
-    ]
+        (share.player, share.category, percent(share.configured), percent(share.realised),
+         f"{share.matches:,}")
+        for share in board.shares
+    ]  # fmt: skip
     words = "Shares of each learner's opponent mix, set and drawn."
     headings = ("learner", "category", "set#", "drawn#", "matches#")
-    return section("Opponents in training", words, headings, rows)
+    return _table("Opponents in training", words, headings, rows, "shares")
 
 
 FORMATS: dict[str, Callable[[Leaderboard], str]] = {

@@ -28,7 +28,7 @@ FRAME_ROWS, FRAME_COLUMNS = 4, 10
 
 
 class MatchView:
-    """One match between players of these names; it has to see every frame."""
+    """Draws a match between players of these names. It has to see every frame."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._painter = names, Painter(16, 9)
@@ -41,7 +41,7 @@ class MatchView:
             self._painter.see(frame)
 
     def draw(self, events: Sequence[str], size: tuple[int, int]) -> Group:
-        """The last frame and the newest events, in `size` columns and rows."""
+        """Returns the last frame and the newest events, in `size` columns and rows."""
         draw = self._fight if is_fight(self._frame) else self._table
         return Group(*draw(events, *size))
 
@@ -62,7 +62,7 @@ class MatchView:
         return [line, picture, *(Text(event, "grey70", no_wrap=True) for event in log)]
 
     def _blocks(self, canvas: Canvas) -> Segments:
-        """Two pixels in each cell; without words, which would be too small to read."""
+        """Draws two pixels in each cell, without words, which would be too small to read."""
         image = canvas.paint([shape for shape in self._painter.shapes() if shape[0] != "text"])
         segments = []
         for above, below in zip(image[::2].tolist(), image[1::2].tolist(), strict=True):
@@ -73,7 +73,7 @@ class MatchView:
         return Segments(segments)
 
     def _table(self, events: Sequence[str], columns: int, rows: int) -> list[RenderableType]:
-        """The seats, open cards, and the last choices."""
+        """Returns the seats, open cards, and the last choices."""
         lines = frame_lines(self._frame, self._names)
         grid = Table.grid(padding=(0, 2))
         grid.add_column(no_wrap=True)
@@ -86,5 +86,5 @@ class MatchView:
         room = width - FRAME_COLUMNS - max((len(line.label) for line in lines), default=0)
         taken = sum(max(1, -(-len(line.text) // max(1, room))) for line in lines)
         newest = events[-max(0, rows - taken - FRAME_ROWS) :] if rows > taken + FRAME_ROWS else []
-        said = (Text(f" {one}", "grey74", no_wrap=True, overflow="ellipsis") for one in newest)
+        said = (Text(f" {event}", "grey74", no_wrap=True, overflow="ellipsis") for event in newest)
         return [panel, *said]

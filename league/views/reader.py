@@ -1,4 +1,4 @@
-"""Reads the league for the terminal: a thread that asks the services about once a second."""
+"""Reads the league for the terminal, in a thread that asks the services about once a second."""
 
 from __future__ import annotations
 
@@ -27,11 +27,17 @@ _NEWEST, _ENOUGH = 16, 20
 
 
 class LeagueReader:
-    """Keeps the newest `LeagueFacts`, read by a thread.
+    """Keeps the newest `LeagueFacts`, which a thread reads.
 
-    `say` receives changes of the league, as one sentence each, alarms with `is_trouble`; `leading`
-    is the worker name of the first main. It reads ratings and payoffs every `table_seconds`, and
-    shows workers that were heard from after `since` (Unix seconds; None: after it was made).
+    Args:
+        matchmaker: the matchmaker's address.
+        evaluator: the evaluator's address, None without an evaluator.
+        say: receives changes of the league as sentences, and alarms with `is_trouble`.
+        refresh_seconds: how often it asks the services.
+        table_seconds: how often it reads ratings and payoffs.
+        since: Unix seconds. It shows workers that were heard from later. None: since it was made.
+        credentials: token and certificates.
+        leading: the worker name of the first main.
     """
 
     def __init__(
@@ -59,7 +65,7 @@ class LeagueReader:
         self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()
-        self._told: set[Hashable] | None = None  # None before the first table: all of it is old
+        self._told: set[Hashable] | None = None  # None before the first table, whose content is old
         self._alarms: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)
@@ -68,14 +74,17 @@ class LeagueReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; the last facts stay. Repeating it is safe."""
+        """Ends the thread. The last facts stay. Twice is fine."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=0.3)  # it may wait for a service that hangs
 
     def look_again(self, seconds: float, hurried: Callable[[], bool] = lambda: False) -> None:
-        """Waits up to `seconds`, or until `hurried`, for a look, with ratings, that began after
-        this call.
+        """Waits for a look, with ratings, that began after this call.
+
+        Args:
+            seconds: the longest wait.
+            hurried: ends the wait when it returns True.
         """
         wanted = self.looks + 2
         self._table_wanted.set()
@@ -110,7 +119,7 @@ class LeagueReader:
                 self._stop.wait(0.05 if self._table_wanted.is_set() else self._refresh_seconds)
 
     def _read_evaluator(self) -> evaluator_pb2.GetEvaluatorStatusResponse | None:
-        """None without one, and while it can't be reached: it may be restarting."""
+        """Returns the evaluator's status, None without an evaluator or while it restarts."""
         if self._evaluator is None:
             return None
         try:
@@ -124,7 +133,9 @@ class LeagueReader:
 
     def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
         """Takes steps from the last status, and everything else from workers since our start."""
-        workers = tuple(one for one in status.workers if one.last_beat_at >= self._began_at)
+        workers = tuple(
+            worker for worker in status.workers if worker.last_beat_at >= self._began_at
+        )
         trained = replace(facts, status=status).metrics
         now = replace(facts, status=replace(status, workers=workers))
         return replace(
@@ -134,9 +145,10 @@ class LeagueReader:
         )
 
     def _report_members(self, facts: LeagueFacts) -> None:
-        """Reports what joined, was decided and was patched since the first table.
+        """Reports new members, decisions and patches since the first table.
 
-        It leaves out candidates that were passed over: a learner freezes one every few seconds.
+        It leaves out candidates that were passed over, because a learner freezes a candidate every
+        few seconds.
         """
         news: dict[Hashable, str] = {}
         if facts.newest and facts.newest not in {gate.candidate for gate in facts.gates}:
@@ -181,18 +193,18 @@ def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
         newest=newest.name if newest is not None else "",
         gates=tuple(client.gates()),
     )
-    bots = [one.player.name for one in facts.ratings if one.player.kind is PlayerKind.BOT]
-    own = [one.player for one in facts.ratings if is_mains_snapshot(one.player)]
+    bots = [rating.player.name for rating in facts.ratings if rating.player.kind is PlayerKind.BOT]
+    own = [rating.player for rating in facts.ratings if is_mains_snapshot(rating.player)]
     own = sorted(own, key=lambda player: -player.step)[:_NEWEST]
-    cells = client.payoff(Book.EVAL, [one.name for one in own], bots) if own and bots else []
+    cells = client.payoff(Book.EVAL, [player.name for player in own], bots) if own and bots else []
     counts = {(cell.row, cell.column): cell for cell in cells}
-    met = {bot: [counts.get((one.name, bot)) for one in own] for bot in bots}
+    met = {bot: [counts.get((player.name, bot)) for player in own] for bot in bots}
     pooled = (_pooled(bot, [cell for cell in found if cell]) for bot, found in met.items())
     return replace(facts, evaluations=tuple(cell for cell in pooled if cell.games))
 
 
 def _pooled(bot: str, cells: Sequence[PayoffCell]) -> PayoffCell:
-    """The counts of the newest snapshots together, until these have enough matches."""
+    """Returns the counts of the newest snapshots together, until these have enough matches."""
     wins = draws = losses = 0
     for cell in cells:
         if wins + draws + losses >= _ENOUGH:

@@ -1,4 +1,4 @@
-"""A report on players: one value, drawn as a web page with its pictures inside, and as one picture.
+"""Draws a report on players as a web page with its pictures inside, and as a single picture.
 
 A chart is a `Forest` (rows with intervals in panels side by side) or a `Trend` (lines over steps).
 """
@@ -8,46 +8,49 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from league.errors import InvalidInput
+from markupsafe import Markup
+
+from league.errors import InvalidInput, plain
 from league.metrics import Measured
 from league.runs.files import write_whole
-from league.views.page import cells, page, section
-from league.views.style import FAINT, GRID, INK, STYLE, png_of
+from league.views.html import page, section, table
+from league.views.style import FAINT, GRID, INK, PALETTE, STYLE, png_of
 
 if TYPE_CHECKING:  # Matplotlib takes half a second to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.legend import Legend
 
-COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#8C6D31")
-"""Of groups and lines in the order in which they come: apart for all kinds of sight."""
+COLORS: Final = (*PALETTE[:4], PALETTE[5], PALETTE[7])
+"""Colours of groups and lines, in order."""
 MANY = 8
-"""Columns of a table beyond which it is set smaller."""
+"""Columns beyond which a table has a smaller font."""
 WIDTH = 10.6
 """Inches of a chart."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A column of a forest: one number for each row, None where there is none."""
+    """Describes a column of a forest: a number for each row, or None."""
 
     title: str
     values: Sequence[Measured | None]
     percent: bool = False
     logs: bool = False
     reference: float | None = None
-    """Where a thin line stands."""
+    """The position of a thin line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forest:
-    """Rows by name, coloured by group ("" for one colour), with their numbers in panels."""
+    """Lists rows by name, coloured by group ("" for a single colour), with their numbers in
+    panels.
+    """
 
     rows: Sequence[str]
     groups: Sequence[str]
@@ -55,13 +58,13 @@ class Forest:
 
     @property
     def height(self) -> float:
-        """In inches."""
+        """Inches."""
         return 1.0 + 0.27 * len(self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """Lines by name through (x, number), with the numbers' intervals as bands."""
+    """Lists lines by name through (x, number), with the numbers' intervals as bands."""
 
     x_label: str
     lines: Mapping[str, Sequence[tuple[float, Measured]]]
@@ -73,9 +76,9 @@ class Section:
     """A part of a report.
 
     Attributes:
-        words: how to read it, and what it shows.
-        headings, rows: a table; ``#`` after a heading marks numbers.
-        shades: what share of colour a cell gets, 0 to 1, for tables that are heat maps.
+        words: how to read it, and its results.
+        headings, rows: a table. ``#`` after a heading marks numbers, ``|`` centred cells.
+        shades: for heat maps, the share of colour of each cell, from 0 to 1.
         is_main: whether the picture of the main points shows the chart.
     """
 
@@ -90,7 +93,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A whole report; `numbers` is what the JSON file holds."""
+    """Keeps a whole report. `numbers` is the content of the JSON file."""
 
     title: str
     lead: str
@@ -101,7 +104,7 @@ class Report:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes the folder of a report; raises `InvalidInput` where there can be none."""
+    """Makes the folder of a report. Raises `InvalidInput` if that is impossible."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -111,7 +114,18 @@ def make_folder(folder: Path) -> None:
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Writes ``report.html``, ``.json`` and ``.png`` to `folder` and returns their paths."""
+    """Writes ``report.html``, ``.json`` and ``.png``.
+
+    Args:
+        report: the report.
+        folder: where to write.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        InvalidInput: the folder can't be made.
+    """
     content: dict[str, str | bytes] = {
         "html": render_html(report),
         "json": json.dumps(finite(report.numbers), indent=1) + "\n",
@@ -125,48 +139,43 @@ def write(report: Report, folder: Path) -> list[Path]:
 
 
 def finite(value: Any) -> Any:
-    """The value for JSON, which knows neither infinity nor NaN: None in their place."""
+    """Returns the value for JSON. None replaces infinity and NaN, which JSON lacks."""
     if isinstance(value, Mapping):
-        return {key: finite(one) for key, one in value.items()}
+        return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def render_html(report: Report) -> str:
-    """One page for a browser."""
-    sections = [
-        section(
-            part.title,
-            escape(part.words),
-            part.headings,
-            list(_table_rows(part)),
-            "heat" if part.shades else "many" if len(part.headings) > MANY else "",
-            "" if part.chart is None else _svg(part.chart, place),
-        )
-        for place, part in enumerate(report.sections)
+    """Returns a page for a browser."""
+    shown = []
+    for place, part in enumerate(report.sections):
+        kind = "heat" if part.shades else "many" if len(part.headings) > MANY else ""
+        pieces = []
+        if part.chart is not None:
+            picture = Markup('<div class="picture">{}</div>')
+            pieces.append(picture.format(Markup(_svg(part.chart, place))))
+        if part.rows:
+            pieces.append(table(part.headings, _shaded(part), kind))
+        if pieces:
+            shown.append(section(part.title, *pieces, words=part.words))
+    return page(report.title, report.title, report.lead, report.facts, shown, report.end)
+
+
+def _shaded(part: Section) -> Sequence[Sequence[str]]:
+    """Returns the rows of a table with the section's shades as backgrounds of the cells."""
+    if not part.shades:
+        return part.rows
+    cell = Markup('<span style="background:rgba(0,114,178,{:.2f})">{}</span>')
+    return [
+        [row[0], *map(cell.format, (0.75 * part for part in shade), map(plain, row[1:]))]
+        for shade, row in zip(part.shades, part.rows, strict=True)
     ]
-    return page(report.title, report.title, report.lead, report.facts, sections, report.end)
-
-
-def _table_rows(part: Section) -> Iterator[str]:
-    shades = part.shades or [()] * len(part.rows)
-    for row, shade in zip(part.rows, shades, strict=True):
-        numbers = [
-            f'<td class="n"{_shaded(shade, at)}>{escape(text)}</td>'
-            if head.endswith(("#", "|"))
-            else f"<td>{escape(text)}</td>"
-            for at, (head, text) in enumerate(zip(part.headings[1:], row[1:], strict=True))
-        ]
-        yield f"<tr>{cells([escape(row[0])], 'name')}{''.join(numbers)}</tr>"
-
-
-def _shaded(shade: Sequence[float], at: int) -> str:
-    return f' style="background:rgba(0,114,178,{0.75 * shade[at]:.2f})"' if shade else ""
 
 
 def _svg(chart: Forest | Trend, place: int) -> str:
-    """A chart for a page; `place` keeps the names in it apart from those of other charts."""
+    """Returns a chart for a page. `place` makes the names in it differ from other charts' names."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -182,7 +191,9 @@ def _svg(chart: Forest | Trend, place: int) -> str:
 
 
 def render_png(report: Report) -> bytes:
-    """The charts of the main sections: two in a row, or one with many panels."""
+    """Returns the charts of the main sections as PNG: two in a row, or a chart with many panels
+    alone.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -243,19 +254,19 @@ def _draw_forest(figure: Figure | SubFigure, chart: Forest) -> None:
             axes.xaxis.set_minor_formatter(lambda x, _: "")
         if panel.reference is not None:
             axes.axvline(panel.reference, color=FAINT, linewidth=0.9, linestyle=(0, (3, 3)))
-        for place, (one, group) in enumerate(zip(panel.values, chart.groups, strict=True)):
-            if one is None or not math.isfinite(one.value):
+        for place, (mean, group) in enumerate(zip(panel.values, chart.groups, strict=True)):
+            if mean is None or not math.isfinite(mean.value):
                 continue
             color = color_of[group]
-            if math.isfinite(one.low):
-                axes.hlines(place, one.low, one.high, color=color, linewidth=2.2, alpha=0.55)
-            axes.plot(one.value, place, "o", color=color, markersize=5.5)
+            if math.isfinite(mean.low):
+                axes.hlines(place, mean.low, mean.high, color=color, linewidth=2.2, alpha=0.55)
+            axes.plot(mean.value, place, "o", color=color, markersize=5.5)
     columns[0].set_ylim(len(chart.rows) - 0.5, -0.5)
     columns[0].set_yticks(range(len(chart.rows)), chart.rows, color=INK, parse_math=False)
     if 1 < len(groups) < len(chart.rows):
         dots = [
-            Line2D([], [], marker="o", linestyle="", color=color_of[one], label=one)
-            for one in groups
+            Line2D([], [], marker="o", linestyle="", color=color_of[group], label=group)
+            for group in groups
         ]
         _plain(
             figure.legend(handles=dots, loc="outside lower center", ncols=len(dots), frameon=False)
@@ -269,8 +280,8 @@ def _draw_trend(axes: Axes, chart: Trend) -> None:
         lambda x, _: f"{x / 1e6:g}M" if abs(x) >= 1e5 else f"{x / 1e3:g}k" if x else "0"
     )
     for (name, points), color in zip(chart.lines.items(), COLORS * len(chart.lines), strict=False):
-        x, values = [x for x, _ in points], [one.value for _, one in points]
-        low, high = [one.low for _, one in points], [one.high for _, one in points]
+        x, values = [x for x, _ in points], [mean.value for _, mean in points]
+        low, high = [mean.low for _, mean in points], [mean.high for _, mean in points]
         axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
         axes.plot(x, values, "-o", color=color, markersize=3.5, linewidth=1.6, label=name)
     if len(chart.lines) > 1:

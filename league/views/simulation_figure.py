@@ -1,4 +1,4 @@
-"""The picture of a simulated league: opponents as drawn and as configured, and predictions."""
+"""Draws a simulated league: opponents as drawn and as configured, and predictions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ COLORS: Final = {"configured": "#C3CAD2", "expected": "#E69F00", "realised": "#0
                  "by the truth": "#E69F00"}  # fmt: skip
 BOOKS: Final = {"train": ("training", "#D55E00"), "eval": ("clean matches", "#009E73")}
 MOST_GROUPS = 18
-"""Groups that are drawn: those of the first learners."""
+"""How many groups are drawn. The first learners' groups come first."""
 STYLE: Final[Any] = figures.STYLE | {"font.size": 10.5, "axes.titlesize": 12, "ytick.color": INK}
 
 
 def draw(report: Mapping[str, Any]) -> bytes:
-    """1600 x 640 pixels as PNG, of a report of `league simulate --json`."""
+    """Draws a report of `league simulate --json`. Returns a PNG of 1600 x 640 pixels."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 6.4), dpi=100, facecolor="white")
         # Each column gets the room that its names need.
@@ -54,7 +54,7 @@ def draw(report: Mapping[str, Any]) -> bytes:
 def _bars(
     axes: Axes, title: str, names: Sequence[str], columns: Mapping[str, Sequence[float]]
 ) -> None:
-    """Bars side by side for every name, one of each column."""
+    """Draws bars side by side for every name, a bar of each column."""
     axes.set_title(title)
     if not names:
         words = "one opponent in each category"
@@ -78,7 +78,7 @@ def _bars(
 
 
 def _predictions(axes: Axes, calibration: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Tenths of all matches: on the line, the ratings predicted the results."""
+    """Draws tenths of all matches. On the line, the ratings predicted the results."""
     axes.set_title("Scores, predicted and played")
     axes.plot([0, 1], [0, 1], color=GRID, linewidth=1.5)
     for book, (label, color) in BOOKS.items():

@@ -1,4 +1,4 @@
-"""Draws what an agent's strategy latent says of its opponents, as `bin/league analyze` found it.
+"""Draws how an agent's strategy latent distinguishes its opponents, from `bin/league analyze`.
 
 Shapes: K opponents.
 """
@@ -26,8 +26,8 @@ SHOWN_NAME = 16
 
 
 def draw(report: dict[str, Any]) -> bytes:
-    """1600 x 1080 pixels as PNG."""
-    names = [_short(one["name"]) for one in report["opponents"]]
+    """Draws an analysis. Returns a PNG of 1600 x 1080 pixels."""
+    names = [_short(opponent["name"]) for opponent in report["opponents"]]
     hues = colormaps["turbo"](np.linspace(0.04, 0.96, len(names)))
     hues = hues[np.random.default_rng(2).permutation(len(names))]
     with rc_context(STYLE):
@@ -58,13 +58,13 @@ def draw(report: dict[str, Any]) -> bytes:
 
 
 def _short(name: str) -> str:
-    """A name that fits, and that Matplotlib does not read as a formula."""
+    """Returns a name that fits, and that Matplotlib does not read as a formula."""
     name = name.replace("$", r"\$")
     return name if len(name) <= SHOWN_NAME else f"{name[: SHOWN_NAME - 1]}…"
 
 
 def _scatter(axes: Axes, report: dict[str, Any], kind: str, hues: Any, title: str) -> None:
-    """The moments of all matches, in the colour of their opponent."""
+    """Draws the moments of all matches, in the colour of their opponent."""
     axes.set_title(title)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -80,7 +80,7 @@ def _scatter(axes: Axes, report: dict[str, Any], kind: str, hues: Any, title: st
 
 
 def _after(axes: Axes, report: dict[str, Any]) -> None:
-    """How often the probes are right after some seconds of the match."""
+    """Draws how often the probes are right after some seconds of the match."""
     axes.set_title("How often the probe is right, by time")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     rows, places = report["after"], np.arange(len(report["after"]))
@@ -103,9 +103,9 @@ def _after(axes: Axes, report: dict[str, Any]) -> None:
 
 
 def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """What the probe calls the moments against each opponent."""
+    """Draws how the probe names the moments against each opponent."""
     axes.set_title("Opponents in rows, what each is called below, %")
-    named_KK = np.array([one["named"] for one in report["opponents"]])
+    named_KK = np.array([opponent["named"] for opponent in report["opponents"]])
     axes.imshow(named_KK, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     if len(names) <= NUMBERS_UP_TO:
         for row, column in zip(*np.nonzero(named_KK >= 0.005), strict=True):
@@ -120,7 +120,7 @@ def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """The share of slow change that lies between the halves of matches."""
+    """Draws the share of slow change that lies between the halves of matches."""
     axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.axvline(report["drift_by_chance"], color=FAINT, linestyle=":", label="in random order")
@@ -138,7 +138,7 @@ def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _attention(axes: Axes, report: dict[str, Any]) -> None:
-    """Mean weights by age, of both readings."""
+    """Draws mean weights by age, of both readings."""
     axes.set_title("Attention by the age of what is looked at")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     for (name, found), color in zip(

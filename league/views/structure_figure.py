@@ -27,16 +27,25 @@ CLUSTERS = ("#E69F00", "#56B4E9", "#CC79A7", "#7F4FC9", "#D55E00", "#8C6D31", "#
 LOSS_WIN: Final = LinearSegmentedColormap.from_list(
     "loss and win", ["#9C2F1F", "#E5A48F", "#FFFFFF", "#8FBFE0", "#12588F"]
 )
-"""Red for losses, blue for wins: apart for all kinds of sight."""
+"""Red for losses and blue for wins, which colour-blind people can distinguish."""
 STYLE: Final[Any] = figures.STYLE | {"ytick.color": INK}
 NUMBERS_UP_TO = 20
 """Players up to which each cell shows its number."""
 NAMES_UP_TO = 60
-"""Players up to which each row is named; beyond, only a few are."""
+"""Players up to which each row is named. Beyond, only a few rows are named."""
 
 
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
-    """1600 x 1000 pixels as PNG. `rating_N`: the leaderboard's scores, in the table's order."""
+    """Draws a league's structure.
+
+    Args:
+        structure: shares of matches, Nash mixture and α-rank.
+        rating_N: the leaderboard's scores, in the table's order.
+        title: the title.
+
+    Returns:
+        A PNG of 1600 x 1000 pixels.
+    """
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
         figure.subplots_adjust(left=0.115, right=0.975, top=0.855, bottom=0.05, wspace=0.07)

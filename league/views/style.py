@@ -1,4 +1,4 @@
-"""What all pictures have in common: colours of words and lines, and Matplotlib's settings."""
+"""Defines what all pictures share: their colours, and Matplotlib's settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, GRID = "#1F2933", "#7A8591", "#E6EAEE"
+PALETTE: Final = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#7F4FC9", "#8C6D31", "#555555"),
+)
+"""Okabe and Ito's colours, which colour-blind people can distinguish, and three more."""
+SCREEN_PALETTE: Final = (
+    *("#2f81c7", "#d9661f", "#12986f", "#b8689a", "#c98a00", "#3fa6d8"),
+    *("#8a63d2", "#96763c", "#7d8590"),
+)
+"""`PALETTE` for the dashboard, at a lightness that suits its light and its dark theme."""
 STYLE: Final[Any] = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
@@ -28,7 +38,7 @@ STYLE: Final[Any] = {
 
 
 def png_of(figure: Figure) -> bytes:
-    """The figure as PNG."""
+    """Returns the figure as PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     png = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Values as short texts: times, shares, sizes and durations; and others' words on a terminal."""
+"""Returns values as short texts: times, shares, sizes, durations, and words for a terminal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SPEEDS = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matche
 
 
 class Words(Text):
-    """A text for a terminal: nothing in it is markup, and nothing in it steers the terminal.
+    """A text for a terminal. It has no markup, and nothing in it steers the terminal.
 
-    The live view and the tables of commands are made of these, because a worker or a log of an
-    earlier version may say anything.
+    The live view and the tables of commands use it, because a worker or a log of an earlier version
+    may say anything.
     """
 
     def __init__(self, text: str = "", *style: Any, **more: Any) -> None:
@@ -32,7 +32,7 @@ class Words(Text):
 
 
 def when(seconds: float) -> str:
-    """Unix seconds as UTC text, "" for 0."""
+    """Returns Unix seconds as UTC text, "" for 0."""
     if seconds <= 0:
         return ""
     try:
@@ -42,18 +42,19 @@ def when(seconds: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A percentage, "" of nothing."""
+    """Returns a percentage, "" if `whole` is 0."""
     return f"{100 * part / whole:.1f}%" if whole else ""
 
 
 def percent(value: float | None) -> str:
-    """A share as text with a space before its sign, "" for None."""
+    """Returns a share as text with a space before its sign, "" for None."""
     return "" if value is None else f"{100 * value:.1f} %"
 
 
 def speed(metrics: Mapping[str, float]) -> str:
-    """Returns the first speed that a worker reports, with its unit: steps of a learner, matches of
-    an evaluator. Returns "" without a speed.
+    """Returns the first speed that a worker reports, with its unit, or "".
+
+    A learner reports steps, an evaluator matches.
     """
     for name, unit in SPEEDS.items():
         if name in metrics:
@@ -62,27 +63,27 @@ def speed(metrics: Mapping[str, float]) -> str:
 
 
 def number(value: float) -> str:
-    """«0.53», «12.4», «312»; «3e+07» from a million on."""
+    """Returns «0.53», «12.4», «312», and «3e+07» from a million on."""
     return f"{value:.{_digits(value)}f}" if abs(value) < 1e6 else f"{value:.0e}"
 
 
-def measured(one: Measured) -> str:
-    """«1.20 ±0.15», «1.20 (0.95–1.50)» where the interval's middle is elsewhere, or «1.20»."""
-    if not math.isfinite(one.low):
-        return number(one.value)
-    digits = _digits(one.value)
-    if abs((one.low + one.high) / 2 - one.value) < 0.5 / 10**digits:
-        return f"{number(one.value)} ±{(one.high - one.low) / 2:.{digits}f}"
-    return f"{number(one.value)} ({number(one.low)}–{number(one.high)})"
+def measured(mean: Measured) -> str:
+    """Returns «1.20 ±0.15», «1.20 (0.95–1.50)» if the interval's middle is elsewhere, or «1.20»."""
+    if not math.isfinite(mean.low):
+        return number(mean.value)
+    digits = _digits(mean.value)
+    if abs((mean.low + mean.high) / 2 - mean.value) < 0.5 / 10**digits:
+        return f"{number(mean.value)} ±{(mean.high - mean.low) / 2:.{digits}f}"
+    return f"{number(mean.value)} ({number(mean.low)}–{number(mean.high)})"
 
 
-def interval(one: Measured) -> str:
-    """A share's: «91.2–100.0%»."""
-    return f"{100 * one.low:.1f}–{100 * one.high:.1f}%"
+def interval(mean: Measured) -> str:
+    """Returns a share's interval: «91.2–100.0%»."""
+    return f"{100 * mean.low:.1f}–{100 * mean.high:.1f}%"
 
 
 def at_least(value: float) -> str:
-    """A lower bound, rounded down: «+0.41»; "" of -inf."""
+    """Returns a lower bound, rounded down: «+0.41», or "" for -inf."""
     return "" if math.isinf(value) else f"{math.floor(100 * value) / 100:+.2f}"
 
 
@@ -91,7 +92,7 @@ def _digits(value: float) -> int:
 
 
 def long_duration(seconds: float) -> str:
-    """«12 s», «3 min», «2 h 5 min», «4 d 3 h»."""
+    """Returns «12 s», «3 min», «2 h 5 min» or «4 d 3 h»."""
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if seconds < 60:
         return f"{seconds:.0f} s"

@@ -1,1 +1,1 @@
-"""The league in a browser: pages that are pure functions of what the services say."""
+"""Shows the league in a browser. Its pages are pure functions of the services' replies."""

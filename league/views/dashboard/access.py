@@ -1,4 +1,6 @@
-"""Who may look and who may operate: this machine's users, and elsewhere the bearers of a token."""
+"""Decides who may look and who may operate: this machine's users, and elsewhere bearers of a
+token.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ HEADERS = [
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "same-origin"),
 ]
-"""Of every answer: no other site may show a page in a frame, and a page loads nothing of theirs.
-Vue and NiceGUI need inline scripts and `eval`.
+"""Headers of every answer. No other site may show a page in a frame, and a page loads nothing from
+other sites. Vue and NiceGUI need inline scripts and `eval`.
 """
 FORM = Markup(
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Kumite</title>'
@@ -43,9 +45,12 @@ FORM = Markup(
 
 @dataclass(frozen=True)
 class Access:
-    """Who reaches the pages on `host`. `book` holds the run's tokens, None where none is needed.
+    """Decides who reaches the pages.
 
-    Proxies serve the pages under `names`, each a host, or HOST:PORT.
+    Attributes:
+        host: the address that the dashboard listens on.
+        book: the run's tokens, None if visitors need no token.
+        names: names under which proxies serve the pages, each HOST or HOST:PORT.
     """
 
     host: str
@@ -54,8 +59,10 @@ class Access:
 
     @property
     def hosts(self) -> list[str]:
-        """The Host headers that are answered. Another site may point its own name at this machine:
-        a dashboard for this machine alone has no token to stop it.
+        """The Host headers that are answered.
+
+        Another site may point its own name at this machine, and a dashboard for this machine alone
+        has no token to stop it.
         """
         if not is_loopback(self.host):
             return ["*"]
@@ -63,19 +70,24 @@ class Access:
         return own + [name.partition(":")[0] for name in self.names]
 
     def role(self, token: str) -> AccessRole:
-        """What the bearer of a token may do."""
+        """Returns the role of a token's bearer."""
         if self.book is None:
             return AccessRole.OPERATOR
         found = self.book.find(token) if token else None
         return AccessRole.NONE if found is None else found.access
 
     def is_own(self, origin: str | None, host: str) -> bool:
-        """Whether a request comes from a page of the dashboard, or from no page at all."""
+        """Returns whether a request comes from a page of the dashboard, or from no page at all.
+
+        Args:
+            origin: the header Origin.
+            host: the header Host.
+        """
         return not origin or origin.partition("://")[2] in (host, *self.names)
 
 
 class Gate:
-    """Refuses visitors without a token where one is needed, and requests of other sites' pages."""
+    """Refuses visitors without a needed token, and requests of other sites' pages."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -108,7 +120,7 @@ class Gate:
         if self._access.role(token) < AccessRole.READ:
             return _form(scope, "There is no such token." if token else "")
         answer = RedirectResponse("./", 303)
-        # a cookie without a path is of the folder, also under a proxy's prefix
+        # without a path the cookie belongs to the folder, also under a proxy's prefix
         is_secure = scope["scheme"] == "https"
         answer.set_cookie(
             COOKIE, token, path=None, secure=is_secure, httponly=True, samesite="strict"

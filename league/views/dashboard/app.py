@@ -1,4 +1,4 @@
-"""Serves the pages: NiceGUI keeps what a browser shows equal to what a page's function gives."""
+"""Serves the pages. NiceGUI updates a browser when a page's function returns other blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from league.security.roles import AccessRole
 from league.views.dashboard import live
 from league.views.dashboard.access import HEADERS, Access, Gate
 from league.views.dashboard.arena import WORKER, Arena
-from league.views.dashboard.blocks import Block, Chart, address, joined, section, text
+from league.views.dashboard.blocks import Block, Chart, address
 from league.views.dashboard.connections import BACKLOG, BrowserConnection
 from league.views.dashboard.pages import (
     curves,
@@ -40,14 +40,17 @@ from league.views.dashboard.pages import (
 )
 from league.views.dashboard.replays import film_of
 from league.views.dashboard.source import Source
+from league.views.html import joined, section, text
 from league.views.leaderboard import FORMATS, gather
 
 FIRST_SECONDS = 1.0
-"""For how long a page waits for what it shows before it says so."""
+"""How long a page waits for its blocks before it says that they are being read."""
 
 
 class Shown(NamedTuple):
-    """A page: its title, what makes its blocks, and how often these are read again."""
+    """Describes a page: its title, the function that makes its blocks, and how often they are
+    read.
+    """
 
     title: str
     show: Callable[[Source, Mapping[str, str]], list[Block]]
@@ -69,11 +72,17 @@ PAGES = {
     "/play": Shown("Play", play.show, 60.0),
     "/work": Shown("Evaluate", work.show, 3.0),
 }
-"""By path."""
+"""Pages by path."""
 
 
 def serve(source: Source, access: Access, listening: socket.socket) -> None:
-    """Serves the league on a socket that listens, until SIGTERM or Ctrl-C."""
+    """Serves the league until SIGTERM or Ctrl-C.
+
+    Args:
+        source: the league.
+        access: who may look.
+        listening: a socket that listens.
+    """
     for path in PAGES:
         _add_page(source, path)
     _add_files(source)
@@ -82,7 +91,9 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
     app.add_exception_handler(404, _missing)
     core.sio.eio.cors_allowed_origins = []  # the gate refuses other origins
     for library in ("engineio.server", "socketio.server"):
-        logging.getLogger(library).handlers.clear()  # theirs write a stranger's words as they are
+        logging.getLogger(
+            library
+        ).handlers.clear()  # their handlers write a stranger's words unchanged
     host, port = listening.getsockname()[:2]
     ui.run(
         host=host,
@@ -123,7 +134,7 @@ def _add_page(source: Source, path: str) -> None:
 
 
 def _add_files(source: Source) -> None:
-    """What pages fetch or offer to download."""
+    """Serves the films, scripts and downloads of the pages, and takes operators' requests."""
 
     @app.get("/film/{match_id}")
     def _film(match_id: str) -> Response:
@@ -188,7 +199,7 @@ def _add_files(source: Source) -> None:
 
 
 def _answered(request: Request, act: Callable[[], str]) -> Response:
-    """Does what an operator asks for, and shows what became of it."""
+    """Carries out an operator's request, and shows its outcome."""
     if request.state.role < AccessRole.OPERATOR:
         said = "This needs a token of an operator."
     else:
@@ -221,7 +232,7 @@ def _header(source: Source, path: str) -> Markup:
 
 
 class View:
-    """The blocks of a page in one browser: what has changed is sent again."""
+    """Keeps the blocks of a page in a browser, and sends changes."""
 
     def __init__(
         self,
@@ -236,10 +247,11 @@ class View:
         self._reading: asyncio.Task[list[Block]] | None = None
 
     async def begin(self) -> bool:
-        """Shows the blocks, or that they are being read: the page itself must not wait for long.
+        """Shows the blocks, or that they are being read, because the page itself must not wait for
+        long.
 
         Returns:
-            Whether they are shown.
+            Whether the blocks are shown.
         """
         self._reading = asyncio.create_task(asyncio.to_thread(self._read))
         await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
@@ -251,7 +263,7 @@ class View:
         return is_read
 
     async def refresh(self) -> None:
-        """Reads the page again and sends what has changed."""
+        """Reads the page again and sends changes."""
         if self._reading is None:
             self._reading = asyncio.create_task(asyncio.to_thread(self._read))
         blocks = await self._reading
@@ -306,5 +318,5 @@ def _update(element: Any, block: Block) -> None:
 HERE = files("league.views.dashboard") / "static"
 SCRIPTS = (DRAW_JS, files("league.views.film") / "player.js", HERE / "viewer.js", HERE / "play.js")
 _STYLE = (HERE / "dashboard.css").read_text(encoding="utf-8")
-_SCRIPTS = "".join(f'<script defer src="scripts/{one.name}"></script>' for one in SCRIPTS)
+_SCRIPTS = "".join(f'<script defer src="scripts/{script.name}"></script>' for script in SCRIPTS)
 _HEAD = f"<style>{_STYLE}</style>{_SCRIPTS}<script>document.documentElement.lang = 'en'</script>"

@@ -1,4 +1,4 @@
-"""Matches that run while people watch or play.
+"""Runs matches while people watch or play.
 
 Shape suffixes: 1 match, 2 seats, A action width, O observation.
 """
@@ -39,17 +39,19 @@ HUMAN = "human"
 """The league's player for the person at the keyboard."""
 WORKER = "dashboard"
 BEAT_SECONDS = 5.0
-"""Between two heartbeats of a rated match, also while the person thinks: who sends none hangs."""
+"""Time between two heartbeats of a rated match, also while the person thinks. A worker without
+heartbeats hangs.
+"""
 MOST = 4
-"""Matches at once: each takes a part of a core."""
+"""Matches at a time, because each takes a part of a core."""
 PRIVATE = {"card"}
-"""What a seat of a game of cards keeps to itself."""
+"""Fields of a seat that a card game hides from the other player."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Seated:
-    """Who sits in a seat: a bot by its index, weights by their digest, or else a person."""
+    """Describes a seat: a bot by its index, weights by their digest, or else a person."""
 
     name: str
     bot: int = EXTERNAL
@@ -57,7 +59,7 @@ class Seated:
 
 
 class Arena:
-    """Makes the matches of one league, and reports those that are rated."""
+    """Makes the matches of a league, and reports rated matches."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -68,21 +70,28 @@ class Arena:
         self._frames = 0  # of all rated matches: leases live while it rises
 
     def names(self) -> list[str]:
-        """Who can play: the bots, then the snapshots, the newest first."""
+        """Returns who can play: the bots, then the snapshots, the newest first."""
         players = self._source.players().values()
         bots = [one.name for one in players if one.kind is PlayerKind.BOT]
         frozen = [one for one in players if one.digest]
         return bots + [one.name for one in sorted(frozen, key=lambda one: -one.step)]
 
     def settings(self) -> GameSettings:
-        """The game of the run; raises `NotFound` for a league without a folder here."""
+        """Returns the game of the run. Raises `NotFound` for a league without a folder here."""
         run_dir = self._source.run_dir
         if run_dir is None or not (run_dir / "config.toml").is_file():
             raise NotFound("Its game is not known here: open the dashboard with --run-dir.")
         return resolve(file=run_dir / "config.toml", environment={}).of(GameSettings)
 
     def begin(self, names: Sequence[str], *, is_rated: bool) -> LiveMatch:
-        """Begins a match between two players; one of them may be `HUMAN`.
+        """Begins a match.
+
+        Args:
+            names: two players. One of them may be `HUMAN`.
+            is_rated: whether a person's match is rated.
+
+        Returns:
+            The match.
 
         Raises:
             NotFound: there is no such player.
@@ -114,7 +123,9 @@ class Arena:
             raise
 
     def ended(self) -> None:
-        """Counts a match out. Who plays no more sends no heartbeats, and does not hang."""
+        """Counts a match out. A dashboard without matches sends no heartbeats, and does not
+        hang.
+        """
         with self._lock:
             self._running -= 1
         with self._asking:
@@ -139,7 +150,9 @@ class Arena:
         return Seated(player.name, digest=player.digest)
 
     def _lease(self, pair: Sequence[Seated]) -> Assignment:
-        """A match of the person with a player; that with the seats swapped is given back."""
+        """Leases a match of the person with a player. The match with swapped seats is given
+        back.
+        """
         first, second = (one.name for one in pair)
         with self._asking:
             other = second if first == HUMAN else first
@@ -157,7 +170,7 @@ class Arena:
             return wanted
 
     def _opened(self) -> Incarnation:
-        """The dashboard's incarnation as a worker, opened when it is first needed."""
+        """Returns the dashboard's incarnation as a worker, opened at its first use."""
         if self._incarnation is None:
             client, game = self._source.client, self._source.status().game
             person = Player(name=HUMAN, game=game, kind=PlayerKind.HUMAN, creator=WORKER)
@@ -167,7 +180,9 @@ class Arena:
         return self._incarnation
 
     def beat(self, frames: int) -> None:
-        """Says that a match is played, with the frames of a rated one since the last time."""
+        """Reports that a match is played, with the frames of a rated match since the last
+        report.
+        """
         with self._asking:  # the last one says that nobody plays
             self._frames += frames
             if self._running and self._incarnation is not None:
@@ -175,7 +190,12 @@ class Arena:
                 self._source.client.heartbeat(self._incarnation, self._frames, activity=activity)
 
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
-        """Reports a rated match; returns what became of it, as a sentence."""
+        """Reports a rated match. Returns the outcome as a sentence.
+
+        Args:
+            match: the match.
+            assignment: its lease.
+        """
         assert self._incarnation is not None
         result = match_result(assignment, match.game, 0)
         (verdict,), _ = self._source.client.report_results(self._incarnation, [result])
@@ -190,13 +210,13 @@ class Arena:
 
 
 class LiveMatch:
-    """One match, frame by frame. Call `close` at its end.
+    """Plays a match frame by frame. Call `close` at its end.
 
     Attributes:
-        person: the seat of the person, None without one.
-        game: it, of one match.
-        verdict: whether it is rated, and why not, as a sentence.
-        replay: the id under which it is kept, "" before its end.
+        person: the seat of the person, None without a person.
+        game: the game, for a single match.
+        verdict: whether it is rated, and the reason if it is not, as a sentence.
+        replay: the id of its replay, "" before its end.
     """
 
     def __init__(
@@ -235,7 +255,7 @@ class LiveMatch:
         return self.spec.action_kind == CHOICE
 
     def _policy(self, one: Seated) -> tuple[BatchedPolicy, int] | None:
-        """What plays a seat with weights, and for how many frames it holds its keys."""
+        """Returns the policy of a seat with weights, and for how many frames it holds its keys."""
         if not one.digest:
             return None
         from league.agent.batched_policy import BatchedPolicy
@@ -258,7 +278,9 @@ class LiveMatch:
         return policy, card.frame_skip
 
     def choices(self) -> dict[int, str]:
-        """What the person may choose now, in words by number; {} when it is not its turn."""
+        """Returns the person's legal choices, in words by number, or {} if it is not the person's
+        turn.
+        """
         if self.person is None or self.game.legal_N2A is None:
             return {}
         legal = np.flatnonzero(self.game.legal_N2A[0, self.person])
@@ -267,7 +289,7 @@ class LiveMatch:
         return {int(number): self.spec.action_names[number] for number in legal}
 
     def frame(self) -> dict[str, Any]:
-        """What is drawn now; a person does not see the other player's cards."""
+        """Returns the current frame. A person does not see the other player's cards."""
         frame = self.game.frame(0)
         if self.person is not None and "seats" in frame:
             seats = [dict(seat) for seat in frame["seats"]]
@@ -295,8 +317,10 @@ class LiveMatch:
             self._finish()
 
     def beat(self) -> None:
-        """Sends a heartbeat with the frames of a rated match. An unrated match keeps the dashboard
-        alive, too: it may be left when a rated one has ended.
+        """Sends a heartbeat with the frames of a rated match.
+
+        An unrated match keeps the dashboard alive too, because a rated match may have ended before
+        it.
         """
         frames, self._unsaid = self._unsaid, 0
         self._arena.beat(frames if self._assignment is not None else 0)
@@ -317,12 +341,12 @@ class LiveMatch:
             self.replay = self._kept(match_id)
 
     def winner(self) -> int | None:
-        """The seat that won, None after a draw."""
+        """Returns the seat that won, None after a draw."""
         outcome = float(self.game.outcomes_N[0])
         return None if outcome == 0.5 else int(outcome < 0.5)
 
     def _kept(self, match_id: str) -> str:
-        """Writes the replay of a match that a person played; returns its id."""
+        """Writes the replay of a match that a person played. Returns its id."""
         from league.replay import Bout, Contender, save_replay
 
         first, second = (Contender(name=one.name, digest=one.digest) for one in self._pair)
@@ -338,7 +362,7 @@ class LiveMatch:
         return replay.match_id
 
     def close(self) -> None:
-        """Ends the match; a rated one that has not ended is given back."""
+        """Ends the match. A rated match that has not ended is given back."""
         self.game.close()
         if self._assignment is not None:
             assignment, self._assignment = self._assignment, None

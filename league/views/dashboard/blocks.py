@@ -1,4 +1,4 @@
-"""What pages are made of: escaped HTML and charts. Whatever is not `Markup` is text."""
+"""Makes the parts of a page: forms, links and charts, next to `league.views.html`."""
 
 from __future__ import annotations
 
@@ -8,36 +8,29 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from league.errors import plain
 from league.metrics import wilson_interval
 from league.runs.records import broken
+from league.views.html import Text, bar, joined, text
 from league.views.text import percent
 
-PALETTE: Final = (
-    *("#2f81c7", "#d9661f", "#12986f", "#b8689a", "#c98a00", "#3fa6d8"),
-    *("#8a63d2", "#96763c", "#7d8590"),
-)
-"""Okabe and Ito's colours, which colour-blind people can distinguish, at a lightness that both
-themes bear, and three more.
-"""
 MOST_POINTS: Final = 300
-"""Of a line: a chart is some 600 pixels wide."""
+"""Points of a line. A chart is some 600 pixels wide."""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
-"""Lines that both themes bear."""
+"""Lines that are visible in both themes."""
 SHORT: Final = {
     ":formatter": "v => v >= 1e6 ? v / 1e6 + 'M' : v >= 1e4 ? v / 1e3 + 'k' : String(v)",
     "hideOverlap": True,
 }
 """Labels of an axis of steps: 2.5M, 50k."""
-Text = str | Markup
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A picture that ECharts draws. `words` say what it shows, to readers who can't see it too."""
+    """A picture that ECharts draws. `words` describe it, also to readers who can't see it."""
 
     title: str
     words: str
@@ -45,29 +38,30 @@ class Chart:
     height: int = 260
     wide: bool = False
     painted: bool = False
-    """Whether it colours its own words: others' follow the theme."""
+    """Whether it colours its own words. Otherwise they follow the theme."""
 
 
 Block = Markup | Chart
 
 
-def text(value: object) -> Markup:
-    """Anybody's words as text: escaped, and without characters that steer a terminal or a line."""
-    return value if isinstance(value, Markup) else escape(plain(str(value)))
-
-
-def joined(parts: Iterable[Text], between: str = "") -> Markup:
-    return Markup(between).join(text(part) for part in parts)
-
-
 def link(words: Text, path: str, **query: object) -> Markup:
-    """A link to a page of the dashboard; leaves out parameters without a value."""
+    """Returns a link to a page of the dashboard.
+
+    Args:
+        words: the text.
+        path: the path of the page.
+        query: parameters. Parameters without a value are left out.
+    """
     return Markup('<a href="{}">{}</a>').format(address(path, **query), text(words))
 
 
 def address(path: str, **query: object) -> str:
-    """The address of a page, relative as a proxy may serve all of them under a prefix; leaves out
-    parameters without a value.
+    """Returns the address of a page. It is relative, because a proxy may serve all pages under a
+    prefix.
+
+    Args:
+        path: the path of the page.
+        query: parameters. Parameters without a value are left out.
     """
     given = {
         name.rstrip("_"): str(value) for name, value in query.items() if value not in ("", None)
@@ -80,65 +74,16 @@ def player_link(name: str) -> Markup:
     return link(name, "/player", name=name)
 
 
-def section(title: str, *parts: Text, words: Text = "", half: bool = False) -> Markup:
-    """A card with a heading; `half` as wide as the page where that is wide."""
-    lead = Markup("<p>{}</p>").format(text(words)) if words else ""
-    return Markup('<section class="{}"><h2>{}</h2>{}{}</section>').format(
-        "half" if half else "whole", text(title), lead, joined(parts)
-    )
-
-
-def facts(items: Mapping[str, Text]) -> Markup:
-    """A row of numbers with what they are."""
-    cells = (
-        Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(text(name), text(value))
-        for name, value in items.items()
-    )
-    return Markup('<dl class="facts">{}</dl>').format(joined(cells))
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[Text]], kind: str = "") -> Markup:
-    """A table; `#` after a heading marks numbers."""
-    sides = ["n" if name.endswith("#") else "" for name in headings]
-    head = joined(
-        Markup('<th scope="col" class="{}">{}</th>').format(side, text(name.rstrip("#")))
-        for side, name in zip(sides, headings, strict=True)
-    )
-    body = joined(
-        Markup("<tr>{}</tr>").format(
-            joined(
-                Markup('<td class="{}">{}</td>').format(side, text(cell))
-                for side, cell in zip(sides, row, strict=True)
-            )
-        )
-        for row in rows
-    )
-    if not body:
-        return Markup('<p class="none">Nothing yet.</p>')
-    frame = '<div class="wide" tabindex="0" role="region" aria-label="table"><table class="{}">'
-    return Markup(frame + "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>").format(
-        kind, head, body
-    )
-
-
-def tag(words: str, kind: str = "") -> Markup:
-    return Markup('<span class="tag {}">{}</span>').format(kind, text(words))
-
-
 def wins_bar(wins: int, games: int) -> Markup:
-    """A share of wins with its 95 % Wilson interval, drawn and as text."""
+    """Returns a share of wins with its 95 % Wilson interval, drawn and as text."""
     if not games:
         return Markup("")
     found = wilson_interval(wins, games)
-    low, high = 100 * found.low, 100 * found.high
-    return Markup(
-        '<span class="bar" title="{:.1f} to {:.1f} %"><i style="width:{:.1f}%"></i>'
-        '<em style="left:{:.1f}%;width:{:.1f}%"></em></span>{}'
-    ).format(low, high, 100 * wins / games, low, high - low, percent(wins / games))
+    return bar(found.low, wins / games, found.high) + percent(wins / games)
 
 
 def sparkline(values: Sequence[float]) -> Markup:
-    """A small line without axes."""
+    """Returns a small line without axes."""
     if len(values) < 2:
         return Markup("")
     low, high = min(values), max(values)
@@ -156,7 +101,14 @@ def sparkline(values: Sequence[float]) -> Markup:
 
 
 def choice(name: str, label: str, values: Mapping[str, str], chosen: str) -> Markup:
-    """A drop-down list of a form: words by value."""
+    """Returns a drop-down list of a form.
+
+    Args:
+        name: the parameter.
+        label: the text before it.
+        values: words by value.
+        chosen: the selected value.
+    """
     options = joined(
         Markup('<option value="{}"{}>{}</option>').format(
             value, Markup(" selected") if value == chosen else "", text(words)
@@ -167,7 +119,15 @@ def choice(name: str, label: str, values: Mapping[str, str], chosen: str) -> Mar
 
 
 def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool = False) -> Markup:
-    """A text field of a form; `names` is the id of a list of suggestions."""
+    """Returns a text field of a form.
+
+    Args:
+        name: the parameter.
+        label: the text before it.
+        value: the first content.
+        names: the id of a list of suggestions.
+        is_needed: whether the browser refuses an empty field.
+    """
     suggested = Markup(' list="{}"').format(names) if names else ""
     needed = Markup(" required") if is_needed else ""
     return Markup('<label>{} <input name="{}" value="{}"{}{}></label>').format(
@@ -176,7 +136,7 @@ def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool
 
 
 def suggestions(number: str, names: Iterable[str]) -> Markup:
-    """The list of suggestions that text fields name."""
+    """Returns the list of suggestions for text fields."""
     options = joined(Markup('<option value="{}">').format(text(name)) for name in names)
     return Markup('<datalist id="{}">{}</datalist>').format(number, options)
 
@@ -191,13 +151,21 @@ def form(*parts: Text, action: str = "", method: str = "get", button: str = "Sho
 def thinned(
     steps: NDArray[Any], values: NDArray[Any], most: int = MOST_POINTS
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A line of at most `most` points: means of neighbours, and the last point unchanged."""
+    """Thins a line out to at most `most` points.
+
+    Args:
+        steps, values: the line, of shape [N].
+        most: the largest number of points.
+
+    Returns:
+        Means of neighbours, and the last point unchanged.
+    """
     steps, values = np.asarray(steps, float), np.asarray(values, float)
     if len(steps) <= most:
         return steps, values
     edges = np.linspace(0, len(steps) - 1, most).astype(int)
     sizes = np.diff(np.append(edges, len(steps)))
-    means = [np.add.reduceat(one, edges) / sizes for one in (steps, values)]
+    means = [np.add.reduceat(column, edges) / sizes for column in (steps, values)]
     for mean, whole in zip(means, (steps, values), strict=True):
         mean[-1] = whole[-1]
     return means[0], means[1]
@@ -206,7 +174,14 @@ def thinned(
 def line(
     name: str, steps: NDArray[Any], values: NDArray[Any], colour: str = "", **more: Any
 ) -> dict[str, Any]:
-    """A series of a line chart."""
+    """Returns a series of a line chart.
+
+    Args:
+        name: its name in the legend.
+        steps, values: the line, of shape [N].
+        colour: its colour, "" for ECharts' choice.
+        more: further options of ECharts.
+    """
     x, y = broken(*thinned(steps, values))
     points = [
         [float(one), round(float(other), 5) if np.isfinite(other) else None]
@@ -223,7 +198,13 @@ def line(
 def band(
     name: str, steps: NDArray[Any], low: NDArray[Any], high: NDArray[Any], colour: str
 ) -> list[dict[str, Any]]:
-    """Two invisible lines with the area between them: an interval around a line."""
+    """Returns an interval around a line: two invisible lines with the area between them.
+
+    Args:
+        name: the name of the line.
+        steps, low, high: the interval, of shape [N].
+        colour: the colour of the area.
+    """
     hidden = {
         "lineStyle": {"opacity": 0},
         "stack": f"band {name}",
@@ -247,8 +228,18 @@ def lines(
     x: str = "value",
     height: int = 260,
 ) -> Chart:
-    """A line chart over steps, or over time with `x` as "time"."""
-    named = [one["name"] for one in series if not one.get("silent")]
+    """Returns a line chart.
+
+    Args:
+        title: its title.
+        words: its description.
+        series: its lines, as `line` and `band` return them.
+        shares: whether the values are shares, from 0 to 1.
+        log: whether the values have a logarithmic axis.
+        x: "value" for steps, "time" for Unix milliseconds.
+        height: its height in pixels.
+    """
+    named = [line["name"] for line in series if not line.get("silent")]
     axis: dict[str, Any] = {"type": "log" if log else "value", "scale": True, "splitLine": GRID}
     if shares:
         axis |= {"min": 0, "max": 1}

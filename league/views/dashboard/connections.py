@@ -1,4 +1,4 @@
-"""Browsers' connections: those without a request are closed, sooner where many are open."""
+"""Closes browsers' connections without a request, and closes them sooner if many are open."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from league.service.server import most_connections
 
 REQUEST_SECONDS = 20.0
-"""Until a request must have arrived; uvicorn's own limit ends with the first byte of a request."""
+"""How long a request may take to arrive. uvicorn's own limit ends with the first byte of a
+request.
+"""
 BACKLOG = 64
-"""Connections that wait until the pages can answer, and that are taken at a time."""
+"""Connections that wait until the pages can answer, and that are accepted at a time."""
 _most = cache(most_connections)
 
 
@@ -47,9 +49,9 @@ class BrowserConnection(H11Protocol):
             self.loop.call_later(left if left > 0 else REQUEST_SECONDS, self._close_idle)
 
     def _make_room(self) -> None:
-        """Closes the oldest idle connection of the peer that has most of them."""
-        all_idle = [one for one in self.connections
-                    if isinstance(one, BrowserConnection) and one._is_idle]  # fmt: skip
-        [(crowd, _)] = Counter(one._peer for one in all_idle).most_common(1)
-        crowded = [one for one in all_idle if one._peer == crowd]
-        min(crowded, key=lambda one: one._since).transport.abort()
+        """Closes the oldest idle connection of the peer with the most idle connections."""
+        all_idle = [peer for peer in self.connections
+                    if isinstance(peer, BrowserConnection) and peer._is_idle]  # fmt: skip
+        [(crowd, _)] = Counter(connection._peer for connection in all_idle).most_common(1)
+        crowded = [connection for connection in all_idle if connection._peer == crowd]
+        min(crowded, key=lambda connection: connection._since).transport.abort()

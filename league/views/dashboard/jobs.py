@@ -1,4 +1,4 @@
-"""Exploiters that are trained on request, one at a time, by the command that anybody can run."""
+"""Trains exploiters on request, at most one at a time, by the public command."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from league.errors import NotFound, Refused
 from league.service import die_with_parent
 
 LINES = 14
-"""Of its output that are shown."""
+"""How many lines of its output are shown."""
 TRIES = 1
 
 
 class ExploitJob:
-    """The training of an exploiter in its own process, which ends with this one.
+    """Trains an exploiter in its own process, which ends with this process.
 
     Attributes:
-        what: the last one in words, "" before the first.
+        what: the last training in words, "" before the first.
     """
 
     def __init__(self, run_dir: Path | None) -> None:
@@ -31,18 +31,22 @@ class ExploitJob:
 
     @property
     def log(self) -> Path | None:
-        """What it prints."""
+        """The file with its output."""
         return None if self._run_dir is None else self._run_dir / "logs" / "exploit.log"
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def start(self, player: str, steps: int) -> None:
-        """Begins to train one against a player.
+        """Begins to train an exploiter.
+
+        Args:
+            player: the victim.
+            steps: the budget.
 
         Raises:
             NotFound: the run's folder is not here.
-            Refused: another one is being trained.
+            Refused: another exploiter is being trained.
         """
         if self.log is None:
             raise NotFound("The weights are not here: open the dashboard with --run-dir.")
@@ -60,12 +64,12 @@ class ExploitJob:
             self.what = f"An exploiter of {player} with {steps:,} steps"
 
     def last_lines(self) -> list[str]:
-        """The end of what the last one printed."""
+        """Returns the end of the last training's output."""
         if self.log is None or not self.log.is_file():
             return []
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:]
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the training."""
         if self._process is not None and self.is_running():
             self._process.terminate()

@@ -1,7 +1,7 @@
-"""A match over a websocket: the server sends each frame, the browser its keys.
+"""Plays a match over a websocket. The server sends each frame, the browser its keys.
 
 The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It gets
-`begin` once, then a `frame` each, with `choices` where the person must choose, and `end` in words.
+`begin` once, then each `frame`, with `choices` if the person must choose, and `end` in words.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from league.security.roles import AccessRole
 from league.views.dashboard.arena import BEAT_SECONDS, Arena, LiveMatch
 
 CHOICE_SECONDS = 0.6
-"""Between two choices that others make: people want to see each."""
+"""Time between two choices of other players, because people want to see each choice."""
 LATEST_SECONDS = 0.25
 """A match that lags by more drops the lost time."""
 
 
 class Player:
-    """What a person does, as its browser says."""
+    """Keeps a person's keys and choices, as the browser sends them."""
 
     def __init__(self, width: int) -> None:
         self.held_A = np.zeros(width, np.uint8)
@@ -34,7 +34,7 @@ class Player:
         self._chosen: asyncio.Queue[int] = asyncio.Queue(4)
 
     def take(self, text: str) -> None:
-        """Follows a message; what is none is left out."""
+        """Follows a message, and ignores malformed messages."""
         try:
             message = json.loads(text)
             keys, number = message.get("keys"), message.get("choice")
@@ -47,13 +47,15 @@ class Player:
             self._chosen.put_nowait(number)
 
     def keys(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The keys of a frame: those held, and those that were down since the last one."""
+        """Returns the keys of a frame: those held, and those that were down since the last
+        frame.
+        """
         found_A = self.held_A | self._tapped_A
         self._tapped_A[:] = 0
         return found_A
 
     async def choice(self, among: dict[int, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Waits for one of these choices."""
+        """Waits for a legal choice, and returns it as one-hot."""
         while (number := await self._chosen.get()) not in among:
             pass
         chosen_A = np.zeros(len(self.held_A), np.uint8)
@@ -91,7 +93,7 @@ async def play(socket: WebSocket, arena: Arena) -> None:
 
 async def _beat(match: LiveMatch) -> None:
     while True:
-        with suppress(LeagueError):  # the end of the match says what became of it
+        with suppress(LeagueError):  # the match reports its outcome at the end
             await asyncio.to_thread(match.beat)
         await asyncio.sleep(BEAT_SECONDS)
 
@@ -139,7 +141,7 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
 
 
 def _keys(match: LiveMatch) -> list[str]:
-    """The browser's key for each of the game's: their letters, else digits."""
+    """Returns the browser's key for each of the game's keys: their letters, else digits."""
     names = match.spec.action_names
     if all(len(name) == 1 or name == "space" for name in names):
         return [" " if name == "space" else name.lower() for name in names]

@@ -1,4 +1,4 @@
-"""The dashboard's process: what the supervisor starts, and what `bin/league dashboard` runs."""
+"""Runs the dashboard's process, for the supervisor and for `bin/league dashboard`."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def run(
     port: int,
     names: Sequence[str] = (),
 ) -> None:
-    """Serves the pages of a league until SIGTERM or Ctrl-C; prints their address.
+    """Serves the pages of a league until SIGTERM or Ctrl-C, and prints their address.
 
     Args:
-        client: of its matchmaker.
+        client: the league's matchmaker.
         run_dir: the run's folder, None for a league somewhere else.
-        host: where to listen. On an address that other machines reach, and where the run's
-            services want tokens, visitors need one.
-        port: 0 for a free one.
-        names: under which a proxy serves the pages to others.
+        host: where to listen. Visitors need a token if other machines reach the address, or if the
+            run's services want tokens.
+        port: 0 for a free port.
+        names: names under which a proxy serves the pages to others.
 
     Raises:
-        ConfigError: a name is malformed, or other machines reach the address and the league has
-            no folder with tokens.
+        ConfigError: a name is malformed, or other machines reach the address and the league has no
+            folder with tokens.
         Unavailable: nothing can listen there.
     """
     from league.views.dashboard.app import serve
@@ -70,8 +70,10 @@ def run(
 
 
 def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
-    """Visitors need a token, except on a loopback address that no proxy serves to others, in a run
-    whose services want none.
+    """Returns who may look.
+
+    Visitors need no token if nothing but this machine reaches the pages and the run's services want
+    no tokens.
     """
     is_open = bool(names) or not is_loopback(host)
     if run_dir is None and is_open:
@@ -92,7 +94,7 @@ def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; visitors wait until the pages can answer."""
+    """Returns a socket that listens. Visitors wait until the pages can answer."""
     try:
         return socket.create_server((host.strip("[]"), port), backlog=BACKLOG)
     except OSError as error:

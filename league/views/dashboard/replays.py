@@ -1,4 +1,4 @@
-"""Kept matches for the browser: films, and what their players were paid, expected and looked at.
+"""Shows kept matches: films, and charts of payments, the critics' values and attention.
 
 Shape suffixes: T decisions or frames, 2 seats, K reward terms, O observation, P pooled outputs.
 """
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput, LeagueError
-from league.views.dashboard.blocks import PALETTE, Block, Chart, line, lines, section
+from league.views.dashboard.blocks import Block, Chart, line, lines
 from league.views.dashboard.source import Source
+from league.views.html import section
+from league.views.style import SCREEN_PALETTE
 
 if TYPE_CHECKING:  # torch takes two seconds to load
     from league.agent.contract import PlayingNetwork
@@ -22,17 +24,22 @@ if TYPE_CHECKING:  # torch takes two seconds to load
 FPS = 30
 WIDTH = 1280
 KEPT_SECONDS = 60.0
-"""For how long a film that was looked at stays in memory."""
+"""How long a film stays in memory after it was shown."""
 TERMS = 6
-"""Reward terms that are drawn of a seat: the largest."""
-ATTENTION = "#2f81c7"
+"""Reward terms of a seat that are drawn: the largest."""
+ATTENTION = SCREEN_PALETTE[0]
 
 
 def replay_of(source: Source, match_id: str) -> Replay | None:
-    """The replay that the run keeps of a match, None without one.
+    """Returns the replay of a match, None if the run keeps none.
 
-    Raises `DataCorrupt` or `VersionMismatch` for a file that can't be read, `InvalidInput` for one
-    of another game than the run's that is not built in.
+    Args:
+        source: the league.
+        match_id: the match.
+
+    Raises:
+        DataCorrupt, VersionMismatch: the file can't be read.
+        InvalidInput: it is of a game that is neither the run's nor built in.
     """
     path = source.replays().get(match_id)
     if path is None:
@@ -49,7 +56,15 @@ def replay_of(source: Source, match_id: str) -> Replay | None:
 
 
 def film_of(source: Source, match_id: str) -> dict[str, Any] | None:
-    """A match's film as player.js takes it, None where no replay is kept."""
+    """Returns a match's film as player.js takes it, None without a replay.
+
+    Args:
+        source: the league.
+        match_id: the match.
+
+    Raises:
+        LeagueError: as in `replay_of`, or the match can't be played again.
+    """
     replay = replay_of(source, match_id)
     if replay is None:
         return None
@@ -61,7 +76,12 @@ def film_of(source: Source, match_id: str) -> dict[str, Any] | None:
 
 
 def insights(source: Source, replay: Replay) -> list[Block]:
-    """Charts over the seconds of a match."""
+    """Returns charts over the seconds of a match.
+
+    Args:
+        source: the league.
+        replay: the match.
+    """
     key = ("insights", replay.match_id)
     return source.kept(key, KEPT_SECONDS, lambda: list(_read(source, replay)))
 
@@ -88,7 +108,7 @@ def _read(source: Source, replay: Replay) -> Iterator[Block]:
         largest = np.argsort(-np.abs(sums_T2K[-1, seat]), kind="stable")[:TERMS]
         series = [
             line(spec.reward_terms[term], seconds_T, sums_T2K[:, seat, term], colour)
-            for term, colour in zip(largest.tolist(), PALETTE, strict=False)
+            for term, colour in zip(largest.tolist(), SCREEN_PALETTE, strict=False)
             if sums_T2K[:, seat, term].any()
         ]
         words = "Sums of the game's reward terms so far, before any weights."
@@ -99,7 +119,9 @@ def _read(source: Source, replay: Replay) -> Iterator[Block]:
 def _minds(
     source: Source, replay: Replay, seen_T2O: NDArray[Any], per_second: int, most: int
 ) -> Iterator[Chart]:
-    """What the critics of the seats with weights expected, and what their encoders looked at."""
+    """Yields the values of the critics, and the attention of the encoders, of seats with
+    weights.
+    """
     assert source.run_dir is not None
     from league.agent.snapshot import load_snapshot
     from league.agent.strategy import encode_match
@@ -113,7 +135,7 @@ def _minds(
         frame_T = np.arange(0, len(seen_T2O), card.frame_skip)
         observations_TO = seen_T2O[frame_T, seat].astype(np.float32)
         value_T = _values(network, observations_TO, 1.0 - frame_T / most)
-        values.append(line(contender.name, frame_T / per_second, value_T, PALETTE[1 - seat]))
+        values.append(line(contender.name, frame_T / per_second, value_T, SCREEN_PALETTE[1 - seat]))
         try:
             pooled = encode_match(network, observations_TO, contender.name)
         except InvalidInput:  # it has no encoder
@@ -129,7 +151,7 @@ def _minds(
 def _values(
     network: PlayingNetwork, observations_TO: NDArray[np.float32], left_T: NDArray[Any]
 ) -> NDArray[Any]:
-    """The critic's estimate at each decision."""
+    """Returns the critic's estimate at each decision."""
     import torch
 
     with torch.inference_mode():
@@ -147,7 +169,7 @@ def _values(
 
 
 def _attention(name: str, second_T: NDArray[Any], weights_TP: NDArray[Any], step: float) -> Chart:
-    """A heat map: when it looked, and how far back."""
+    """Returns a heat map of attention by time and by age of the outputs."""
     stride = max(1, len(second_T) // 150)
     shown_TP = weights_TP[::stride]
     ages = [f"{place * step:.2f}" for place in range(weights_TP.shape[1])]
@@ -158,7 +180,7 @@ def _attention(name: str, second_T: NDArray[Any], weights_TP: NDArray[Any], step
     ]
     options = {
         "grid": {"left": 52, "right": 16, "top": 10, "bottom": 28},
-        "xAxis": {"type": "category", "data": [f"{one:.1f}" for one in second_T[::stride]]},
+        "xAxis": {"type": "category", "data": [f"{second:.1f}" for second in second_T[::stride]]},
         "yAxis": {"type": "category", "data": ages, "name": "s back"},
         "visualMap": {
             "show": False,

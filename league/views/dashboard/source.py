@@ -1,4 +1,4 @@
-"""What the pages read: the league's facts, and tables that all viewers share."""
+"""Reads the pages' data: the league's facts, and tables that all viewers share."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from league.views.facts import LeagueFacts
 from league.views.reader import LeagueReader
 
 MIX_SECONDS = 60.0
-"""For how long a count of the whole log may take, and is kept."""
+"""How long a count of the whole log may take, and how long it is kept."""
 BEHIND = 0.5
-"""Seconds until a thread begins with what no page waits for."""
+"""Seconds until a thread begins to read data that no page waits for."""
 FIRST_LOOK_SECONDS = 5.0
 READ_SECONDS = 3.0
-"""For how long a page waits for a matchmaker that is gone, until it says so."""
+"""How long a page waits for a matchmaker that is gone, until it says so."""
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
 MATCH_SECONDS = 3600.0
-"""For how long a match with a result, which does not change, is kept after it was asked for."""
+"""How long a match with a result is kept after a request. It does not change."""
 SCORES_SECONDS = 60.0
-"""For how long what an evaluation has of each opponent is kept."""
+"""How long an evaluation's counts by opponent are kept."""
 EVENTS = 200
-"""Events that are kept to be shown."""
+"""Events that are kept for the page."""
 T = TypeVar("T")
 
 
 @dataclass
 class _Kept:
-    """A value and until when it holds."""
+    """Keeps a value and the time until which it holds."""
 
     value: Any = None
     until: float = -math.inf
@@ -53,11 +53,13 @@ class _Kept:
 
 
 class Source:
-    """One league; all viewers share what was read of it.
+    """Reads a league once for all viewers.
 
     Args:
-        client: of its matchmaker.
-        run_dir: the run's folder, None for a league somewhere else: it has no curves and replays.
+        client: the league's matchmaker.
+        run_dir: the run's folder. None for a league somewhere else, which has no curves and
+            replays.
+        title: the league's name.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Source:
         self._reader = LeagueReader(
             client.address,
             None,
-            lambda *_, **__: None,  # the log's events say more
+            lambda *_, **__: None,  # the log has more detailed events
             client.credentials,
             leading="learner-main",
             since=0.0,
@@ -87,14 +89,14 @@ class Source:
         self.exploiting = ExploitJob(run_dir)
 
     def close(self) -> None:
-        """Ends what it runs."""
+        """Ends its threads and processes."""
         self._reader.stop()
         self.exploiting.close()
         self._reading.close()
 
     @property
     def facts(self) -> LeagueFacts:
-        """The league as last read; it is read from the first look on."""
+        """The league as last read. Reading begins with the first look."""
         with self._lock:
             if not self._is_read:
                 self._is_read = True
@@ -105,10 +107,14 @@ class Source:
     def kept(
         self, key: Hashable, seconds: float, read: Callable[[], T], *, behind: bool = False
     ) -> T:
-        """What `read` returned in the last `seconds`; of several callers one reads.
+        """Returns a value that `read` returned recently. Of several callers only one reads.
 
-        With `behind` only the first caller waits: later ones get the last value, and a thread
-        reads a moment later, when the page that asked has been answered.
+        Args:
+            key: the value's name.
+            seconds: how old it may be.
+            read: reads the value.
+            behind: whether only the first caller waits. Later callers get the last value, and a
+                thread reads a moment later, after the page is answered.
         """
         now = time.monotonic()
         with self._lock:
@@ -136,11 +142,11 @@ class Source:
         return self.kept("status", 1.0, self._reading.status)
 
     def events(self) -> list[Event]:
-        """The newest events that are no results, the newest first."""
+        """Returns the newest events except results, the newest first."""
         return self.kept("events", 2.0, self._read_events)
 
     def _read_events(self) -> list[Event]:
-        """Adds what the log has after the last look."""
+        """Adds the log's events since the last look."""
         last = self.status().vitals.event_position
         after = max(self._event_position, last - 10 * EVENTS, 0)
         if last > after:
@@ -153,38 +159,45 @@ class Source:
         return list(self._events)[::-1]
 
     def players(self) -> dict[str, Player]:
-        """All players by name, in the order of their registration."""
+        """Returns all players by name, in the order of their registration."""
         return self.kept("players", 3.0, lambda: {one.name: one for one in self._reading.players()})
 
     def player(self, name: str) -> Player:
-        """The player of this name; raises `NotFound`."""
+        """Returns the player of this name. Raises `NotFound`."""
         try:
             return self.players()[name]
         except KeyError:
             raise NotFound(f"There is no player {name[:80]!r} in this league.") from None
 
     def ratings(self, book: Book) -> list[Rating]:
-        """The ratings of a book, best first."""
+        """Returns the ratings of a book, best first."""
         return self.kept(("ratings", book), 3.0, lambda: self._reading.ratings(book))
 
     def payoff(
         self, book: Book, rows: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[PayoffCell]:
-        """Counts of the pairs that met, as `MatchmakerClient.payoff`."""
+        """Returns the counts of pairs that met, as `MatchmakerClient.payoff`.
+
+        Args:
+            book: the book.
+            rows, columns: names of players.
+        """
         key = ("payoff", book, rows, columns)
         return self.kept(key, 3.0, lambda: self._reading.payoff(book, rows, columns))
 
     def gates(self) -> list[CandidateGate]:
-        """The gates with their certificates, in the order of opening."""
+        """Returns the gates with their certificates, in the order of opening."""
         return self.kept("gates", 3.0, lambda: self._reading.gates(certificates=True))
 
     def matches(self, **asked: Any) -> tuple[list[MatchLine], int]:
-        """A page of matches and where older ones begin, as `MatchmakerClient.matches`."""
+        """Returns a page of matches and where older matches begin, as
+        `MatchmakerClient.matches`.
+        """
         key = ("matches", *asked.items())
         return self.kept(key, 2.0, lambda: self._reading.matches(**asked))
 
     def match(self, match_id: str) -> MatchRecord:
-        """One match; raises `NotFound`."""
+        """Returns a match. Raises `NotFound`."""
         key = ("match", match_id)
         record = self.kept(key, 2.0, lambda: self._reading.match(match_id))
         if record.result is not None:
@@ -193,7 +206,7 @@ class Source:
         return record
 
     def replays(self) -> dict[str, Path]:
-        """The replays that the run keeps, by match id, the newest first."""
+        """Returns the replays that the run keeps, by match id, the newest first."""
         return self.kept("replays", 5.0, self._read_replays)
 
     def _read_replays(self) -> dict[str, Path]:
@@ -204,7 +217,7 @@ class Source:
         return {path.stem: path for _, path in sorted(found, reverse=True)}
 
     def met(self, player: str) -> list[dict[str, Any]]:
-        """What `bin/league mix --json` counts of a learner, by quarter of its steps."""
+        """Returns the counts of `bin/league mix --json` for a learner, by quarter of its steps."""
         return self.kept(("met", player), MIX_SECONDS, lambda: self._count_met(player))
 
     def _count_met(self, player: str) -> list[dict[str, Any]]:
@@ -226,11 +239,13 @@ class Source:
         return list(json.loads(done.stdout)["parts"])
 
     def reports(self) -> list[Report]:
-        """The requested evaluations in the order of the requests."""
+        """Returns the requested evaluations in the order of the requests."""
         return self.kept("reports", 2.0, self._reading.reports)
 
     def scores(self, report: Report) -> tuple[OpponentScore, ...]:
-        """What an evaluation has of each opponent; read again when it has more matches."""
+        """Returns an evaluation's counts by opponent. They are read again when it has more
+        matches.
+        """
         number = report.evaluation.number
         key = ("report", number, report.matches_done)
         return self.kept(key, SCORES_SECONDS, lambda: self._reading.report(number)).scores

@@ -1,4 +1,6 @@
-"""Part of a replay as pictures in time: its frames, how often each is shown, and the verdict."""
+"""Makes pictures in time from a part of a replay: its frames, their repetitions, and the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,24 @@ from league.games.drawing import is_fight, verdict
 from league.replay import Playback, Replay, end_frame
 
 WARM_UP_FRAMES = 45
-"""Frames before a cut that the drawing sees but doesn't show: its camera and effects need them."""
+"""Frames before a cut that the drawing sees without showing them, for its camera and effects."""
 ROUNDING = 1e-9
-"""Of a frame: how far seconds times frames a second may be from a whole number."""
+"""How far seconds times frames a second may be from a whole number, in frames."""
 VERDICT_SECONDS = 2.4
 VERDICT_AFTER_SECONDS = 0.7
-"""Time in which the last knock-out is seen without the verdict."""
+"""How long the last knock-out is shown without the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """From second `start` (None: the beginning) to second `stop` (None: the end, with the verdict).
+    """Describes a part of a match. A `stop` after the end shows the verdict too.
 
-    A `stop` after the end shows the verdict too; a `start` at the very end shows nothing else.
-    Raises `InvalidInput` when it has no length.
+    Args:
+        start: seconds, None for the beginning. A start at the very end shows only the verdict.
+        stop: seconds, None for the end with the verdict.
+
+    Raises:
+        InvalidInput: the part has no length.
     """
 
     start: float | None = None
@@ -44,10 +50,15 @@ class Cut:
 
 
 class Clip:
-    """The frames of `replay` within `cut`, for `fps` pictures a second.
+    """Yields the frames of a part of a replay.
 
-    `seconds` is the length of the match in it, without the verdict, known after the last frame.
-    Raises `InvalidInput` for an impossible number of pictures a second.
+    Args:
+        replay: the match.
+        fps: pictures a second.
+        cut: the part. `seconds` is its length without the verdict, known after the last frame.
+
+    Raises:
+        InvalidInput: an impossible number of pictures a second.
     """
 
     def __init__(self, replay: Replay, fps: float, cut: Cut) -> None:
@@ -57,10 +68,12 @@ class Clip:
         self.seconds = 0.0
 
     def frames(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
-        """Each frame, the verdict over it or None, and how many pictures show it (0: none).
+        """Yields each frame, the verdict over it or None, and how many pictures show it (possibly
+        0).
 
-        Raises `DataCorrupt` at the end of a match that ends otherwise than recorded, and
-        `InvalidInput` when the match is shorter than the cut.
+        Raises:
+            DataCorrupt: the match ends otherwise than recorded.
+            InvalidInput: the match is shorter than the cut.
         """
         with Playback(self.replay) as playback:
             per_second, length = playback.game.spec.frames_per_second, self.replay.frames
@@ -91,7 +104,7 @@ class Clip:
                 yield from self._ending(end_frame(playback.game, frame), 0)
 
     def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
-        """The fight's final frame. The game doesn't keep it, but what it was is known."""
+        """Returns the fight's final frame. The game doesn't keep it, but its content is known."""
         end = {**last, "frame": last["frame"] + 1}
         winner = self.replay.winner
         if winner is None or self.replay.frames >= last["max_frames"]:
@@ -103,7 +116,7 @@ class Clip:
     def _ending(
         self, end: dict[str, Any], per_second: int
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
-        """The last knock-out, and the verdict over it."""
+        """Yields the last knock-out, and the verdict over it."""
         count = round(VERDICT_SECONDS * self.fps)
         for number in range(count):
             waited = number / self.fps

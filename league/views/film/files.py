@@ -1,4 +1,4 @@
-"""Films as files: mp4, gif, png, a page for the browser, and the bare frames as JSON."""
+"""Writes films as files: mp4, gif, png, a page for the browser, and the bare frames as JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,15 @@ def write_film(
     width: int | None = None,
     height: int | None = None,
 ) -> None:
-    """Writes the film in the format of the file's ending; a width alone sets the height, 16 to 9.
+    """Writes the film in the format of the file's ending.
+
+    Args:
+        path: the file.
+        replay: the match.
+        cut: the part of the match, by default all of it.
+        fps: pictures a second.
+        width: pixels. A width alone sets the height, 16 to 9.
+        height: pixels.
 
     Raises:
         InvalidInput: unknown ending, impossible size or speed, or a package is missing.
@@ -112,7 +120,9 @@ def _write_gif(path: Path, replay: Replay, cut: Cut, fps: float, width: int, hei
 
 
 def _common_palette(images: list[Image.Image]) -> Image.Image:
-    """One for the whole film, from a few of its pictures, so that colours don't flicker."""
+    """Returns a palette for the whole film, from a few of its pictures, so that colours don't
+    flicker.
+    """
     some = images[:: max(1, len(images) // 12)][:12]
     sheet = Image.new("RGB", (some[0].width, some[0].height * len(some)))
     for number, image in enumerate(some):
@@ -121,7 +131,7 @@ def _common_palette(images: list[Image.Image]) -> Image.Image:
 
 
 def _write_png(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """The picture at the cut's start; without a start, a game of choices shows its end."""
+    """Writes the picture at the cut's start. Without a start, a game of choices shows its end."""
     if cut.start is None:
         cut = Cut(start=_informative_second(replay))
     image = Image.fromarray(next(_pixels(replay, cut, fps, width, height)))
@@ -141,7 +151,13 @@ def _save(path: Path, image: Image.Image, **options: Any) -> None:
 
 
 def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, Any]:
-    """The film as player.js takes it.
+    """Returns the film as player.js takes it.
+
+    Args:
+        replay: the match.
+        cut: the part of the match.
+        fps: pictures a second.
+        width: the width of a picture whose height is `HEIGHT`.
 
     Returns:
         `size` [width, height], `fps`, `seconds` of the match in it, `names`, the `still` part,
@@ -167,7 +183,7 @@ def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, A
 
 
 def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """One page that needs nothing else: the film, the drawing, and the player."""
+    """Writes a page that needs nothing else: the film, the drawing, and the player."""
     here = Path(__file__).parent
     film = json.dumps(film_json(replay, cut, fps, HEIGHT * width / height), separators=(",", ":"))
     first, second = map(html.escape, replay.names)
@@ -186,7 +202,7 @@ def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
 
 
 def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """The game's frames themselves, for other viewers and tables: {still, moving: [...]}."""
+    """Writes the game's frames themselves, for other viewers and tables: {still, moving: [...]}."""
     with Playback(replay) as playback:
         per_second = playback.game.spec.frames_per_second
         frames = list(playback.frames())
@@ -207,4 +223,4 @@ FORMATS: Mapping[str, Callable[[Path, Replay, Cut, float, int, int], None]] = {
     ".html": _write_html,
     ".json": _write_json,
 }
-"""By file ending."""
+"""Writers by file ending."""

@@ -1,4 +1,4 @@
-"""Where the supervisor shows its state: a live screen or plain lines, and a summary at the end."""
+"""Shows the supervisor's state: a live screen or plain lines, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from league.views.terminal.panels import duration, leaderboard, learner_words, o
 from league.views.text import Words, plain
 
 _LONGEST = 25
-"""Rows of the printed leaderboard; the exported one has them all."""
+"""Rows of the printed leaderboard. The exported leaderboard has all rows."""
 
 
 class LiveDisplay:
-    """The whole terminal as one picture, drawn every `seconds`; silent once it has closed.
+    """Draws the whole terminal every `seconds`. It is silent once it has closed.
 
-    A picture that can't be drawn gives way to plain lines: it is no reason to end the training.
+    If a picture can't be drawn, plain lines replace it, because training must continue.
     """
 
     def __init__(self, console: Console, seconds: float = 1.0) -> None:
@@ -66,7 +66,7 @@ class LiveDisplay:
 
 
 class LineDisplay:
-    """Plain lines: each event as it comes, and the state every `seconds` if it has changed."""
+    """Prints each event as it comes, and the state every `seconds` if it has changed."""
 
     def __init__(self, stream: IO[str], seconds: float = 10.0) -> None:
         self._stream: IO[str] | None = stream
@@ -92,7 +92,7 @@ class LineDisplay:
         self._write(note.at, note.text)
 
     def close(self) -> None:
-        """There is nothing to restore."""
+        """Does nothing, because there is nothing to restore."""
 
     def _write(self, at: float, text: str) -> None:
         clock = time.strftime("%H:%M:%S", time.localtime(at))
@@ -114,14 +114,14 @@ Display = LiveDisplay | LineDisplay
 
 
 def progress_lines(screen: Screen) -> Iterator[str]:
-    """Lines on training, on clean matches, and on troubles, as far as there are any."""
+    """Yields lines on training, on clean matches, and on troubles, if there are any."""
     league = screen.league
     yield evaluation_line(screen) if screen.phase == "evaluating" else _training_line(screen)
     for worker in league.workers:
         if worker.worker in screen.learners[1:]:
             yield f"{worker.worker.removeprefix('learner-')}: {learner_words(worker)}"
     if met := league.evaluations:
-        wins = [f"{one.column} {one.wins / one.games * 100:.0f} % of {one.games}" for one in met]
+        wins = [f"{bot.column} {bot.wins / bot.games * 100:.0f} % of {bot.games}" for bot in met]
         yield f"clean matches of the newest snapshots: wins {', '.join(wins)}"
     if troubles := alarms_of(league.metrics):
         yield "alarms: " + ", ".join(alarm.title for alarm in troubles)
@@ -133,7 +133,7 @@ def progress_lines(screen: Screen) -> Iterator[str]:
 
 
 def _training_line(screen: Screen) -> str:
-    """Steps, speed, stage, win rates, time left."""
+    """Returns steps, speed, stage, win rates, and time left."""
     league = screen.league
     worker, metrics = league.learner, league.metrics
     if worker is None:
@@ -155,7 +155,7 @@ def _training_line(screen: Screen) -> str:
 
 
 def evaluation_line(screen: Screen) -> str:
-    """The evaluator's remaining work."""
+    """Returns the evaluator's remaining work."""
     found = screen.league.evaluator
     if found is None:
         return "waiting for the evaluator to answer"
@@ -168,15 +168,22 @@ def evaluation_line(screen: Screen) -> str:
     done = f"has played {found.matches_done}"
     if found.matches_total:
         done += f" of {found.matches_total} matches"
-    else:  # before it has leased some, or of a gate, which has no number of them
+    else:  # before the first lease, or for a gate, which has no number of matches
         done = f"{done} matches of its gate" if found.matches_done else "begins to play"
-    waits = any(one.metrics.get(CORE_WAIT, 0.0) > MOST_CORE_WAIT for one in screen.league.workers)
+    shares = (worker.metrics.get(CORE_WAIT, 0.0) for worker in screen.league.workers)
+    waits = any(share > MOST_CORE_WAIT for share in shares)
     rest += ", waiting for a free core" if waits else ""
     return f"waiting for the evaluator: {found.current} {done}, {rest}"
 
 
 def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
-    """Prints leaderboard, the newest snapshots' clean matches, steps, time and files."""
+    """Prints leaderboard, the newest snapshots' clean matches, steps, time and files.
+
+    Args:
+        console: where to print.
+        screen: the last state.
+        files: paths to name.
+    """
     league = screen.league
     if league.ratings:
         console.print(leaderboard(screen, _LONGEST + 3))

@@ -1,4 +1,4 @@
-"""The terminal view: panels that are pure functions of a `Screen`."""
+"""Draws the terminal view. Its panels are pure functions of a `Screen`."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 
 
 _LONGEST = 1e10
-"""Seconds that a duration shows at the most, three centuries: a worker may send any number."""
+"""Longest duration that is shown, in seconds: three centuries. A worker may send any number."""
 
 
 class _Grid(Table):
     """A table whose strings are `Words`, never markup."""
 
     def add_row(self, *cells: RenderableType | None, **more: Any) -> None:
-        super().add_row(*(Words(one) if isinstance(one, str) else one for one in cells), **more)
+        super().add_row(*(Words(cell) if isinstance(cell, str) else cell for cell in cells), **more)
 
 
 def duration(seconds: float) -> str:
-    """«0:12:31»."""
+    """Returns «0:12:31»."""
     return str(timedelta(seconds=int(min(max(0.0, seconds), _LONGEST))))
 
 
 def _percent(share: float) -> Words:
-    """A share of wins in four cells: green from 70 %, yellow from 45 %."""
+    """Returns a share of wins in four cells: green from 70 %, yellow from 45 %."""
     return Words(f"{share:4.0%}", GOOD if share >= 0.7 else MIDDLING if share >= 0.45 else POOR)
 
 
 def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
-    """The frame that all panels share."""
+    """Returns the frame that all panels share."""
     return Panel(
         content,
         title=Words(title, style="bold default"),
@@ -73,7 +73,7 @@ def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
 
 
 def _grid(columns: str, *heads: str) -> Table:
-    """A table without lines: ``<`` and ``>`` are sides, ``*`` takes what the others leave."""
+    """Returns a table without lines. ``<`` and ``>`` are sides, ``*`` takes the remaining width."""
     table = _Grid.grid(padding=(0, 1), expand=True)
     for column in columns:
         side, ratio = "right" if column == ">" else "left", 1 if column == "*" else None
@@ -84,7 +84,7 @@ def _grid(columns: str, *heads: str) -> Table:
 
 
 def _header(screen: Screen) -> Panel:
-    """Run, device, progress and time left: two lines."""
+    """Returns run, device, progress and time left, in two lines."""
     place = Words(no_wrap=True, overflow="ellipsis")
     place.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
     place.append("  " + screen.device, FAINT)
@@ -105,7 +105,7 @@ def _header(screen: Screen) -> Panel:
 
 
 def _learner(screen: Screen) -> Panel:
-    """The learner's speed, stage, losses, and shares of its time."""
+    """Returns the learner's speed, stage, losses, and shares of its time."""
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
         reason = screen.league.trouble or "Waiting for the learner's first report…"
@@ -135,7 +135,9 @@ def _learner(screen: Screen) -> Panel:
 
 
 def opponents(screen: Screen) -> Panel:
-    """Win rates in training by kind of opponent, the configured and met mix, clean matches."""
+    """Returns win rates in training by kind of opponent, the configured and met mix, and clean
+    matches.
+    """
     league = screen.league
     mine = league.learner.player if league.learner else ""
     listed = league.status.shares if league.status else ()
@@ -159,21 +161,28 @@ def opponents(screen: Screen) -> Panel:
 
 
 def leaderboard(screen: Screen, height: int) -> Panel:
-    """The best players, with the newest rated snapshot and the bots always among them."""
+    """Returns the best players, always with the newest rated snapshot and the bots.
+
+    Args:
+        screen: the state.
+        height: the panel's lines.
+    """
     league = screen.league
     if not league.ratings:
         line = "Empty until the evaluator has played the first snapshot."
         return _framed(Words(line, FAINT), "Leaderboard")
     table = _grid(">*>>>", "#", "player", "rating", "games", "wins")
     shown = league.best(height - 3)
-    for one in shown:
-        name, style = one.player.name, ""
-        if one.player == league.newest_rated:
+    for rating in shown:
+        name, style = rating.player.name, ""
+        if rating.player == league.newest_rated:
             name, style = f"{name} ‹", f"bold {ACCENT}"
-        elif one.player.kind is PlayerKind.BOT:
+        elif rating.player.kind is PlayerKind.BOT:
             name, style = f"{name} bot", BOT
-        won = f"{one.wins / max(1, one.games):.0%}"
-        table.add_row(str(one.rank), name, f"{one.score:.2f}", str(one.games), won, style=style)
+        won = f"{rating.wins / max(1, rating.games):.0%}"
+        table.add_row(
+            str(rating.rank), name, f"{rating.score:.2f}", str(rating.games), won, style=style
+        )
     known = len(league.ratings)
     listed = f"{known}" if len(shown) == known else f"{len(shown)} of {known}"
     legend = f"{listed} players, ‹ newest rated"
@@ -181,14 +190,14 @@ def leaderboard(screen: Screen, height: int) -> Panel:
 
 
 def _processes(screen: Screen) -> Panel:
-    """The processes with what they do and their uptimes."""
+    """Returns the processes with their activities and uptimes."""
     table = _grid("<*>>")
-    for one in screen.processes:
-        mark = Words("● ", _STATE_STYLES[one.state]).append(one.name, "default")
-        again = f"↻{one.restarts}" if one.restarts else ""
-        is_up = one.state is State.RUNNING
-        uptime = duration(screen.now - one.started_at) if is_up else ""
-        doing = Words(_doing(one, screen), FAINT)
+    for process in screen.processes:
+        mark = Words("● ", _STATE_STYLES[process.state]).append(process.name, "default")
+        again = f"↻{process.restarts}" if process.restarts else ""
+        is_up = process.state is State.RUNNING
+        uptime = duration(screen.now - process.started_at) if is_up else ""
+        doing = Words(_doing(process, screen), FAINT)
         table.add_row(mark, doing, Words(again, MIDDLING), Words(uptime, FAINT))
     return _framed(table, "Processes")
 
@@ -199,7 +208,7 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
         return process.state.value
     if process.name == "matchmaker" and league.status is not None:
         return f"{league.status.log_position:,} results, {league.status.open_leases} open"
-    worker = next((one for one in league.workers if one.worker == process.name), None)
+    worker = next((worker for worker in league.workers if worker.worker == process.name), None)
     if process.name == "dashboard" and (worker is None or worker.activity == "stopped"):
         return "serves pages"
     if worker is None or league.status is None:
@@ -208,7 +217,7 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
 
 
 def _notes(screen: Screen, width: int, height: int) -> Panel:
-    """The last events, the newest below."""
+    """Returns the last events, the newest below."""
     rows: list[RenderableType] = []
     for note in screen.notes[-height:]:
         clock = time.strftime("%H:%M ", time.localtime(note.at))
@@ -219,7 +228,7 @@ def _notes(screen: Screen, width: int, height: int) -> Panel:
 
 
 def _footer(screen: Screen) -> Words:
-    """Where a browser finds the run, how to stop, folders: one line, which may be cut."""
+    """Returns the address for a browser, how to stop, and folders, in a line that may be cut."""
     text = Words(no_wrap=True, overflow="ellipsis")
     if screen.league.trouble:
         return text.append(f" {screen.league.trouble}", POOR)
@@ -235,7 +244,9 @@ def _footer(screen: Screen) -> Words:
 
 
 def _learners(screen: Screen) -> Panel:
-    """Each learner's activity, steps and speed, and an exploiter's generation and chances."""
+    """Returns each learner's activity, steps and speed, and an exploiter's generation and
+    chances.
+    """
     table = _grid("<*")
     workers = {worker.worker: worker for worker in screen.league.workers}
     for name in screen.learners:
@@ -245,7 +256,9 @@ def _learners(screen: Screen) -> Panel:
 
 
 def learner_words(worker: WorkerStatus) -> str:
-    """A learner's activity, steps and speed, and an exploiter's chance against its victims."""
+    """Returns a learner's activity, steps and speed, and an exploiter's chance against its
+    victims.
+    """
     metrics, parts = worker.metrics, [worker.activity, f"{worker.step:,} steps"]
     if "rate/steps_per_second" in metrics:
         parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
@@ -257,7 +270,12 @@ def learner_words(worker: WorkerStatus) -> str:
 
 
 def view(screen: Screen, width: int, height: int) -> Layout:
-    """The whole terminal, of `width` by `height` cells."""
+    """Returns the whole terminal.
+
+    Args:
+        screen: the state.
+        width, height: cells of the terminal.
+    """
     left = width // 2
     right = width - left
     evaluated = {cell.column for cell in screen.league.evaluations}

@@ -1,4 +1,4 @@
-"""The dashboard's pages: each `show` makes the blocks of one, from the source and its parameters.
+"""Makes the dashboard's pages. Each `show` makes a page's blocks from the source and parameters.
 
-What is in a page's address decides what it shows, so that every view is a link.
+The parameters are in the page's address, so every view is a link.
 """

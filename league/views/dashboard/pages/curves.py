@@ -1,4 +1,4 @@
-"""Curves of a learner over its steps, and of a second run next to it."""
+"""Shows curves of a learner over its steps, and of a second run next to it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,13 @@ from league.runs.files import read_json
 from league.runs.finding import FORMAT
 from league.runs.records import read_rows
 from league.views.curves import History, WinRate, gather
-from league.views.dashboard.blocks import (
-    PALETTE,
-    Block,
-    Chart,
-    band,
-    choice,
-    form,
-    line,
-    lines,
-    section,
-)
+from league.views.dashboard.blocks import Block, Chart, band, choice, form, line, lines
 from league.views.dashboard.source import Source
+from league.views.html import section
+from league.views.style import SCREEN_PALETTE
 
 SECONDS = 10.0
-"""How old curves may be: the files of a long run take a second to read."""
+"""How old curves may be. The files of a long run take a second to read."""
 TERMS = 8
 """Reward terms that are drawn: the largest."""
 
@@ -46,8 +38,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     picker = section(
         "Curves",
         form(
-            choice("learner", "learner", {one: one for one in learners}, learner or usual),
-            choice("with", "beside", {"": "no other run"} | {one: one for one in others}, other),
+            choice("learner", "learner", {name: name for name in learners}, learner or usual),
+            choice("with", "beside", {"": "no other run"} | {name: name for name in others}, other),
         ),
     )
     runs = [(source.run_dir, learner)]
@@ -64,7 +56,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _runs_beside(run_dir: Path) -> list[str]:
-    """Names of the runs in the same folder."""
+    """Returns the names of the runs in the same folder."""
     return sorted(
         path.parent.name
         for path in run_dir.absolute().parent.glob("*/run.json")
@@ -82,7 +74,7 @@ def _charts(source: Source, histories: Sequence[tuple[Path, History]]) -> Iterat
         kinds = [name for name in sorted(history.scalars) if name.startswith("winrate/")]
         series = [
             line(name[8:], *history.scalars[name], colour)
-            for name, colour in zip(kinds, PALETTE, strict=False)
+            for name, colour in zip(kinds, SCREEN_PALETTE, strict=False)
         ]
         yield lines(f"Wins in training{after}", "Of the last 100 matches.", series, shares=True)
         yield _rewards(f"Reward terms of a match{after}", folder, history)
@@ -96,7 +88,7 @@ def _charts(source: Source, histories: Sequence[tuple[Path, History]]) -> Iterat
     ):
         series = [
             line(folder.name if several else title, *history.scalars[name], colour)
-            for (folder, history), colour in zip(histories, PALETTE, strict=False)
+            for (folder, history), colour in zip(histories, SCREEN_PALETTE, strict=False)
             if name in history.scalars
         ]
         if series:
@@ -104,13 +96,13 @@ def _charts(source: Source, histories: Sequence[tuple[Path, History]]) -> Iterat
 
 
 def _ratings(source: Source) -> Iterator[Chart]:
-    """Ratings of snapshots over steps and over time, by lineage."""
+    """Yields ratings of snapshots over steps and over time, by lineage."""
     lanes: dict[str, list[tuple[float, float, float, float]]] = {}
-    for one in source.ratings(Book.EVAL):
-        if one.player.kind is PlayerKind.SNAPSHOT:
-            lane = lineage_of(one.player.name)
-            half = 1.96 * one.sigma
-            point = (one.player.step, 1000 * one.player.created_at, one.mu, half)
+    for rating in source.ratings(Book.EVAL):
+        if rating.player.kind is PlayerKind.SNAPSHOT:
+            lane = lineage_of(rating.player.name)
+            half = 1.96 * rating.sigma
+            point = (rating.player.step, 1000 * rating.player.created_at, rating.mu, half)
             lanes.setdefault(lane, []).append(point)
     if not lanes:
         return
@@ -119,7 +111,7 @@ def _ratings(source: Source) -> Iterator[Chart]:
         ("Rating over time", "The same by the time at which the snapshot entered.", 1, "time"),
     ):
         series = []
-        for (lane, points), colour in zip(sorted(lanes.items()), PALETTE, strict=False):
+        for (lane, points), colour in zip(sorted(lanes.items()), SCREEN_PALETTE, strict=False):
             found_N = np.array(sorted(points, key=operator.itemgetter(place)))
             x_N, mu_N, half_N = found_N[:, place], found_N[:, 2], found_N[:, 3]
             series += band(lane, x_N, mu_N - half_N, mu_N + half_N, colour)
@@ -129,7 +121,7 @@ def _ratings(source: Source) -> Iterator[Chart]:
 
 def _win_rates(title: str, rates: Mapping[str, WinRate]) -> Chart:
     series = []
-    for (bot, rate), colour in zip(rates.items(), PALETTE, strict=False):
+    for (bot, rate), colour in zip(rates.items(), SCREEN_PALETTE, strict=False):
         series += [*band(bot, rate.steps, rate.low, rate.high, colour),
                    line(bot, rate.steps, rate.rate, colour)]  # fmt: skip
     words = "Three snapshots at a time, with 95 % Wilson bands."
@@ -137,7 +129,7 @@ def _win_rates(title: str, rates: Mapping[str, WinRate]) -> Chart:
 
 
 def _rewards(title: str, folder: Path, history: History) -> Chart:
-    """The largest reward terms, stacked."""
+    """Returns the largest reward terms, stacked."""
     rows = read_rows(folder / f"learner-{history.learner}" / "reward_breakdown.csv")
     names = [name for name in (rows[0] if rows else ()) if name not in ("step", "matches", "total")]
     steps = np.array([int(row["step"]) for row in rows])
@@ -150,7 +142,7 @@ def _rewards(title: str, folder: Path, history: History) -> Chart:
             "areaStyle": {"opacity": 0.5, "color": colour},
             "lineStyle": {"width": 0},
         }
-        for name, colour in zip(largest[:TERMS], PALETTE, strict=False)
+        for name, colour in zip(largest[:TERMS], SCREEN_PALETTE, strict=False)
         if np.abs(terms[name]).max() > 0
     ]
     return lines(title, f"Means over rollouts of the {TERMS} largest.", series)

@@ -1,4 +1,4 @@
-"""Where players come from: lineages over the learners' steps, and exploiters' certificates."""
+"""Shows the players' origins: lineages over the learners' steps, and exploiters' certificates."""
 
 from __future__ import annotations
 
@@ -11,27 +11,21 @@ from markupsafe import Markup
 from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import lineage_of
 from league.players import Player, PlayerKind, PlayerState
-from league.views.dashboard.blocks import (
-    PALETTE,
-    Block,
-    Chart,
-    Text,
-    joined,
-    player_link,
-    section,
-    table,
-    tag,
-)
+from league.views.dashboard.blocks import Block, Chart, player_link
 from league.views.dashboard.source import Source
+from league.views.html import Text, joined, section, table, tag
+from league.views.style import SCREEN_PALETTE
 from league.views.text import when
 
 MOST = 400
-"""Snapshots that the picture shows; of more, the active ones and an even choice of the others."""
+"""Snapshots that the picture shows. Active snapshots come first, then an even choice of the
+others.
+"""
 ROWS = 60
 STATES = {
-    PlayerState.ACTIVE: PALETTE[0],
-    PlayerState.CANDIDATE: PALETTE[4],
-    PlayerState.RETIRED: PALETTE[8],
+    PlayerState.ACTIVE: SCREEN_PALETTE[0],
+    PlayerState.CANDIDATE: SCREEN_PALETTE[4],
+    PlayerState.RETIRED: SCREEN_PALETTE[8],
     PlayerState.QUARANTINED: "#c43131",
 }
 
@@ -41,16 +35,17 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     lanes: dict[str, list[Player]] = {}
     for player in players.values():
         if player.kind is not PlayerKind.BOT:
-            lanes.setdefault(_lane(player), []).append(player)
+            lanes.setdefault(_lane(player.name), []).append(player)
     blocks: list[Block] = []
     if lanes:
         blocks.append(_picture(lanes))
-    blocks.append(section("Lineages", table(HEADINGS, [_lane_row(*one) for one in lanes.items()])))
+    rows = map(_lane_row, lanes, lanes.values())
+    blocks.append(section("Lineages", table(HEADINGS, rows)))
     if gates:
-        rows = [row for gate in gates[::-1][:ROWS] for row in _gate_rows(gate)]
+        tests = [row for gate in gates[::-1][:ROWS] for row in _gate_rows(gate)]
         words = "A candidate enters the league when it beats every victim of its generation. The "
         words += "score and its 95 % interval are corrected for a test that stops when it is sure."
-        blocks.append(section("Gates and certificates", table(GATE_HEADINGS, rows), words=words))
+        blocks.append(section("Gates and certificates", table(GATE_HEADINGS, tests), words=words))
     return blocks
 
 
@@ -61,48 +56,44 @@ GATE_HEADINGS = (
 HEADINGS = ("lineage", "role", "snapshots#", "active#", "newest", "steps#", "from")
 
 
-def _lane(player: Player) -> str:
-    """A snapshot's learner: what is before its @."""
-    return lineage_of(player.name) or player.name
+def _lane(name: str) -> str:
+    """Returns the learner of a snapshot: its name before the @."""
+    return lineage_of(name) or name
 
 
 def _lane_row(lane: str, players: Sequence[Player]) -> Sequence[Text]:
-    own = [one for one in players if one.kind is PlayerKind.SNAPSHOT]
-    newest = max(players, key=lambda one: one.step)
-    parents = {one.parent for one in players if one.parent and _lane_name(one.parent) != lane}
+    own = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
+    newest = max(players, key=lambda player: player.step)
+    parents = {parent for player in players if (parent := player.parent) and _lane(parent) != lane}
     return (
-        player_link(lane) if any(one.name == lane for one in players) else lane,
+        player_link(lane) if any(player.name == lane for player in players) else lane,
         tag(newest.role.value.replace("_", " ")),
         f"{len(own):,}",
-        f"{sum(one.state is PlayerState.ACTIVE for one in own):,}",
+        f"{sum(player.state is PlayerState.ACTIVE for player in own):,}",
         player_link(newest.name),
         f"{newest.step:,}",
-        joined((player_link(one) for one in sorted(parents)[:5]), ", "),
+        joined((player_link(parent) for parent in sorted(parents)[:5]), ", "),
     )
-
-
-def _lane_name(name: str) -> str:
-    return lineage_of(name) or name
 
 
 def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
     names = list(lanes)[::-1]
-    everybody = [one for players in lanes.values() for one in players]
+    everybody = [player for players in lanes.values() for player in players]
     if len(everybody) > MOST:
-        active = [one for one in everybody if one.state is PlayerState.ACTIVE]
-        others = [one for one in everybody if one.state is not PlayerState.ACTIVE]
+        active = [player for player in everybody if player.state is PlayerState.ACTIVE]
+        others = [player for player in everybody if player.state is not PlayerState.ACTIVE]
         stride = max(1, len(others) // max(1, MOST - len(active)))
         everybody = [*active[-MOST:], *others[::stride]]
-    places = {one.name: [one.step, names.index(_lane(one))] for one in everybody}
+    places = {player.name: [player.step, names.index(_lane(player.name))] for player in everybody}
     series: list[dict[str, Any]] = []
     for state, colour in STATES.items():
         points = [
             {
-                "name": f"{one.name}: {one.state.value}, {when(one.created_at)}",
-                "value": places[one.name],
+                "name": f"{player.name}: {player.state.value}, {when(player.created_at)}",
+                "value": places[player.name],
             }
-            for one in everybody
-            if one.state is state
+            for player in everybody
+            if player.state is state
         ]
         series.append(
             {
@@ -114,15 +105,15 @@ def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
             }
         )
     branches = [
-        [{"coord": places[one.parent]}, {"coord": places[one.name]}]
-        for one in everybody
-        if one.parent in places and places[one.parent][1] != places[one.name][1]
+        [{"coord": places[player.parent]}, {"coord": places[player.name]}]
+        for player in everybody
+        if player.parent in places and places[player.parent][1] != places[player.name][1]
     ]
     series[0]["markLine"] = {
         "data": branches,
         "silent": True,
         "symbol": ["none", "arrow"],
-        "lineStyle": {"color": "#7d8590", "type": "solid", "width": 1},
+        "lineStyle": {"color": SCREEN_PALETTE[8], "type": "solid", "width": 1},
     }
     used = [one for one in series if one["data"] or one is series[0]]
     options = {
@@ -145,7 +136,9 @@ def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
 
 
 def _gate_rows(gate: CandidateGate) -> Iterator[tuple[Text, ...]]:
-    """A row for each victim that it has fought; the first also has what holds of the gate."""
+    """Yields a row for each victim that the candidate has fought. The first row also describes the
+    gate.
+    """
     undecided = gate.state is GateState.UNDECIDED
     patched = joined((player_link(patch.snapshot) for patch in gate.patches), ", ")
     own: tuple[Text, ...] = (
@@ -160,7 +153,7 @@ def _gate_rows(gate: CandidateGate) -> Iterator[tuple[Text, ...]]:
 
 
 def _scores(test: VictimGate) -> tuple[Text, Text]:
-    """The score with its interval, and the log-likelihood ratio, as the certificate has them."""
+    """Returns the certificate's score with its interval, and its log-likelihood ratio."""
     if not test.certificate_json:
         return "", ""
     found = json.loads(test.certificate_json)

@@ -1,4 +1,4 @@
-"""Matches with a result, and one of them: why it was made, how it went, and its replay."""
+"""Lists matches with a result, and shows a match: its reason, its course, and its replay."""
 
 from __future__ import annotations
 
@@ -10,28 +10,15 @@ from markupsafe import Markup
 
 from league.errors import LeagueError, NotFound
 from league.players import Book, MatchLine, MatchRecord, MatchResult
-from league.views.dashboard.blocks import (
-    Block,
-    Text,
-    choice,
-    entry,
-    facts,
-    form,
-    joined,
-    link,
-    player_link,
-    section,
-    suggestions,
-    table,
-    tag,
-)
+from league.views.dashboard.blocks import Block, choice, entry, form, link, player_link, suggestions
 from league.views.dashboard.replays import insights, replay_of
 from league.views.dashboard.source import Source
+from league.views.html import Text, facts, joined, section, table, tag
 from league.views.text import percent, when
 
 ROWS = 50
 CANDIDATES = 15
-"""Opponents that might have been drawn that are listed, the likeliest first."""
+"""Listed opponents that might have been drawn, the likeliest first."""
 REPLAYS = {"": "with and without", "kept": f"the newest {ROWS} that are kept"}
 BOOKS = {"": "all", "train": "training", "eval": "clean", "greedy": "greedy"}
 
@@ -82,7 +69,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _with_replay(source: Source, chosen: Mapping[str, str]) -> list[MatchLine]:
-    """The newest matches with a result, of those chosen, whose replays are kept."""
+    """Returns the newest chosen matches with a result and a replay."""
     names = {chosen["player"], chosen["opponent"]} - {""}
     found: list[MatchLine] = []
     for match_id in source.replays():
@@ -93,7 +80,7 @@ def _with_replay(source: Source, chosen: Mapping[str, str]) -> list[MatchLine]:
         own, result = record.assignment, record.result
         if (
             result is not None
-            and names <= {one.name for one in own.seats}
+            and names <= {seat.name for seat in own.seats}
             and chosen["book"] in ("", own.book.value)
             and chosen["category"] in ("", own.category)
         ):
@@ -133,7 +120,12 @@ def _result(outcome: float, names: Sequence[str]) -> str:
 
 
 def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """One match, with its replay where one is kept."""
+    """Shows a match, with its replay if there is a replay.
+
+    Args:
+        source: the league.
+        parameters: the page's parameters: `match`.
+    """
     match_id = parameters.get("match", "")
     played: list[Block] = []
     try:
@@ -171,7 +163,7 @@ def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _viewer(match_id: str, names: Sequence[str]) -> Markup:
-    """What static/viewer.js fills: it fetches the film and plays it."""
+    """Returns the frame that static/viewer.js fills. It fetches the film and plays it."""
     parts = (
         '<canvas data-part="screen" role="img" aria-label="the match"></canvas><div class="film">'
         '<button data-part="toggle">play</button><button data-part="back" aria-label="one frame '
@@ -195,7 +187,7 @@ def _viewer(match_id: str, names: Sequence[str]) -> Markup:
 
 
 def _why(record: MatchRecord) -> Block:
-    """The draw that made the match, as the log has it."""
+    """Returns the draw that made the match, from the log."""
     why: dict[str, Any] = json.loads(record.why_json or "{}")
     if not why:
         return section("Why this match", words="It was paired by name: nothing was drawn.")
@@ -209,7 +201,7 @@ def _why(record: MatchRecord) -> Block:
     }
     drawn = why.get("candidates", {}).get(category, [])
     total = sum(weight for _, weight in drawn) or 1.0
-    likeliest = sorted(drawn, key=lambda one: -one[1])[:CANDIDATES]
+    likeliest = sorted(drawn, key=lambda candidate: -candidate[1])[:CANDIDATES]
     rows = [(player_link(name), percent(weight / total)) for name, weight in likeliest]
     parts: list[Text] = [facts(numbers)]
     if rows:

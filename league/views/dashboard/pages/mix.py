@@ -1,4 +1,6 @@
-"""The learners' opponents: shares as set, expected and met, expected and played scores."""
+"""Shows the learners' opponents: shares as set, expected and met, and expected and played
+scores.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from league.status import Share
-from league.views.dashboard.blocks import GRID, PALETTE, Block, Chart, joined, link, section, table
+from league.views.dashboard.blocks import GRID, Block, Chart, link
 from league.views.dashboard.source import Source
+from league.views.html import joined, section, table
+from league.views.style import SCREEN_PALETTE
 from league.views.text import percent
 
 KINDS = ("self", "snapshots", "exploiters", "bots")
@@ -16,8 +20,8 @@ KINDS = ("self", "snapshots", "exploiters", "bots")
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     shares = source.status().shares
     blocks: list[Block] = []
-    for player in dict.fromkeys(one.player for one in shares):
-        own = [one for one in shares if one.player == player]
+    for player in dict.fromkeys(share.player for share in shares):
+        own = [share for share in shares if share.player == player]
         blocks += [_bars(player, own), _table(player, own)]
         if parameters.get("count") == player:
             blocks.append(_foreseen(player, source.met(player)))
@@ -29,13 +33,13 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _bars(player: str, shares: Sequence[Share]) -> Chart:
-    names = [one.category for one in shares]
+    names = [share.category for share in shares]
     series = [
         {"type": "bar", "name": name, "data": values, "itemStyle": {"color": colour}}
         for name, values, colour in (
-            ("set", [round(100 * one.configured, 1) for one in shares], PALETTE[8]),
-            ("expected", [round(100 * one.expected, 1) for one in shares], PALETTE[1]),
-            ("met", [round(100 * one.realised, 1) for one in shares], PALETTE[0]),
+            ("set", [round(100 * share.configured, 1) for share in shares], SCREEN_PALETTE[8]),
+            ("expected", [round(100 * share.expected, 1) for share in shares], SCREEN_PALETTE[1]),
+            ("met", [round(100 * share.realised, 1) for share in shares], SCREEN_PALETTE[0]),
         )
     ]
     options = {
@@ -57,20 +61,20 @@ def _bars(player: str, shares: Sequence[Share]) -> Chart:
 def _table(player: str, shares: Sequence[Share]) -> Block:
     rows = [
         (
-            one.category,
-            percent(one.configured),
-            percent(one.expected),
-            percent(one.realised),
-            f"{one.matches:,}",
+            share.category,
+            percent(share.configured),
+            percent(share.expected),
+            percent(share.realised),
+            f"{share.matches:,}",
         )
-        for one in shares
+        for share in shares
     ]
     head = table(("category", "set#", "expected#", "met#", "matches#"), rows)
     return section(f"Shares of {player}", head, half=True)
 
 
 def _foreseen(player: str, parts: Sequence[Mapping[str, Any]]) -> Block:
-    """Expected against played scores by quarter of a learner's steps."""
+    """Returns expected against played scores by quarter of a learner's steps."""
     rows = [
         (
             f"{part['since_step']:,} to {part['until_step']:,}",

@@ -1,4 +1,4 @@
-"""What runs, how fast, and whether it is well."""
+"""Shows the processes, their speed, and alarms."""
 
 from __future__ import annotations
 
@@ -10,20 +10,10 @@ from markupsafe import Markup
 from league.metrics import wilson_interval
 from league.runs.alarms import of_metrics as alarms_of
 from league.status import SILENT_SECONDS, WorkerStatus
-from league.views.dashboard.blocks import (
-    Block,
-    Text,
-    facts,
-    joined,
-    player_link,
-    section,
-    table,
-    tag,
-    text,
-    wins_bar,
-)
+from league.views.dashboard.blocks import Block, player_link, wins_bar
 from league.views.dashboard.source import Source
 from league.views.facts import MEASURED, LeagueFacts
+from league.views.html import Text, facts, joined, section, table, tag, text
 from league.views.text import long_duration, percent, speed, when
 
 SHOWN_EVENTS = 20
@@ -82,7 +72,7 @@ def _alarms(league: LeagueFacts) -> Block:
         found += [league.status.vitals.trouble] if league.status.vitals.trouble else []
     if not found:
         return section("Alarms", words=words or Markup('<span class="well">None.</span>'))
-    alarms = (Markup('<p class="alarm">{}</p>').format(text(one)) for one in found)
+    alarms = (Markup('<p class="alarm">{}</p>').format(text(sentence)) for sentence in found)
     return section("Alarms", *alarms, words=words)
 
 
@@ -131,7 +121,7 @@ def _learner(league: LeagueFacts) -> Block:
 def _opponents(league: LeagueFacts) -> Block:
     assert league.learner is not None
     listed = league.status.shares if league.status else ()
-    shares = {one.category: one for one in listed if one.player == league.learner.player}
+    shares = {share.category: share for share in listed if share.player == league.learner.player}
     clean = {cell.column: cell for cell in league.evaluations}
     rows = []
     for name in dict.fromkeys([*shares, *league.win_rates, *clean]):
@@ -160,7 +150,7 @@ def _events(source: Source) -> Block:
 
 
 def _clock(seconds: float) -> str:
-    """The time of the day, with the date when that is not today."""
+    """Returns the time of the day, with the date unless it is today."""
     at = time.localtime(seconds)
     is_today = at[:3] == time.localtime()[:3]
     return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", at)

@@ -1,4 +1,4 @@
-"""Payoffs: counts of pairs, the Nash mixture, and the cyclic part."""
+"""Shows payoffs: counts of pairs, the Nash mixture, and the cyclic part."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ import numpy as np
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.stats.payoff import Stakes
-from league.views.dashboard.blocks import (
-    Block,
-    Chart,
-    choice,
-    facts,
-    form,
-    player_link,
-    section,
-    table,
-)
+from league.views.dashboard.blocks import Block, Chart, choice, form, player_link
 from league.views.dashboard.source import Source
+from league.views.html import facts, section, table
+from league.views.style import SCREEN_PALETTE
 from league.views.text import percent
 
 if TYPE_CHECKING:  # scipy takes half a second to load
@@ -29,11 +22,11 @@ if TYPE_CHECKING:  # scipy takes half a second to load
 PLAYERS = 24
 """Rows and columns of the map: the bots, the best and the newest."""
 BOOKS = {"eval": "clean matches", "train": "training"}
-GREY = "#7d8590"
+BLUE, GREY = SCREEN_PALETTE[0], SCREEN_PALETTE[8]
 LOSS_WIN = ["#b3402e", "#e8b3a6", "#eef0f2", "#a8cbe6", "#1b6ca8"]
 CYCLES, DRAWS = 5, 40
 STRUCTURE_SECONDS = 30.0
-"""How old the Nash mixture and the cycles may be: they take a second."""
+"""How old the Nash mixture and the cycles may be, because they take a second."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
@@ -53,17 +46,25 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
-    """The players that a map shows, best first: bots, then the newest and the best of the rest."""
-    bots = [one for one in ratings if one.player.kind is PlayerKind.BOT][: most // 2]
-    others = [one for one in ratings if one.player.kind is not PlayerKind.BOT]
+    """Chooses the players of a map: bots, then the newest and the best of the rest.
+
+    Args:
+        ratings: the players, best first.
+        most: how many players at most.
+
+    Returns:
+        Their names, best first.
+    """
+    bots = [rating for rating in ratings if rating.player.kind is PlayerKind.BOT][: most // 2]
+    others = [rating for rating in ratings if rating.player.kind is not PlayerKind.BOT]
     room = most - len(bots)
-    newest = sorted(others, key=lambda one: -one.player.step)[: room // 2]
-    kept = {one.player.name for one in (*bots, *newest)}
-    for one in others:
+    newest = sorted(others, key=lambda rating: -rating.player.step)[: room // 2]
+    kept = {rating.player.name for rating in (*bots, *newest)}
+    for rating in others:
         if len(kept) >= most:
             break
-        kept.add(one.player.name)
-    return tuple(one.player.name for one in ratings if one.player.name in kept)
+        kept.add(rating.player.name)
+    return tuple(rating.player.name for rating in ratings if rating.player.name in kept)
 
 
 def _study(
@@ -72,7 +73,7 @@ def _study(
     from league.stats.structure.study import study
     from league.stats.structure.table import table_of
 
-    shown = [one for one in ratings if one.player.name in names]
+    shown = [rating for rating in ratings if rating.player.name in names]
     return study(table_of(cells, shown, 1), cycles=CYCLES, draws=DRAWS)
 
 
@@ -142,7 +143,7 @@ def _structure(found: Structure) -> list[Block]:
     ]
     cyclic = found.cyclicity
     share, by_chance = (
-        percent(float(one)) if np.isfinite(one) else "–" for one in (cyclic.share, cyclic.by_chance)
+        percent(float(x)) if np.isfinite(x) else "–" for x in (cyclic.share, cyclic.by_chance)
     )
     numbers = {
         "of the payoff is cyclic": share,
@@ -186,7 +187,7 @@ def _cycles(found: Structure) -> Chart:
                 "edgeSymbol": ["none", "arrow"],
                 "edgeSymbolSize": 9,
                 "label": {"show": True, "position": "right", "fontSize": 11, "color": GREY},
-                "lineStyle": {"curveness": 0.15, "width": 2, "color": "#2f81c7"},
+                "lineStyle": {"curveness": 0.15, "width": 2, "color": BLUE},
                 "left": 90, "right": 110, "top": 30, "bottom": 30,
             }
         ],

@@ -1,4 +1,4 @@
-"""A match against any member, or between two members, that a press of a button begins."""
+"""Begins a match against any member, or between two members, at the press of a button."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from markupsafe import Markup
 from league.games.base import CHOICE
 from league.ids import lineage_of
 from league.views.dashboard.arena import HUMAN, Arena
-from league.views.dashboard.blocks import Block, choice, form, section
+from league.views.dashboard.blocks import Block, choice, form
 from league.views.dashboard.source import Source
+from league.views.html import section
 
 PLAYERS = 300
-"""Names in a list: the bots and the newest, besides the chosen ones."""
+"""Names in a list: the bots, the newest, and the chosen players."""
 STAGE = Markup(
     '<div class="viewer" data-play hidden><canvas data-part="screen" role="img" tabindex="0" '
     'aria-label="the match"></canvas><div class="film"><span data-part="state" role="status">'
     '</span><span data-part="choices"></span>'
     '<button data-part="full">full screen</button></div></div>'
 )
-"""What static/play.js fills when somebody presses Begin."""
+"""The frame that static/play.js fills after a press of Begin."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:

@@ -1,4 +1,4 @@
-"""The leaderboard, one player, and two players compared."""
+"""Shows the leaderboard, a single player, and two players compared."""
 
 from __future__ import annotations
 
@@ -12,22 +12,17 @@ from league.players import Book, PayoffCell, Player, Rating
 from league.stats.ratings.belief import Belief, spread
 from league.views.dashboard.blocks import (
     Block,
-    Text,
     choice,
     entry,
-    facts,
     form,
-    joined,
     link,
     player_link,
-    section,
     sparkline,
     suggestions,
-    table,
-    tag,
     wins_bar,
 )
 from league.views.dashboard.source import Source
+from league.views.html import Text, facts, joined, section, table, tag
 from league.views.text import percent, when
 
 ROWS = 50
@@ -42,35 +37,36 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     kind, sort = parameters.get("kind", ""), _known(parameters, "sort", SORTS)
     search, number = parameters.get("search", ""), _page(parameters)
     ratings = source.ratings(book)
-    kinds = sorted({group for one in ratings for group in _groups(one.player)})
+    kinds = sorted({group for rating in ratings for group in _groups(rating.player)})
     found = [
-        one
-        for one in ratings
-        if (not kind or kind in _groups(one.player)) and search.lower() in one.player.name.lower()
+        rating
+        for rating in ratings
+        if (not kind or kind in _groups(rating.player))
+        and search.lower() in rating.player.name.lower()
     ]
     keys = {
-        "games": lambda one: -one.games,
-        "step": lambda one: -one.player.step,
-        "name": lambda one: one.player.name,
+        "games": lambda rating: -rating.games,
+        "step": lambda rating: -rating.player.step,
+        "name": lambda rating: rating.player.name,
     }
     if sort in keys:
         found.sort(key=keys[sort])
     chosen = {"book": book.value, "kind": kind, "sort": sort, "search": search}
     filters = form(
         choice("book", "matches", BOOKS, book.value),
-        choice("kind", "players", {"": "all", **{one: one for one in kinds}}, kind),
+        choice("kind", "players", {"": "all", **{group: group for group in kinds}}, kind),
         choice("sort", "sorted by", SORTS, sort),
         entry("search", "name", search),
     )
     files = joined(
         (
-            Markup('<a href="download/leaderboard.{}" download>{}</a>').format(one, one.upper())
-            for one in ("csv", "json", "md")
+            Markup('<a href="download/leaderboard.{}" download>{}</a>').format(name, name.upper())
+            for name in ("csv", "json", "md")
         ),
         " ",
     )
     headings = ["rank#", "player", "role", "score#", "rating, 95 %#", "trend", "games#", "wins"]
-    rows = [_row(one) for one in found[number * ROWS : (number + 1) * ROWS]]
+    rows = [_row(rating) for rating in found[number * ROWS : (number + 1) * ROWS]]
     words = (
         "Score = mu − 3 sigma of TrueSkill. A draw is not a win. The marks in the bar are the 95 % "
         "interval of the share of wins. Download: "
@@ -87,7 +83,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _known(parameters: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
-    """A parameter of these values, else the first of them."""
+    """Returns a parameter if it has one of these values, else the first value."""
     given = parameters.get(name, "")
     return given if given in values else next(iter(values))
 
@@ -112,28 +108,28 @@ def _pages(number: int, total: int, path: str, chosen: Mapping[str, str]) -> Mar
 
 
 def _groups(player: Player) -> Iterator[str]:
-    """What players can be filtered by."""
+    """Yields the groups by which players can be filtered."""
     yield player.kind.value
     if player.role.value != "none":
         yield player.role.value.replace("_", " ")
 
 
-def _interval(one: Rating) -> str:
-    half = HALF_WIDTH * one.sigma
-    return f"{one.mu:.2f} ± {half:.2f}"
+def _interval(rating: Rating) -> str:
+    half = HALF_WIDTH * rating.sigma
+    return f"{rating.mu:.2f} ± {half:.2f}"
 
 
-def _row(one: Rating) -> Sequence[Text]:
-    player = one.player
+def _row(rating: Rating) -> Sequence[Text]:
+    player = rating.player
     return (
-        str(one.rank or ""),
-        joined([player_link(player.name), tag("anchor") if one.pinned else ""], " "),
+        str(rating.rank or ""),
+        joined([player_link(player.name), tag("anchor") if rating.pinned else ""], " "),
         joined((tag(group, group) for group in _groups(player)), " "),
-        f"{one.score:.2f}",
-        _interval(one),
-        sparkline(one.trend),
-        f"{one.games:,}",
-        wins_bar(one.wins, one.games),
+        f"{rating.score:.2f}",
+        _interval(rating),
+        sparkline(rating.trend),
+        f"{rating.games:,}",
+        wins_bar(rating.wins, rating.games),
         player.state.value,
         player_link(player.parent) if player.parent else "",
         f"{player.step:,}" if player.step else "",
@@ -141,22 +137,27 @@ def _row(one: Rating) -> Sequence[Text]:
 
 
 def _chance(first: Rating, second: Rating) -> float:
-    """The share of a match's points that TrueSkill expects the first to score."""
-    pair = [Belief(one.mu, one.sigma) for one in (first, second)]
+    """Returns the share of a match's points that TrueSkill expects the first to score."""
+    pair = [Belief(rating.mu, rating.sigma) for rating in (first, second)]
     return NormalDist().cdf((first.mu - second.mu) / spread(*pair))
 
 
 def _reached(source: Source, player: Player) -> int:
-    """The player's step. A live player has the step of its learner."""
-    workers = source.status().workers
-    return max((one.step for one in workers if one.player == player.name), default=player.step)
+    """Returns the player's step. A live player has the step of its learner."""
+    steps = [worker.step for worker in source.status().workers if worker.player == player.name]
+    return max(steps, default=player.step)
 
 
 def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """One player: its rating, and its results by opponent."""
+    """Shows a player's rating, and its results by opponent.
+
+    Args:
+        source: the league.
+        parameters: the page's parameters: `name`.
+    """
     player = source.player(parameters.get("name", ""))
     name, blocks = player.name, list[Block]()
-    rating = next((one for one in source.ratings(Book.EVAL) if one.player.name == name), None)
+    rating = {rating.player.name: rating for rating in source.ratings(Book.EVAL)}.get(name)
     numbers: dict[str, Text] = {
         "kind": joined((tag(group) for group in _groups(player)), " "),
         "state": player.state.value,
@@ -204,7 +205,12 @@ def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
 
 
 def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Two players: their ratings, their matches, and their common opponents."""
+    """Shows two players: their ratings, their matches, and their common opponents.
+
+    Args:
+        source: the league.
+        parameters: the page's parameters: `first` and `second`.
+    """
     names = [parameters.get("first", ""), parameters.get("second", "")]
     blocks: list[Block] = [
         suggestions("players", source.players()),
@@ -220,7 +226,7 @@ def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block
     if not all(names):
         return blocks
     pair = [source.player(name) for name in names]
-    ratings = {one.player.name: one for one in source.ratings(Book.EVAL)}
+    ratings = {rating.player.name: rating for rating in source.ratings(Book.EVAL)}
     rows = []
     for player in pair:
         rated = ratings.get(player.name)

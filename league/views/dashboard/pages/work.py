@@ -1,4 +1,4 @@
-"""What operators ask for: evaluations by the evaluator, and exploiters that are trained here."""
+"""Takes operators' requests: evaluations by the evaluator, and exploiters that are trained here."""
 
 from __future__ import annotations
 
@@ -7,22 +7,9 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from league.evaluations import OpponentScore, Report
-from league.views.dashboard.blocks import (
-    Block,
-    Text,
-    choice,
-    entry,
-    form,
-    joined,
-    link,
-    player_link,
-    section,
-    suggestions,
-    table,
-    tag,
-    text,
-)
+from league.views.dashboard.blocks import Block, choice, entry, form, link, player_link, suggestions
 from league.views.dashboard.source import Source
+from league.views.html import Text, joined, section, table, tag, text
 from league.views.text import when
 
 ROWS = 30
@@ -61,7 +48,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
             "Evaluations",
             ask,
             table(("number", "state", "player", "won–drawn–lost", "done#", "asked by", "at"),
-                  [_row(one, source.scores(one)) for one in reports[:ROWS]]),
+                  [_row(report, source.scores(report)) for report in reports[:ROWS]]),
             words="The evaluator plays clean matches of a player against the opponents you name.",
         ),
         section(
@@ -75,21 +62,21 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     ]  # fmt: skip
 
 
-def _score(one: OpponentScore) -> Markup:
-    """An opponent, and the player's matches against it."""
-    counts = f"{one.wins:,}–{one.draws:,}–{one.losses:,}" if one.matches else "none yet"
-    return Markup("{} <span>{}</span>").format(player_link(one.opponent), counts)
+def _score(score: OpponentScore) -> Markup:
+    """Returns an opponent, and the player's matches against it."""
+    counts = f"{score.wins:,}–{score.draws:,}–{score.losses:,}" if score.matches else "none yet"
+    return Markup("{} <span>{}</span>").format(player_link(score.opponent), counts)
 
 
-def _row(one: Report, scores: Sequence[OpponentScore]) -> tuple[Text, ...]:
-    asked = one.evaluation
+def _row(report: Report, scores: Sequence[OpponentScore]) -> tuple[Text, ...]:
+    asked = report.evaluation
     return (
         str(asked.number),
         tag(asked.state.value),
         player_link(asked.player),
         joined(map(_score, scores), ", "),
         link(
-            f"{one.matches_done:,} of {one.matches_total:,}",
+            f"{report.matches_done:,} of {report.matches_total:,}",
             "/matches",
             player=asked.player,
             book="eval",
