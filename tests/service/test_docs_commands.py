@@ -97,6 +97,24 @@ def test_its_program_understands_every_command(command: str) -> None:
             assert not word.startswith("tests/") or (ROOT / word).exists(), command
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_sentences_have_no_unknown_flags(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands in a sentence may be incomplete, but each flag must exist."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for span in re.findall(r"`(bin/[^`]* --[^`]*)`", text):
+        program, *words = shlex.split(re.sub(r"\[(-- )?|\]", r"\1", span))
+        try:
+            PARSERS[program](words)
+            refusal = ""
+        except SystemExit:
+            refusal = capsys.readouterr().err
+        except (LeagueError, typer.TyperException) as error:
+            refusal = str(error)
+        assert not re.search("no such option|unrecognized arguments", refusal, re.IGNORECASE), span
+
+
 @pytest.mark.parametrize("command", sorted(ALONE))
 def test_what_needs_no_run_works_by_itself(
     command: str,
