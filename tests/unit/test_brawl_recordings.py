@@ -1,21 +1,30 @@
-"""The game against recordings of the original: tests/data/ai2/record.py says what they hold."""
+"""The game against recordings of the original: record.py and record_matches.py in tests/data/ai2
+say what they hold.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from league.games.brawl.game import BrawlGame
+from league.games.brawl.moves import UNARMED
 from league.games.brawl.rewards import TERMS
 from league.games.brawl.rules import KO
-from league.games.brawl.weapons import NEVER
+from league.games.brawl.weapons import NEVER, SPAWNERS
 
 RECORDINGS = Path(__file__).resolve().parents[1] / "data" / "ai2" / "recordings.npz"
+MATCHES = RECORDINGS.with_name("matches.npz")
+PLACES_EVERY = 300
+"""Frames between two places that the whole matches keep."""
+DRAWS_0 = np.uint64(2**64 - 0x9E3779B97F4A7C15)
+"""Where a stream of random numbers stands before its number 0."""
 OURS = {"jumps": "air_jumps", "stun": "stun_left"}
 """Fields that a player's record calls otherwise."""
 SLOTS = {
@@ -54,9 +63,11 @@ class Played:
         return np.char.startswith(self.family_S, kind)
 
 
-def begun(start_S24: NDArray[np.float32], comes_S2: NDArray[np.int32]) -> BrawlGame:
+def begun(
+    start_S24: NDArray[np.float32], comes_S2: NDArray[np.int32], max_frames: int | None = None
+) -> BrawlGame:
     """Matches that begin as the recorded ones, with weapons that come when they came there."""
-    game = BrawlGame(len(start_S24))
+    game = BrawlGame(len(start_S24), max_frames=max_frames)
     sides = BrawlGame(64)
     sides.reset(np.arange(64, dtype=np.uint64))
     is_right_64 = sides._players_N2["side"][:, 0] > 0
@@ -175,6 +186,65 @@ def test_a_dropped_weapon_lies_where_it_lies_in_the_original() -> None:
     for name in ("dropped", "dropped_x", "dropped_y"):
         near = np.abs(found.ours[name] - found.original[name]) <= 0.05
         assert near[there].mean() >= 0.95
+
+
+class WholeMatches(NamedTuple):
+    """What M matches showed here; tests/data/ai2/record_matches.py names the shapes."""
+
+    outcomes_M: NDArray[np.float64]
+    places_MT22: NDArray[np.float64]
+    came_MPW: NDArray[np.int64]
+
+
+def play_matches(recorded: dict[str, Any]) -> WholeMatches:
+    """Plays the recorded keys alone; a weapon's place, kind and cooldown are drawn as there."""
+    weapons_MPW = recorded["weapons_MPW"]
+    actions_FM2A = np.unpackbits(recorded["actions_A2MF"], axis=-1).T
+    game = begun(recorded["start_M24"], weapons_MPW["wait"][:, :, 0], len(actions_FM2A))
+    outcomes_M = np.full(game.num_matches, np.nan)
+    places, came_MPW = [], np.zeros(weapons_MPW.shape, int)
+    spawners_MP = game._matches_N["weapons"][:, :SPAWNERS]
+    next_MP1 = np.zeros((*spawners_MP.shape, 1), int)
+    for frame, actions_M2A in enumerate(actions_FM2A):
+        if frame % PLACES_EVERY == 0:
+            places.append(np.stack([game._players_N2[axis] for axis in "xy"], axis=2))
+        # A spawner that loses its weapon draws 0, and so waits for half its `cooldown`.
+        spawners_MP["random"] = DRAWS_0
+        spawners_MP["cooldown"] = 2 * np.take_along_axis(weapons_MPW["wait"], next_MP1, 2)[..., 0]
+        was_empty_MP = spawners_MP["type"] == UNARMED
+        game.step(actions_M2A)
+        m, p = np.nonzero(was_empty_MP & (spawners_MP["type"] != UNARMED))
+        w = next_MP1[m, p, 0]
+        came_MPW[m, p, w] = frame + 1
+        for ours, theirs in (("type", "kind"), ("x", "x"), ("shown_x", "x")):
+            spawners_MP[ours][m, p] = weapons_MPW[theirs][m, p, w]
+        next_MP1[m, p, 0] = np.minimum(w + 1, weapons_MPW.shape[2] - 1)
+        ends_M = game.ended_N & np.isnan(outcomes_M)
+        outcomes_M[ends_M] = game.outcomes_N[ends_M]
+    return WholeMatches(outcomes_M, np.stack(places, axis=1), came_MPW)
+
+
+def test_whole_matches_have_the_winners_and_weapons_of_the_original() -> None:
+    with np.load(MATCHES) as file:
+        recorded = dict(file)
+    ours = play_matches(recorded)
+    stocks_0_M, stocks_1_M = recorded["stocks_M2"].T
+    winners_M = (1 + np.sign(stocks_0_M - stocks_1_M)) / 2
+    assert len(winners_M) >= 20
+    assert (ours.outcomes_M == winners_M).mean() >= 0.8
+
+    far_MT22 = np.abs(ours.places_MT22 - recorded["places_MT22"] / 1000)
+    is_near_MT = (far_MT22 <= 0.05).all(axis=(2, 3))
+    together_MT = np.logical_and.accumulate(is_near_MT, axis=1)
+    assert together_MT[:, -1].mean() >= 0.8
+
+    until_M11 = PLACES_EVERY * (together_MT.sum(axis=1) - 1)[:, None, None]
+    came_MPW, recorded_MPW = (
+        np.where(came_MPW <= until_M11, came_MPW, 0)
+        for came_MPW in (ours.came_MPW, recorded["weapons_MPW"]["came"])
+    )
+    assert (recorded_MPW > 0).sum() >= 500
+    assert np.array_equal(came_MPW, recorded_MPW)
 
 
 def table() -> str:
