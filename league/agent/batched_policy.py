@@ -1,8 +1,9 @@
-"""Many seats played by many different networks in a few batched forwards.
+"""Plays many seats by many different networks in a few batched forward passes.
 
-Seats that one snapshot plays form a group; groups of similar size and one architecture run as one
-stack, padded to the size of their class: at most twice the seats plus `SMALLEST` rows a group, but
-for padding that costs less than another forward. The weights of a stack are the rows of one matrix.
+Seats that one snapshot plays form a group. Groups of similar size and one architecture run as one
+stack, padded to the size of their class: at most twice the seats plus `SMALLEST` rows a group,
+except for padding that costs less than another forward pass. The weights of a stack are the rows of
+one matrix.
 
 Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a model, P weights of a
 model.
@@ -32,20 +33,20 @@ LIVE = "live"
 """The digest of the network given to `set_live`, whose weights are read at every act."""
 SMALLEST = 4
 PADDING = 12_000_000
-"""Weights times rows of padding that take as long as the calls of another forward (0.5 ms)."""
+"""Weights times rows of padding that take as long as the calls of another forward pass (0.5 ms)."""
 
 Loader = Callable[[str], PlayingNetwork]
 _Class = tuple[NetworkConfig, int]
 """Architecture and rows of each model."""
 _Frozen = tuple[NetworkConfig, Tensor]
-"""Architecture of one network, and its weights in one vector."""
+"""Architecture of a network, and its weights in one vector."""
 
 
 @dataclass
 class _Batch:
-    """One forward: the seats in its rows (`num_seats` for padding), model by model.
+    """Describes a forward pass: the seats in its rows (`num_seats` for padding), model by model.
 
-    `state` is the rows' state since the first forward, until `_write_back`.
+    `state` is the rows' state since the first pass, until `_write_back`.
     """
 
     network: PlayingNetwork
@@ -59,17 +60,18 @@ class BatchedPolicy:
 
     Args:
         num_seats: S.
-        load: digest → network; called when a digest is seated that is not in memory. Its errors
-            pass through `seat`, and the seat stays unchanged.
-        seed: of the actions drawn, in another stream than those of learners of the same seed. All
-            seats draw at every act, so a seat's draws do not depend on the others.
-        action_size, action_kind: A and the kind of actions, of every network that is seated.
-        max_bytes: of frozen weights in memory, copies in stacks included. The least recently used
-            go first; those that are seated stay.
-        device: where to compute; the live network must be there too.
+        load: digest → network. It is called when a digest is seated that is not in memory. Its
+            errors pass through `seat`, and the seat stays unchanged.
+        seed: seed of the actions drawn, in another stream than the streams of learners of the same
+            seed. All seats draw at every act, so a seat's draws do not depend on the others.
+        action_size: A of every network that is seated.
+        action_kind: their kind of actions.
+        max_bytes: largest size of frozen weights in memory, copies in stacks included. The least
+            recently used go first. Weights of seated networks stay.
+        device: device that computes. The live network must be there too.
 
     Attributes:
-        logits_SA: of the last act, -inf for vacant seats.
+        logits_SA: logits of the last act, -inf for vacant seats.
     """
 
     def __init__(
@@ -106,12 +108,12 @@ class BatchedPolicy:
 
     @property
     def resident_bytes(self) -> int:
-        """Size of their weights, and of the copies in stacks."""
+        """Size of the weights in memory, and of their copies in stacks."""
         held = sum(weights_P.nbytes for _, weights_P in self._held.values())
         return held + sum(stack.weights_MP.nbytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
-        """Sets the network that plays the seats of `LIVE`; its weights are never copied."""
+        """Sets the network that plays the seats of `LIVE`. Its weights are never copied."""
         self._live = network
         self._regroup()
         if network is not None:
@@ -119,7 +121,12 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
-        """Seats a snapshot (or `LIVE`) with an empty history, in place of the one before.
+        """Seats a snapshot (or `LIVE`) with an empty history, in place of the seat's player.
+
+        Args:
+            index: number of the seat.
+            digest: digest of the snapshot's weights.
+            greedy: whether it takes the likeliest action.
 
         Raises:
             InvalidInput: no live network is set, or the network's actions are others.
@@ -136,7 +143,7 @@ class BatchedPolicy:
             self._trim()
 
     def vacate(self, index: int) -> None:
-        """Empties a seat; from now on it presses no key (or makes some legal choice)."""
+        """Empties a seat. From now on it presses no key (or makes some legal choice)."""
         if self._digests[index]:
             self._digests[index] = ""
             self._regroup()
@@ -145,9 +152,14 @@ class BatchedPolicy:
     def act(
         self, observations_SO: NDArray[np.float32], legal_SA: NDArray[np.bool_] | None = None
     ) -> NDArray[np.uint8]:
-        """One decision for every seat, uint8 `[S, A]`: keys, or a one-hot legal choice.
+        """Decides for every seat. A vacant seat presses no key, or makes some legal choice.
 
-        A vacant seat presses no key, or makes some legal choice.
+        Args:
+            observations_SO: observations.
+            legal_SA: legal choices, None in games of keys.
+
+        Returns:
+            Uint8 `[S, A]`: keys, or one-hot legal choices.
         """
         if self._batches is None:
             self._batches = self._plan()
@@ -162,14 +174,18 @@ class BatchedPolicy:
         return self._draw(self.logits_SA.cpu(), legal_SA)
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
-        """h and c of the live network, `[S, H]`, until the next act; other rows mean nothing."""
+        """Returns h and c of the live network, `[S, H]`, until the next act. Other rows mean
+        nothing.
+        """
         config = self._checked_live().config
         self._write_back()
         state = self._states[config]
         return state.h_BH[:-1], state.c_BH[:-1]
 
     def save(self) -> dict[str, Any]:
-        """Everything from which `load_state` continues alike: tensors and plain values, copied."""
+        """Returns everything from which `load_state` continues alike: tensors and plain values,
+        copied.
+        """
         self._write_back()
         return {
             "digests": list(self._digests),
@@ -188,7 +204,7 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
-        """Continues from what `save` returned and loads the seated snapshots.
+        """Continues from `save` and loads the seated snapshots.
 
         A live network must have been set when seats are live.
 
@@ -234,7 +250,9 @@ class BatchedPolicy:
             )
 
     def _frozen(self, digest: str) -> _Frozen:
-        """A snapshot's weights, loaded when they are not held; passes the loader's errors on."""
+        """Returns a snapshot's weights, loaded when they are not held. Passes the loader's errors
+        on.
+        """
         if digest not in self._held:
             network = self._load(digest)
             # Matrices are transposed: products of a few rows with `weight.mT` are then faster.
@@ -247,7 +265,7 @@ class BatchedPolicy:
         return self._held[digest]
 
     def _plan(self) -> list[_Batch]:
-        """Groups the seats and updates the stacks; called when the seating has changed."""
+        """Groups the seats and updates the stacks when the seating has changed."""
         groups: dict[str, list[int]] = {}
         for seat, digest in enumerate(self._digests):
             if digest:
@@ -283,7 +301,7 @@ class BatchedPolicy:
         return batches
 
     def _trim(self) -> None:
-        """Drops the least recently used weights, but none that play, until the rest fits."""
+        """Drops the least recently used weights that do not play, until the rest fits."""
         over = self.resident_bytes - self._max_bytes
         for digest in [digest for digest in self._held if digest not in self._digests]:
             if over > 0:
@@ -309,7 +327,7 @@ class BatchedPolicy:
         return _Batch(network, index.flatten(), tuple(index.shape))
 
     def _forward(self, batch: _Batch, obs_SO: Tensor) -> Tensor:
-        """Steps one batch, keeps its state, and returns its logits `[rows, A]`."""
+        """Steps a batch, keeps its state, and returns its logits `[rows, A]`."""
 
         def rows(part: Tensor) -> Tensor:
             return part.index_select(0, batch.seats).unflatten(0, batch.shape)
@@ -322,7 +340,7 @@ class BatchedPolicy:
         return output.logits_BA.flatten(0, len(batch.shape) - 1)
 
     def _draw(self, logits_SA: Tensor, legal_SA: NDArray[np.bool_] | None) -> NDArray[np.uint8]:
-        """Actions drawn at temperature 1, or the likeliest where the seat is greedy."""
+        """Draws actions at temperature 1, or takes the likeliest where the seat is greedy."""
         uniform = torch.rand(logits_SA.shape, generator=self._generator)
         if self._action_kind == CHOICE:
             legal = None if legal_SA is None else torch.from_numpy(np.ascontiguousarray(legal_SA))
@@ -336,10 +354,10 @@ class BatchedPolicy:
 
 
 class NetworkStack:
-    """M networks whose `step` is one batched product: inputs `[M, G, ...]`, outputs `[M, G, ...]`.
+    """Runs M networks whose `step` is a batched product: inputs `[M, G, ...]`, outputs the same.
 
-    `members` names the rows of `weights_MP` in use, after which it has spare ones. Changing the
-    members copies only the rows that change.
+    `members` names the rows of `weights_MP` in use, which spare rows follow. A change of members
+    copies only the rows that change.
     """
 
     def __init__(self, config: NetworkConfig, device: torch.device) -> None:
@@ -355,7 +373,12 @@ class NetworkStack:
         self.members: list[str] = []
 
     def assign(self, wanted: Sequence[str], frozen: Callable[[str], _Frozen]) -> None:
-        """Makes exactly `wanted` the members; those that stay keep their rows where possible."""
+        """Makes exactly `wanted` the members. Remaining members keep their rows where possible.
+
+        Args:
+            wanted: digests of the members.
+            frozen: weights by digest.
+        """
         if set(wanted) == set(self.members):
             return
         kept = [digest if digest in wanted else "" for digest in self.members[: len(wanted)]]
@@ -370,8 +393,9 @@ class NetworkStack:
         self._bind()
 
     def _resize(self, models: int) -> None:
-        """Makes room: a quarter more rows than needed when the matrix must change, so that a
-        member that comes or goes copies one row and not all.
+        """Makes room: a quarter more rows than needed when the matrix must change.
+
+        Thus a member that comes or goes copies a single row.
         """
         have = len(self.weights_MP)
         if not models <= have <= 2 * models + 1:

@@ -1,4 +1,4 @@
-"""The `[agent]` settings, and the sizes from which a network is built again. No torch here."""
+"""Holds the `[agent]` settings, and the sizes to build a network again. No torch here."""
 
 from __future__ import annotations
 
@@ -88,22 +88,23 @@ class AgentSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
-    """Sizes from which a network is built again, checked when they are made.
+    """Holds sizes from which a network is built again, checked when they are made.
 
     Attributes:
         observation_size: width of an observation.
-        action_size, action_kind: binary keys, or choices of which one is made.
+        action_size: number of binary keys, or of choices.
+        action_kind: kind of actions.
 
     Raises:
         ConfigError: a size can't be used.
     """
 
     MOST: ClassVar[Mapping[str, int]] = {"layers": 64, "span": 256, "sequence_length": 4096}
-    """Of numbers that may not be 65,536."""
+    """Largest numbers by field. Other fields may be 65,536."""
     LEAST: ClassVar[Mapping[str, int]] = {"places": 0}
-    """Of numbers that may be less than 1."""
+    """Smallest numbers by field. Other fields must be at least 1."""
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
-    """The words that it knows, by field."""
+    """The known words by field."""
     REMOVED: ClassVar[Mapping[str, Any]] = {}
     """Fields of older cards, with the one value that today's networks have."""
 
@@ -128,12 +129,12 @@ class NetworkConfig:
                 )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a card."""
+        """Returns plain values for a card."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The reverse of `to_dict`, also of its JSON; raises `DataCorrupt`."""
+        """Reads the values of `to_dict`, also from its JSON. Raises `DataCorrupt`."""
         try:
             given: dict[str, Any] = {
                 name: _tuple_of(value) if isinstance(value, list) else value
@@ -153,18 +154,21 @@ class NetworkConfig:
 
 
 def _tuple_of(values: list[Any]) -> tuple[Any, ...]:
-    """Whole numbers, and lists of them, as tuples; raises `TypeError` or `ValueError`."""
+    """Turns whole numbers, and lists of them, into tuples. Raises `TypeError` or `ValueError`."""
     return tuple(tuple(map(int, one)) if isinstance(one, list) else int(one) for one in values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentConfig(NetworkConfig):
-    """Sizes of one `AgentNetwork`.
+    """Holds the sizes of an `AgentNetwork`.
 
     Attributes:
-        own_size: width of the observation's first part, the player's own; the rest, above all the
+        own_size: width of the observation's first part, the player's own. The rest, above all the
             opponent's, makes a history entry.
-        layers, width, attention_heads, feed_forward: of the strategy encoder.
+        layers: layers of the strategy encoder.
+        width: its width.
+        attention_heads: its attention heads.
+        feed_forward: width of its feed-forward layers.
         observation_hidden: hidden width of the observation encoder (its output is `width`).
         memory: LSTM width.
         head_widths: hidden widths of actor and critic.
@@ -172,7 +176,8 @@ class AgentConfig(NetworkConfig):
         span: entries that a streaming layer attends to.
         key_bias: initial logit of keys (choices begin alike).
         recurrent: whether the LSTM sees earlier states.
-        places, ids: as those of `GameSpec`; empty in older snapshots.
+        places: as in `GameSpec`, empty in older snapshots.
+        ids: as in `GameSpec`, empty in older snapshots.
     """
 
     REMOVED: ClassVar = {"history": True}
@@ -242,12 +247,20 @@ class AgentConfig(NetworkConfig):
 
     @property
     def entry_size(self) -> int:
-        """Width of a history entry: what of an observation is not the player's own part."""
+        """Width of a history entry: the part of an observation that is not the player's own."""
         return self.observation_size - self.own_size
 
     @classmethod
     def of(cls, settings: AgentSettings, spec: GameSpec) -> AgentConfig:
-        """The sizes for a game; raises `ConfigError`."""
+        """Returns the sizes for a game.
+
+        Args:
+            settings: the section [agent].
+            spec: the game.
+
+        Raises:
+            ConfigError: a size can't be used.
+        """
         return cls(
             observation_size=spec.observation_size,
             own_size=spec.own_size,

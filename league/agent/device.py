@@ -1,4 +1,4 @@
-"""Choosing the device to compute on, and saying which and why."""
+"""Chooses the device to compute on, and says which and why."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ _MALLOC_OPTIONS = ((-4, 0), (-1, (1 << 31) - 1), (-2, 64 << 20))
 
 
 def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.device, str]:
-    """`--gpu N`, `--cpu`, else CUDA, then MPS, then CPU.
+    """Chooses `--gpu N`, `--cpu`, else CUDA, then MPS, then CPU.
+
+    Args:
+        gpu: number of the GPU.
+        cpu: whether to compute on the CPU.
 
     Returns:
-        The device, and one sentence: which, why, its memory or cores.
+        The device, and a sentence: which, why, its memory or cores.
 
     Raises:
         DeviceError: the GPU asked for is not there, or both flags are given.
@@ -43,8 +47,10 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
 
 
 def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
-    """One device for each process of a learner, and one sentence about all; raises as
-    `choose_device`.
+    """Chooses a device for each process of a learner, and writes a sentence about all of them.
+
+    Raises:
+        DeviceError: as `choose_device`.
     """
     if flags.cpu:
         return [torch.device("cpu")] * flags.ranks, flags.cpu_sentence()
@@ -67,12 +73,14 @@ def _available(count: int) -> str:
 
 
 def keep_memory() -> bool:
-    """Lets the process keep memory that it frees, for a learner's large tensors come again every
+    """Lets the process keep memory that it frees, since a learner's large tensors return each
     update.
 
     glibc gives blocks over 128 KiB back to the kernel and then pays a page fault for every 4 KiB of
-    the next one; that halved the learner's speed on CPU. Returns whether it took (it is glibc's
-    alone).
+    the next block. That halved the learner's speed on CPU.
+
+    Returns:
+        Whether it took effect, which needs glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

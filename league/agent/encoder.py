@@ -1,15 +1,15 @@
-"""The strategy encoders: the opponent's past → a strategy latent and a conditioned context.
+"""Encodes the opponent's past into a strategy latent and a conditioned context.
 
-The streaming encoder uses causal local attention, so an entry is encoded once and then reused.
-Each layer attends to the `span` newest entries through a learned relative bias (no absolute
-positions), and the pooling reads the last `pool` outputs, so an entry's influence ends exactly
-after `1 + layers (span - 1) + (pool - 1) = sequence_length` entries.
+The streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
+layer attends to the `span` newest entries through a learned relative bias (no absolute positions),
+and the pooling reads the last `pool` outputs, so an entry's influence ends exactly after `1 +
+layers (span - 1) + (pool - 1) = sequence_length` entries.
 
 The windowed encoder is the reference to compare it with: bidirectional, the whole window encoded
 again at every step, the same depth, width and pooling at `sequence_length` times the work.
 
-Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers,
-S slots of a ring, P pooled outputs, h heads, N columns (rows·B), W entries of a window.
+Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers, S
+slots of a ring, P pooled outputs, h heads, N columns (rows·B), W entries of a window.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from league.agent.layers import (
 )
 
 Rings = tuple[Tensor, Tensor]
-"""What a step needs of earlier ones (`layers_BLSE` and `pool_BPE` of an `AgentState`)."""
+"""The earlier entries that a step needs (`layers_BLSE` and `pool_BPE` of an `AgentState`)."""
 
 
 class Pooled(NamedTuple):
-    """Two readings of the same outputs, with their attention weights `[..., P, heads]`."""
+    """Holds two readings of the same outputs, with their attention weights `[..., P, heads]`."""
 
     latent: Tensor
     context: Tensor
@@ -52,12 +52,12 @@ class Pooled(NamedTuple):
 
 
 class Pooling(nn.Module):
-    """Attention over the last P outputs, with a learned query and with the own observation.
+    """Attends to the last P outputs, with a learned query and with the own observation.
 
     A learned query is the same for every input, so its product with a key is one learned linear
-    score a head, and the keys of the first reading need not be kept: an output is *described* once
-    by `[scores h | values D | conditioned keys D | conditioned values D]`, which is what a step
-    caches.
+    score a head, and the keys of the first reading need not be kept. An output is *described* once
+    by `[scores h | values D | conditioned keys D | conditioned values D]`, and a step caches that
+    description.
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -72,11 +72,17 @@ class Pooling(nn.Module):
 
     @property
     def described_size(self) -> int:
-        """Width of one described output."""
+        """Width of a described output."""
         return self.heads + 3 * self.width
 
     def forward(self, own: Tensor, described: Tensor, empty: Tensor) -> Pooled:
-        """Reads `described [..., P, described_size]` for `own [..., own_size]`."""
+        """Reads the last P outputs.
+
+        Args:
+            own: own observations `[..., own_size]`.
+            described: described outputs `[..., P, described_size]`.
+            empty: -inf at empty slots `[..., P, 1]`.
+        """
         sizes = [self.heads, self.width, self.width, self.width]
         scores, values, keys, context_values = described.split(sizes, -1)
         latent_weights = torch.softmax(scores + (self.latent_bias.unsqueeze(-3) + empty), -2)
@@ -86,7 +92,13 @@ class Pooling(nn.Module):
         return Pooled(latent, self.context_out(context), latent_weights, context_weights)
 
     def unroll(self, own_TBE: Tensor, output_RBD: Tensor, empty_TBP1: Tensor) -> Pooled:
-        """Reads the outputs of R rows for T steps at once; the last T rows are the steps'."""
+        """Reads the outputs of R rows for T steps at once. The last T rows belong to the steps.
+
+        Args:
+            own_TBE: own observations.
+            output_RBD: outputs of the encoder.
+            empty_TBP1: -inf at empty slots.
+        """
         steps, batch = own_TBE.shape[:2]
         slots, columns = empty_TBP1.shape[-2], steps * batch
         described_EK = feature_major(
@@ -118,7 +130,7 @@ class Pooling(nn.Module):
 
 
 class Block(nn.Module):
-    """A pre-norm transformer layer without its attention, which its two kinds add."""
+    """Holds a pre-norm transformer layer without its attention, which its two kinds add."""
 
     def __init__(self, config: AgentConfig, offsets: int) -> None:
         super().__init__()
@@ -134,20 +146,34 @@ class Block(nn.Module):
         self.ff_out = glorot(Linear(config.feed_forward, width), branch_gain)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
-        """The rest of the layer after attention: both residual branches."""
+        """Finishes the layer after attention with both residual branches.
+
+        Args:
+            x: the layer's input.
+            attended: the result of the attention.
+        """
         x = x + self.out(attended)
         return x + self.ff_out(functional.gelu(self.ff_in(self.ff_norm(x))))
 
 
 class LocalLayer(Block):
-    """A layer that attends to the `span` newest entries."""
+    """Attends to the `span` newest entries."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__(config, config.span)
         self.span = config.span
 
     def step(self, x: Tensor, ring: Tensor, empty: Tensor) -> tuple[Tensor, Tensor]:
-        """One entry `[..., D]` with the ring of keys and values `[..., S, 2D]`; returns both."""
+        """Takes in an entry.
+
+        Args:
+            x: the entry `[..., D]`.
+            ring: keys and values of earlier entries `[..., S, 2D]`.
+            empty: -inf at empty slots.
+
+        Returns:
+            The output and the next ring.
+        """
         q, kv = self.qkv(self.attention_norm(x)).split([self.width, 2 * self.width], -1)
         slots = torch.cat([ring, kv.unsqueeze(-2)], -2)
         keys, values = slots.split(self.width, -1)
@@ -155,7 +181,13 @@ class LocalLayer(Block):
         return self.finish(x, attended), slots[..., 1:, :]
 
     def unroll(self, x_XBD: Tensor, rows: int, empty_SN: Tensor) -> Tensor:
-        """The outputs at the last `rows` rows; earlier rows only serve as keys and values."""
+        """Computes the outputs at the last `rows` rows. Earlier rows only serve as keys and values.
+
+        Args:
+            x_XBD: inputs.
+            rows: number of outputs.
+            empty_SN: -inf at empty slots.
+        """
         batch, width, span = x_XBD.shape[1], self.width, self.span
         normal_KD = self.attention_norm(x_XBD).flatten(0, 1)
         weight, bias = self.qkv.weight, self.qkv.bias
@@ -173,7 +205,7 @@ class LocalLayer(Block):
 
 
 class Encoder(nn.Module):
-    """What both transformers hold; `kind` is the class of their layers."""
+    """Holds the common parts of both transformers. `kind` is the class of their layers."""
 
     kind: type[LocalLayer] | type[WindowLayer]
 
@@ -187,19 +219,26 @@ class Encoder(nn.Module):
 
 
 class StreamingEncoder(Encoder):
-    """The opponent's entries → strategy latent and conditioned context."""
+    """Turns the opponent's entries into strategy latent and conditioned context."""
 
     kind = LocalLayer
 
     def initial(self, batch: int, device: torch.device) -> Rings:
-        """Empty rings."""
+        """Makes empty rings."""
         config = self.config
         layers = torch.zeros(batch, config.layers, config.span - 1, 2 * config.width, device=device)
         pool = torch.zeros(batch, config.pool - 1, self.pooling.described_size, device=device)
         return layers, pool
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
-        """Takes in one entry. `age [...]` counts the episode's entries with this one."""
+        """Takes in an entry.
+
+        Args:
+            entry: the opponent's entry `[..., E]`.
+            own: the own observation.
+            rings: the rings before.
+            age: entries of the episode, this entry included, `[...]`.
+        """
         x, moved, (layers_BLSE, pool_BPE) = self.embed(entry), [], rings
         empty = empty_slots(age, self.config.span)
         for index, layer in enumerate(cast(Iterable[LocalLayer], self.layers)):
@@ -211,7 +250,13 @@ class StreamingEncoder(Encoder):
         return pooled, (torch.stack(moved, -3), pool[..., 1:, :])
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """All steps at once; a layer computes only the rows that are still read later."""
+        """Encodes all steps at once. A layer computes only the rows that are still read later.
+
+        Args:
+            entry_XBE: the opponent's entries.
+            own_TBE: own observations of the steps.
+            age_XB: entries of the episode at each row.
+        """
         steps, config = own_TBE.shape[0], self.config
         x, empty_SN = (
             self.embed(entry_XBE),
@@ -225,13 +270,13 @@ class StreamingEncoder(Encoder):
 
 
 class WindowLayer(Block):
-    """A layer over a whole window; its relative bias looks both ways."""
+    """Attends over a whole window. Its relative bias looks both ways."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__(config, 2 * config.sequence_length - 1)
 
     def forward(self, x: Tensor, empty: Tensor) -> Tensor:
-        """`x [..., W, D]`, `empty [..., W, 1]` → `[..., W, D]`."""
+        """Maps `x [..., W, D]` with `empty [..., W, 1]` to `[..., W, D]`."""
         length = x.shape[-2]
         q, k, v = (
             part.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
@@ -246,22 +291,29 @@ class WindowLayer(Block):
 
 
 class WindowEncoder(Encoder):
-    """The opponent's last `sequence_length` entries → strategy latent and conditioned context."""
+    """Turns the opponent's last `sequence_length` entries into latent and conditioned context."""
 
     kind = WindowLayer
 
     def initial(self, batch: int, device: torch.device) -> Rings:
-        """An empty ring of raw entries; the layers keep nothing."""
+        """Makes an empty ring of raw entries. The layers keep nothing."""
         entries = torch.zeros(batch, self.config.context, self.config.entry_size, device=device)
         return torch.zeros(batch, 0, 0, 0, device=device), entries
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
-        """Takes in one entry. `age [...]` counts the episode's entries with this one."""
+        """Takes in an entry.
+
+        Args:
+            entry: the opponent's entry `[..., E]`.
+            own: the own observation.
+            rings: the ring before.
+            age: entries of the episode, this entry included, `[...]`.
+        """
         window = torch.cat([rings[1], entry.unsqueeze(-2)], -2)
         return self._encode(window, own, age), (rings[0], window[..., 1:, :])
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """All steps at once: T·B windows."""
+        """Encodes all steps at once: T·B windows."""
         steps = own_TBE.shape[0]
         window_TBWE = windows(entry_XBE, steps, self.config.sequence_length)
         flat = window_TBWE.reshape(-1, *window_TBWE.shape[2:])
@@ -277,14 +329,14 @@ class WindowEncoder(Encoder):
 
 
 class NoEncoder(nn.Module):
-    """Reads nothing of the opponent's past: all that it gives has no width."""
+    """Reads nothing of the opponent's past. All its outputs have no width."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.heads = config.attention_heads
 
     def initial(self, batch: int, device: torch.device) -> Rings:
-        """Rings without a slot."""
+        """Makes rings without a slot."""
         return torch.zeros(batch, 0, 0, 0, device=device), torch.zeros(batch, 0, 0, device=device)
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
@@ -292,7 +344,7 @@ class NoEncoder(nn.Module):
         return self._nothing(entry), rings
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """All steps at once."""
+        """Returns the empty readings of all steps."""
         return self._nothing(own_TBE)
 
     def _nothing(self, like: Tensor) -> Pooled:
@@ -306,4 +358,4 @@ ENCODERS: Mapping[str, type[StreamingEncoder | WindowEncoder | NoEncoder]] = {
     "window": WindowEncoder,
     "none": NoEncoder,
 }
-"""By their name in a network's sizes."""
+"""Encoders by their name in a network's sizes."""

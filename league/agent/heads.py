@@ -1,4 +1,4 @@
-"""Actor and critic heads, and the distributions over actions: binary keys, or one legal choice.
+"""Maps the memory to actions and values, with distributions over keys or legal choices.
 
 Actions are uint8 `[..., A]` of zeros and ones, whatever their kind.
 
@@ -19,10 +19,14 @@ from league.games.base import CHOICE
 
 
 class MaskedChoice:
-    """One of the A choices that are legal, `P(a) = softmax` over these alone; actions are one-hot.
+    """Chooses among A choices, `P(a) = softmax` over the legal ones. Actions are one-hot.
 
-    An illegal choice has a probability of exactly 0 and no gradient; `legal` (bool `[..., A]`) None
-    allows all. A row where nothing is legal is read as one where all is.
+    An illegal choice has a probability of exactly 0 and no gradient. If no choice is legal, all
+    choices of the row are treated as legal.
+
+    Args:
+        logits: logits `[..., A]`.
+        legal: bool `[..., A]`. None allows all.
     """
 
     def __init__(self, logits: Tensor, legal: Tensor | None = None) -> None:
@@ -34,41 +38,47 @@ class MaskedChoice:
         self.log_probs = torch.log_softmax(logits, -1)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """A choice drawn at temperature 1: one-hot uint8 `[..., A]`."""
+        """Draws a choice at temperature 1: one-hot uint8 `[..., A]`."""
         log_probs = self.log_probs.detach()
         uniform = torch.rand(log_probs.shape, generator=generator, device=log_probs.device)
         return choose(log_probs, uniform)
 
     def greedy(self) -> Tensor:
-        """The likeliest choice, the first of equal ones: one-hot uint8 `[..., A]`."""
+        """Returns the likeliest choice, the first among equals: one-hot uint8 `[..., A]`."""
         return one_hot_maximum(self.log_probs.detach())
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """`log P(a)` of one-hot choices `[..., A]`: `[...]`; -inf for an illegal one."""
+        """Returns `log P(a)` of one-hot choices `[..., A]`: `[...]`, -inf for an illegal choice."""
         return torch.where(actions > 0, self.log_probs, 0.0).sum(-1)
 
     def entropy(self) -> Tensor:
-        """`-Σ_a P(a) log P(a)` over the legal choices, in nats: `[...]`."""
+        """Returns `-Σ_a P(a) log P(a)` over the legal choices, in nats: `[...]`."""
         finite = torch.where(self.legal, self.log_probs, 0.0)
         return -(self.log_probs.exp() * finite).sum(-1)
 
 
 def choose(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """One draw a row by the Gumbel maximum (Gumbel 1954): argmax of `log p - log(-log u)`,
-    one-hot uint8.
+    """Draws by the Gumbel maximum (Gumbel 1954): the argmax of `log p - log(-log u)` in each row.
+
+    Args:
+        log_probs: log-probabilities `[..., A]`.
+        uniform: uniform random numbers of the same shape.
+
+    Returns:
+        One-hot uint8 `[..., A]`.
     """
     tiny = torch.finfo(uniform.dtype).tiny
     return one_hot_maximum(log_probs - torch.log(-torch.log(uniform.clamp_min(tiny))))
 
 
 def one_hot_maximum(scores: Tensor) -> Tensor:
-    """1 at the first maximum of each row, 0 elsewhere: uint8."""
+    """Returns 1 at the first maximum of each row, 0 elsewhere: uint8."""
     chosen = torch.zeros(scores.shape, dtype=torch.uint8, device=scores.device)
     return chosen.scatter_(-1, scores.argmax(-1, keepdim=True), 1)
 
 
 class BernoulliKeys:
-    """Independent Bernoulli keys with logits `[..., A]`: P(key a is down) = σ(logits_a).
+    """Presses independent Bernoulli keys with logits `[..., A]`: P(key a is down) = σ(logits_a).
 
     Everything is written with `softplus`, so that it stays finite for any finite logits.
     """
@@ -77,35 +87,43 @@ class BernoulliKeys:
         self.logits = logits
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """Keys drawn at temperature 1: uint8 `[..., A]`."""
+        """Draws keys at temperature 1: uint8 `[..., A]`."""
         logits = self.logits.detach()
         uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
         return (uniform < torch.sigmoid(logits)).to(torch.uint8)
 
     def greedy(self) -> Tensor:
-        """Each key's likelier state: uint8 `[..., A]`."""
+        """Returns each key's likelier state: uint8 `[..., A]`."""
         return (self.logits.detach() > 0).to(torch.uint8)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """`Σ_a x_a l_a - softplus(l_a)` of 0/1 keys `[..., A]`, summed over the keys: `[...]`."""
+        """Returns `Σ_a x_a l_a - softplus(l_a)` of 0/1 keys `[..., A]`, summed over the keys:
+        `[...]`.
+        """
         return (actions.to(self.logits.dtype) * self.logits - functional.softplus(self.logits)).sum(
             -1
         )
 
     def entropy(self) -> Tensor:
-        """`Σ_a softplus(l_a) - σ(l_a) l_a`, in nats: `[...]`."""
+        """Returns `Σ_a softplus(l_a) - σ(l_a) l_a`, in nats: `[...]`."""
         return (functional.softplus(self.logits) - torch.sigmoid(self.logits) * self.logits).sum(-1)
 
 
 def action_distribution(
     kind: str, logits: Tensor, legal: Tensor | None = None
 ) -> MaskedChoice | BernoulliKeys:
-    """The distribution of an agent whose actions are of `kind` (`AgentConfig.action_kind`)."""
+    """Makes the distribution over an agent's actions.
+
+    Args:
+        kind: kind of actions (`AgentConfig.action_kind`).
+        logits: logits `[..., A]`.
+        legal: legal choices, None in games of keys.
+    """
     return MaskedChoice(logits, legal) if kind == CHOICE else BernoulliKeys(logits)
 
 
 class Head(nn.Module):
-    """A perceptron with `activation` between its layers; `gain` scales the last layer's start."""
+    """Stacks linear layers with `activation` between them. `gain` scales the last layer's start."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""An agent's policy after whole histories of a small game, as probabilities.
+"""Computes an agent's policy after whole histories of a small game, as probabilities.
 
 Shape suffixes: K histories, T frames, A choices, O observation width.
 """
@@ -18,10 +18,15 @@ from league.games.exact import Histories
 def answers(
     network: PlayingNetwork, asked: Histories, *, greedy: bool = False
 ) -> NDArray[np.float64]:
-    """`[K, A]`: the policy at each history's last frame, played from its first one with an empty
-    memory.
+    """Plays each history from its first frame with an empty memory, as the agent plays in matches.
 
-    As the agent plays in matches: sampled at temperature 1 over what is legal, or `greedy`.
+    Args:
+        network: the agent.
+        asked: the histories.
+        greedy: whether it takes the likeliest choice instead of sampling at temperature 1.
+
+    Returns:
+        The policy at each history's last frame, `[K, A]`.
     """
     count, frames, _ = asked.observations_KTO.shape
     device = network.device

@@ -28,7 +28,7 @@ from torch.nn import functional
 
 
 class Linear(nn.Linear):
-    """`y = x Wᵀ + b`, per model with weights `[M, out, in]` and inputs `[M, ..., in]`."""
+    """Computes `y = x Wᵀ + b`, per model with weights `[M, out, in]` and inputs `[M, ..., in]`."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.dim() == 2:
@@ -40,7 +40,7 @@ class Linear(nn.Linear):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Layer normalisation over the last axis, per model with stacked weights `[M, D]`."""
+    """Normalises over the last axis, per model with stacked weights `[M, D]`."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.dim() == 1:
@@ -51,7 +51,7 @@ class LayerNorm(nn.LayerNorm):
 
 
 class Embedding(nn.Embedding):
-    """Rows of a table, per model with stacked weights `[M, words, D]` and ids `[M, ...]`."""
+    """Looks up rows of a table, per model with weights `[M, words, D]` and ids `[M, ...]`."""
 
     def __init__(self, words: int, width: int) -> None:
         super().__init__(words, width)
@@ -65,24 +65,25 @@ class Embedding(nn.Embedding):
 
 
 def orthogonal(layer: Linear, gain: float = math.sqrt(2.0)) -> Linear:
-    """`layer` with orthogonal weights and zero biases (the usual start of PPO networks)."""
+    """Gives `layer` orthogonal weights and zero biases (the usual start of PPO networks)."""
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
 
 
 def glorot(layer: Linear, gain: float = 1.0) -> Linear:
-    """`layer` with Glorot-uniform weights and zero biases (the usual start of transformers)."""
+    """Gives `layer` Glorot-uniform weights and zero biases (the usual start of transformers)."""
     nn.init.xavier_uniform_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
 
 
 def embedding(inputs: int, width: int) -> Linear:
-    """Entries → features; its biases are not zero.
+    """Makes the layer from entries to features. Its biases are not zero.
 
-    An entry of zeros (a game whose opponent shows nothing yet) would else reach the layer norms as
-    zeros, whose derivative there is 1/sqrt(eps) in every layer: first gradients of norm 1e8.
+    An entry of zeros (a game whose opponent shows nothing yet) would otherwise reach the layer
+    norms as zeros, whose derivative there is 1/sqrt(eps) in every layer: first gradients of norm
+    1e8.
     """
     layer = glorot(Linear(inputs, width))
     nn.init.uniform_(layer.bias, -(inputs**-0.5), inputs**-0.5)  # the bound of torch's own Linear
@@ -90,11 +91,12 @@ def embedding(inputs: int, width: int) -> Linear:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Attention of one query over its own S slots.
+    """Attends with a query over its own S slots.
 
     Args:
         q: `[..., D]`.
-        k, v: `[..., S, D]`.
+        k: keys `[..., S, D]`.
+        v: values `[..., S, D]`.
         bias: `[..., S, heads]`, -inf where a slot is empty.
 
     Returns:
@@ -108,17 +110,17 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tenso
 
 
 def mix(weights: Tensor, v: Tensor) -> Tensor:
-    """Values `[..., S, D]` averaged with weights `[..., S, heads]`: `[..., D]`."""
+    """Averages values `[..., S, D]` with weights `[..., S, heads]`: `[..., D]`."""
     by_head = v.unflatten(-1, (weights.shape[-1], -1))
     return (weights.unsqueeze(-1) * by_head).sum(-3).flatten(-2)
 
 
 def empty_slots(age: Tensor, slots: int) -> Tensor:
-    """0 for a slot with an entry of this episode, -inf for others: `[..., slots, 1]`.
+    """Returns 0 for a slot with an entry of this episode, -inf for others: `[..., slots, 1]`.
 
     Args:
         age: entries of the episode so far, the current one included, `[...]`.
-        slots: their number; the newest entry is in the last one.
+        slots: number of slots. The newest entry is in the last slot.
     """
     offset = torch.arange(slots - 1, -1, -1, device=age.device)
     empty = offset >= age.unsqueeze(-1)
@@ -126,9 +128,12 @@ def empty_slots(age: Tensor, slots: int) -> Tensor:
 
 
 def windows(x_RBE: Tensor, rows: int, span: int) -> Tensor:
-    """The last `rows` rows, each with its `span` newest entries: a view `[rows, B, span, E]`.
+    """Returns the last `rows` rows, each with its `span` newest entries.
 
-    Rows before the first count as zeros; `empty_slots` masks them.
+    Rows before the first count as zeros, and `empty_slots` masks them.
+
+    Returns:
+        A view `[rows, B, span, E]`.
     """
     missing = rows + span - 1 - x_RBE.shape[0]
     if missing > 0:
@@ -197,24 +202,24 @@ class _WindowMix(torch.autograd.Function):
 
 
 def window_scores(q_hdN: Tensor, k_hdK: Tensor, slots: int, stride: int) -> Tensor:
-    """`Σ_d q · k_s` for every slot: `[S, h, N]`. `stride` is B, the columns of one row."""
+    """Returns `Σ_d q · k_s` for every slot: `[S, h, N]`. `stride` is B, the columns of a row."""
     scores: Tensor = _WindowScores.apply(q_hdN, k_hdK, slots, stride)
     return scores
 
 
 def window_mix(weights_ShN: Tensor, v_hdK: Tensor, stride: int) -> Tensor:
-    """`Σ_s w[s] · v_s`: `[h, d, N]`."""
+    """Returns `Σ_s w[s] · v_s`: `[h, d, N]`."""
     mixed: Tensor = _WindowMix.apply(weights_ShN, v_hdK, stride)
     return mixed
 
 
 def feature_major(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
-    """The linear map `W x + b`, laid out feature by feature: `[E, N]`, in the weights' own type."""
+    """Computes the linear map `W x + b`, laid out by feature: `[E, N]`, in the weights' type."""
     return torch.addmm(bias_E.unsqueeze(1), weight_ED, x_ND.t()).to(weight_ED.dtype)
 
 
 def last_columns(x_EK: Tensor, columns: int) -> Tensor:
-    """The last `columns` columns, with zeros before the first one (their slots are masked)."""
+    """Returns the last `columns` columns, after zeros before the first column (masked slots)."""
     missing = columns - x_EK.shape[-1]
     if missing > 0:
         return torch.nn.functional.pad(x_EK, (missing, 0))

@@ -19,7 +19,7 @@ from league.agent.layers import Linear
 
 
 class Memory(nn.Module):
-    """One LSTM layer shared by actor and critic."""
+    """Remembers by an LSTM layer, which actor and critic share."""
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Memory(nn.Module):
         nn.init.ones_(self.input.bias.detach()[width : 2 * width])
 
     def step(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """One step for every row `[..., I]`, also with weights stacked by model."""
+        """Makes a step for every row `[..., I]`, also with weights stacked by model."""
         width = self.width
         gates = self.input(x) + h @ self.recurrent.mT
         opened = torch.sigmoid(gates[..., : 3 * width])
@@ -48,7 +48,7 @@ class Memory(nn.Module):
     def unroll(
         self, x_TBI: Tensor, starts_TB: Tensor, h_BH: Tensor, c_BH: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """All steps; h and c are cleared before a step that starts an episode.
+        """Unrolls all steps. h and c are cleared before a step that starts an episode.
 
         Returns:
             The outputs `[T, B, H]`, the last h and the last c.
@@ -62,11 +62,10 @@ class Memory(nn.Module):
 
 
 class _Unroll(torch.autograd.Function):
-    """The recurrence with a hand-written gradient: a third of the calls that autograd would make a
-    step.
+    """Computes the recurrence with a hand-written gradient: a third of autograd's calls a step.
 
-    What does not depend on the step before (input products, derivative factors, the gradients of
-    the weights) is computed for all T at once.
+    Everything that does not depend on the step before (input products, derivative factors, the
+    gradients of the weights) is computed for all T at once.
     """
 
     @staticmethod
@@ -146,7 +145,8 @@ class _Unroll(torch.autograd.Function):
 
 
 def _derivatives(gates: Tensor, c_tm1: Tensor, h: Tensor, tanh_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives by the pre-activations (c_t's for i, f, g and h_t's for o), and of h_t by c_t.
+    """Returns derivatives by the pre-activations (c_t's for i, f, g and h_t's for o), and of h_t by
+    c_t.
 
     With σ' = σ - σ² and tanh' = 1 - tanh².
     """

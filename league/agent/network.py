@@ -26,9 +26,9 @@ from league.agent.memory import Memory
 from league.games.base import KEYS
 
 WAVES: Final = (1, 2, 4, 8)
-"""Half waves between a place of 0 and one of 1."""
+"""Half waves between the places 0 and 1."""
 ID_WIDTH: Final = 16
-"""Of the embedding of an id."""
+"""Width of the embedding of an id."""
 
 
 class UnrollOutput(NamedTuple):
@@ -40,7 +40,7 @@ class UnrollOutput(NamedTuple):
 
 
 class ObservationEncoder(nn.Module):
-    """Both players now → features.
+    """Encodes the present of both players.
 
     A place is seen in waves as well: a perceptron learns sharp edges slowly from a coordinate
     alone, and quickly from its sines and cosines (Tancik et al. 2020, arXiv 2006.10739).
@@ -79,7 +79,7 @@ class ObservationEncoder(nn.Module):
         ]
 
     def _waves(self, obs: Tensor) -> list[Tensor]:
-        """Of both players' places and of the way between them."""
+        """Returns the waves of both players' places and of the way between them."""
         if not self.own:
             return []
         own, opponent = obs[..., self.own], obs[..., self.opponent]
@@ -89,7 +89,7 @@ class ObservationEncoder(nn.Module):
 
 
 class AgentNetwork(PlayingNetwork):
-    """Plays with `step` and learns over whole sequences with `unroll`; both agree within 1e-5."""
+    """Plays with `step` and learns over whole sequences with `unroll`. Both agree within 1e-5."""
 
     config: AgentConfig
 
@@ -109,7 +109,7 @@ class AgentNetwork(PlayingNetwork):
         )
 
     def initial_state(self, batch: int) -> AgentState:
-        """The state of `batch` rows before any entry, on the network's device."""
+        """Returns the state of `batch` rows before any entry, on the network's device."""
         device = self.memory.recurrent.device
         h_BH = torch.zeros(batch, self.config.memory, device=device)
         age_B = torch.zeros(batch, dtype=torch.int64, device=device)
@@ -118,7 +118,7 @@ class AgentNetwork(PlayingNetwork):
     def step(
         self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
     ) -> StepOutput:
-        """One decision for each row, as `PlayingNetwork.step` says.
+        """Decides once for each row, as `PlayingNetwork.step` says.
 
         The opponent's half of the observation joins the history.
         """
@@ -144,16 +144,16 @@ class AgentNetwork(PlayingNetwork):
         time_left_TB: Tensor,
         prefix: int,
     ) -> UnrollOutput:
-        """T decisions at once, after `prefix` rows that only serve as history (up to
-        `config.context`).
+        """Decides T times at once, after `prefix` rows that only serve as history.
 
         Args:
             obs_XBO: X = prefix + T observations.
-            starts_XB: bool, where a row begins an episode; rows before it are not seen after it.
-            h_BH, c_BH: the LSTM's state before row `prefix`.
-            time_left_TB: of the T rows; only the critic sees it.
-            prefix: rows of history; with fewer than the episode and `config.context` hold, the
-                first steps see less than `step` did.
+            starts_XB: bool, where a row begins an episode. Later rows do not see rows before it.
+            h_BH: the LSTM's output before row `prefix`.
+            c_BH: the LSTM's cell before row `prefix`.
+            time_left_TB: share of the match still to come, which only the critic sees.
+            prefix: rows of history, up to `config.context`. With fewer than the episode and
+                `config.context` hold, the first steps see less than `step` did.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)
@@ -165,7 +165,13 @@ class AgentNetwork(PlayingNetwork):
         return UnrollOutput(self.actor(h_TBH), value_TB, h, c, pooled.latent)
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
-        """The encoder's readings at the last T rows, with their attention weights."""
+        """Returns the encoder's readings at the last T rows, with their attention weights.
+
+        Args:
+            obs_XBO: X = prefix + T observations.
+            starts_XB: bool, where a row begins an episode.
+            prefix: rows of history.
+        """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
         return self.encoder.unroll(obs_XBO[..., self.config.own_size :], own_TBO, ages(starts_XB))
@@ -178,8 +184,10 @@ class AgentNetwork(PlayingNetwork):
 
 
 def ages(starts_XB: Tensor) -> Tensor:
-    """Entries that each row's episode holds within these rows, the row's own included: int64
-    `[X, B]`.
+    """Counts the entries of each row's episode within these rows, the row's own included.
+
+    Returns:
+        Int64 `[X, B]`.
     """
     row_X1 = torch.arange(starts_XB.shape[0], device=starts_XB.device).unsqueeze(1)
     first_XB = torch.cummax(row_X1 * starts_XB, 0).values

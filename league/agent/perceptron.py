@@ -1,5 +1,6 @@
-"""Two perceptrons, for the logits and for the value: Stable-Baselines3's MlpPolicy; and with LSTMs
-before them sb3-contrib's MlpLstmPolicy.
+"""Plays by two perceptrons, for the logits and for the value: Stable-Baselines3's MlpPolicy.
+
+With LSTMs before them it is sb3-contrib's MlpLstmPolicy.
 
     both players now ─┬─ (LSTM) ─ policy layers → logits of the keys
                       └─ (LSTM) ─ value layers  → value
@@ -34,21 +35,22 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "tanh": torch.tanh,
 }
-"""By the name that a card bears; the functions with their usual constants."""
+"""Activations by the name on a card, with their usual constants."""
 OWN, SHARED, LINEAR = "own", "shared", "linear"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerceptronConfig(NetworkConfig):
-    """Sizes of one `PerceptronNetwork`.
+    """Holds the sizes of a `PerceptronNetwork`.
 
     Attributes:
-        policy_widths, value_widths: hidden layers before the logits and before the value.
-        activation: after every hidden layer, one of `ACTIVATIONS`.
-        memory: width of the LSTM before the policy layers, 0 for none.
-        memory_layers: of the LSTM.
-        value_memory: what is before the value layers when there is an LSTM before the policy's:
-            an `OWN` one of the same size, the `SHARED` one of the policy, or a `LINEAR` layer.
+        policy_widths: hidden layers before the logits.
+        value_widths: hidden layers before the value.
+        activation: function after every hidden layer, from `ACTIVATIONS`.
+        memory: width of the LSTM before the policy layers, 0 without an LSTM.
+        memory_layers: layers of the LSTM.
+        value_memory: the layer before the value layers, if the policy has an LSTM: an `OWN` LSTM of
+            the same size, the `SHARED` LSTM of the policy, or a `LINEAR` layer.
     """
 
     MOST: ClassVar = {**NetworkConfig.MOST, "memory_layers": 16}
@@ -67,14 +69,14 @@ class PerceptronConfig(NetworkConfig):
     value_memory: str = OWN
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a card, which name the architecture."""
+        """Returns plain values for a card, which name the architecture."""
         return {"architecture": PERCEPTRON, **super().to_dict()}
 
 
 class TorchLSTM(nn.Module):
-    """One step of torch's `nn.LSTM`, whose parameters it can share, also with stacked weights.
+    """Makes a step of torch's `nn.LSTM`, whose parameters it can share, also with stacked weights.
 
-    `league.agent.memory.Memory` has its gates in another order, and one bias.
+    `league.agent.memory.Memory` has its gates in another order, and a single bias.
     """
 
     def __init__(self, inputs: int, width: int, layers: int) -> None:
@@ -84,7 +86,13 @@ class TorchLSTM(nn.Module):
         self.recurrent = nn.ModuleList(Linear(width, 4 * width) for _ in sizes)
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The last layer's output, and the next h and c; the layers lie side by side in both."""
+        """Returns the last layer's output, and the next h and c, where the layers lie side by side.
+
+        Args:
+            x: inputs.
+            h: outputs of all layers before the step.
+            c: their cells.
+        """
         layers, after = len(self.input), []
         states = zip(h.chunk(layers, -1), c.chunk(layers, -1), strict=True)
         for enter, recur, (h_l, c_l) in zip(self.input, self.recurrent, states, strict=True):
@@ -97,10 +105,10 @@ class TorchLSTM(nn.Module):
 
 
 class PerceptronNetwork(PlayingNetwork):
-    """Plays by what it sees now, and what its LSTM remembers.
+    """Plays by the present observation, and by the memory of its LSTM.
 
     In h and c the value's LSTM comes after the policy's. It takes no step when no value is needed:
-    ask for values at every step of a match, or at none.
+    ask for values at every step of a match, or never.
     """
 
     config: PerceptronConfig

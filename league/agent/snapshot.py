@@ -1,4 +1,4 @@
-"""Frozen agents: one safetensors file each, its card as JSON in the metadata, nothing unpickled.
+"""Freezes agents: a safetensors file each, its card as JSON in the metadata, nothing unpickled.
 
 The card's fingerprint is the network's output on a fixed probe, recurrent state included. Every
 load computes it again on the CPU, so weights with another snapshot's card are refused.
@@ -42,21 +42,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotCard:
-    """What a snapshot is and where it comes from.
+    """Describes a snapshot and its origin.
 
     Attributes:
         agent: architecture and sizes of the network.
-        game, game_version: what it plays.
+        game: the game that it plays.
+        game_version: version of the game's rules.
         frame_skip: frames that a decision lasts.
         step: learner steps when it was frozen.
         parent: the snapshot before it, "" for the first.
-        role, seed: of the learner that made it.
-        reward_preset, reward_scale: what it was trained on; rewards were divided by the scale.
-        config_hash: of all settings of the run.
+        role: role of the learner that made it.
+        seed: seed of that learner.
+        reward_preset: rewards that it was trained on.
+        reward_scale: divisor of these rewards.
+        config_hash: hash of all settings of the run.
         cloned_from: the player from whose recorded matches it learnt, else "".
         metrics: numbers when it was frozen.
         created_at: Unix time in seconds.
-        fingerprint: the network's outputs on the probe; `save_snapshot` computes it.
+        fingerprint: the network's outputs on the probe. `save_snapshot` computes it.
     """
 
     __pydantic_config__ = ConfigDict(
@@ -82,14 +85,14 @@ class SnapshotCard:
     fingerprint: tuple[float, ...] = ()
 
     def to_json(self) -> str:
-        """The card as one JSON object with sorted keys."""
+        """Returns the card as a JSON object with sorted keys."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         values |= {"agent": self.agent.to_dict(), "metrics": dict(self.metrics)}
         return json.dumps(values, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> SnapshotCard:
-        """The reverse of `to_json`; raises `DataCorrupt`."""
+        """Reads the text of `to_json`. Raises `DataCorrupt`."""
         try:
             values: dict[str, Any] = dict(parse_json(text))
             values["agent"] = config_of(values["agent"])
@@ -107,6 +110,11 @@ _CARD = TypeAdapter(SnapshotCard)
 
 def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
     """Logs a warning for an agent of older rules that can still play.
+
+    Args:
+        name: the agent's name, for messages.
+        card: its card.
+        spec: the game.
 
     Raises:
         InvalidInput: it plays another game.
@@ -127,9 +135,10 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
 
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
-    """Logits, values, LSTM and latent on the probe, step by step: 6 numbers a probe step.
+    """Summarises logits, values, LSTM and latent on the probe, step by step: 6 numbers a probe
+    step.
 
-    The probe's rows hold one episode start in the middle, so that clearing the state counts too.
+    The probe's rows hold an episode start in the middle, so that clearing the state counts too.
     """
     config = network.config
     obs_TBO = _waves(_PROBE_STEPS, _PROBE_ROWS, config.observation_size)
@@ -150,24 +159,32 @@ def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
 
 
 def _waves(*shape: int) -> Tensor:
-    """Fixed numbers in [-1, 1] that no generator's version changes."""
+    """Returns fixed numbers in [-1, 1] that no generator's version changes."""
     places = torch.arange(math.prod(shape), dtype=torch.float64)
     return torch.sin(places * 0.7310585).float().view(shape)
 
 
 def _summary(values: Tensor) -> float:
-    """One number that depends on every value and its place."""
+    """Returns a number that depends on every value and its place."""
     flat = values.double().flatten()
     weights = torch.cos(torch.arange(flat.numel(), dtype=torch.float64) * 1.6180339)
     return float((flat * weights).sum() / max(flat.numel(), 1) ** 0.5)
 
 
 def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard) -> str:
-    """Freezes `network` under `card` and returns the blob's digest.
+    """Freezes `network` under `card`.
+
+    Args:
+        blobs: folder for the file.
+        network: the weights.
+        card: the card without a fingerprint.
+
+    Returns:
+        The blob's digest.
 
     Raises:
         NumericalFault: a weight is NaN or infinite.
-        StorageFull: there is no space; nothing was written.
+        StorageFull: there is no space. Nothing was written.
     """
     weights = {
         name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()
@@ -186,18 +203,34 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
 
 
 def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
-    """The card alone, from a verified blob; raises `NotFound`, `DataCorrupt`, `VersionMismatch`."""
+    """Reads the card alone, from a verified blob.
+
+    Args:
+        blobs: folder of the file.
+        digest: the blob's digest.
+
+    Raises:
+        NotFound: no such blob.
+        DataCorrupt: the file is damaged.
+        VersionMismatch: the card has another format.
+    """
     return _card(_header(blobs.get(digest), digest)[0], digest)
 
 
 def load_snapshot(
     blobs: BlobFolder, digest: str, device: torch.device | str = "cpu"
 ) -> tuple[PlayingNetwork, SnapshotCard]:
-    """The frozen network (no gradients) and its card.
+    """Loads a frozen network (without gradients) and its card.
+
+    Args:
+        blobs: folder of the file.
+        digest: the blob's digest.
+        device: device for the weights.
 
     Raises:
-        NotFound: no such blob. InvalidName: `digest` is no sha256.
-        DataCorrupt: the file, its sizes or its outputs are not what name and card say.
+        NotFound: no such blob.
+        InvalidName: `digest` is no sha256.
+        DataCorrupt: the file, its sizes or its outputs do not fit name and card.
     """
     content = blobs.get(digest)
     about, tensors = _header(content, digest)
@@ -223,7 +256,9 @@ def load_snapshot(
 
 
 def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> PlayingNetwork:
-    """A frozen network with `weights`; draws no random numbers. RuntimeError if they don't fit."""
+    """Makes a frozen network with `weights`, without random numbers. RuntimeError if they don't
+    fit.
+    """
     with torch.device("meta"):
         network = network_of(config)
     network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
@@ -231,7 +266,7 @@ def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> Playing
 
 
 def _header(content: bytes, digest: str) -> tuple[Any, dict[str, Any]]:
-    """What a file says of itself: its metadata, and each tensor's type and shape by name."""
+    """Reads a file's metadata, and each tensor's type and shape by name."""
     try:
         (length,) = struct.unpack("<Q", content[:8])
         if length > _MOST_HEADER_BYTES:

@@ -1,4 +1,4 @@
-"""The strategy latent of a snapshot: what its encoder makes of an opponent's past.
+"""Computes the strategy latent of a snapshot: its encoder's reading of an opponent's past.
 
 Shape suffixes: T decisions, O observation, D width, P pooled outputs, h heads.
 """
@@ -19,18 +19,18 @@ from league.replay import Playback, Replay
 def get_strategy_latent(
     network: PlayingNetwork, observations_TO: NDArray[np.floating]
 ) -> NDArray[np.float32]:
-    """The strategy latent at each decision of one match, the very one that the agent plays by.
+    """Computes the strategy latent at each decision of a match, as the agent plays by it.
 
     Args:
-        network: a snapshot's, as `load_snapshot` returns it.
-        observations_TO: what it saw at its decisions, from the match's first on;
+        network: a snapshot, from `load_snapshot`.
+        observations_TO: its observations at its decisions, from the match's first on.
             `observations_of` reads them off a recorded match.
 
     Returns:
-        Latents `[T, D]`; row t depends on the opponent's half of the rows up to t alone.
+        Latents `[T, D]`. Row t depends on the opponent's half of the rows up to t alone.
 
     Raises:
-        InvalidInput: the agent has no strategy encoder, or sees another number of things.
+        InvalidInput: the agent has no strategy encoder, or its observations have another width.
     """
     return encode_match(network, observations_TO).latent[:, 0].cpu().numpy()
 
@@ -39,9 +39,18 @@ def get_strategy_latent(
 def encode_match(
     network: PlayingNetwork, observations_TO: NDArray[np.floating], name: str = "the agent"
 ) -> Pooled:
-    """Latent, context and attention weights at each decision of one match: `[T, 1, ...]`.
+    """Computes latent, context and attention weights at each decision of a match.
 
-    Args and errors are those of `get_strategy_latent`; `name` is the agent's in errors.
+    Args:
+        network: a snapshot, from `load_snapshot`.
+        observations_TO: its observations at its decisions, from the match's first on.
+        name: the agent's name in errors.
+
+    Returns:
+        The readings `[T, 1, ...]`.
+
+    Raises:
+        InvalidInput: as `get_strategy_latent`.
     """
     agent = with_encoder(network, name)
     seen_TO, wanted = np.asarray(observations_TO, np.float32), agent.config.observation_size
@@ -58,7 +67,15 @@ def encode_match(
 
 
 def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwork:
-    """The network, which has a strategy encoder; raises `InvalidInput` when it has none."""
+    """Returns the network if it has a strategy encoder.
+
+    Args:
+        network: the network.
+        name: its name in errors.
+
+    Raises:
+        InvalidInput: it has no strategy encoder.
+    """
     if not isinstance(network, AgentNetwork) or network.config.encoder == "none":
         raise InvalidInput(
             f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing "
@@ -68,7 +85,7 @@ def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwo
 
 
 def observations_of(replay: Replay, seat: int, frame_skip: int) -> NDArray[np.float32]:
-    """What the player in `seat` saw at its decisions, `[T, O]`: the match is played again.
+    """Plays a match again and returns a player's observations at its decisions, `[T, O]`.
 
     Args:
         replay: a recorded match.

@@ -1,4 +1,4 @@
-"""Replays: a match in a few kB (its seed and what both seats did), played again bit for bit."""
+"""Records matches in a few kB each (seed and actions), and plays them again bit for bit."""
 
 from league.replay.file import SUFFIX, load_replay, save_replay
 from league.replay.match import Contender, Recipe, Replay, final_digest

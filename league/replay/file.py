@@ -1,5 +1,7 @@
-"""The file of a replay: `MAGIC`, a checksum, and a compressed payload: a JSON header and the
-actions as one bit each. Shape suffixes: T frames, 2 seats, A action width.
+"""Reads and writes the file of a replay.
+
+It is `MAGIC`, a checksum, and a compressed payload: a JSON header and the actions as a bit each.
+Shape suffixes: T frames, 2 seats, A action width.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ FORMAT = 2
 SUFFIX = ".replay"
 _CHECKSUM_BYTES = 16
 _MOST_BYTES = 8 * 2**20
-"""Of a file and of its unpacked payload: the longest match has some 4 MB, more is no replay."""
+"""Largest size of a file and of its unpacked payload. The longest match has some 4 MB."""
 _Word = Annotated[str, Field(max_length=500)]
 _Frames = Annotated[int, Field(ge=0, le=10**7)]
 _Length = Annotated[int, Field(ge=1, le=10**7)]
@@ -67,7 +69,7 @@ class _Header(_Part):
 
 
 def encode(replay: Replay) -> bytes:
-    """The bytes of a replay file."""
+    """Returns the bytes of a replay file."""
     header = json.dumps(_header(replay), separators=(",", ":")).encode()
     payload = struct.pack("<I", len(header)) + header + _pack(replay.actions_T2A)
     packed = zlib.compress(payload, 9)
@@ -75,8 +77,15 @@ def encode(replay: Replay) -> bytes:
 
 
 def decode(content: bytes, name: str = "the replay") -> Replay:
-    """Reads what `encode` wrote. Raises `DataCorrupt` or `VersionMismatch`, calling the file
-    `name`.
+    """Reads the bytes of `encode`.
+
+    Args:
+        content: the bytes.
+        name: the file's name in errors.
+
+    Raises:
+        DataCorrupt: it is no replay.
+        VersionMismatch: it is of another format.
     """
     if not content.startswith(MAGIC):
         raise DataCorrupt(f"{name} is no replay of Kumite: it does not begin as one")
@@ -112,12 +121,13 @@ def load_replay(path: Path | str, own: OwnGame | None = None) -> Replay:
 
     Args:
         path: the file.
-        own: whose game the match may be besides the built-in ones; None leaves the check to
-            `Recipe.make`, for who doesn't play the match.
+        own: settings whose game the match may be, apart from the built-in games. None leaves the
+            check to `Recipe.make`, for readers that don't play the match.
 
     Raises:
         NotFound: there is no such file.
-        DataCorrupt: it can't be read, or holds no match. VersionMismatch: it is of another format.
+        DataCorrupt: it can't be read, or holds no match.
+        VersionMismatch: it is of another format.
         InvalidInput: its game may not be made here.
     """
     try:
@@ -156,7 +166,7 @@ def _header(replay: Replay) -> dict[str, Any]:
 
 
 def _pack(actions_T2A: NDArray[np.uint8]) -> bytes:
-    """A key after the other, each the frames in which it changed: held keys are runs of zeros."""
+    """Packs key after key, each as the frames in which it changed: held keys are runs of zeros."""
     planes_2AT = np.moveaxis(actions_T2A.astype(np.bool_), 0, -1)
     changed_2AT = np.diff(planes_2AT, axis=-1, prepend=False)
     return np.packbits(changed_2AT).tobytes()

@@ -1,5 +1,6 @@
-"""A match as its seed and what both seats did. Shape suffixes: T frames, 2 seats, A action
-width.
+"""Describes a match by its seed and the actions of both seats.
+
+Shape suffixes: T frames, 2 seats, A action width.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from league.games.settings import GameSettings, check_game_of_file
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Which game it was, as `make_batched` is asked for it, and the rules it had.
+    """Describes the game as `make_batched` is asked for it, and the version of its rules.
 
     `is_allowed` says that settings named the game, or that `load_replay` has checked it.
     """
@@ -32,7 +33,7 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: GameSettings) -> Recipe:
-        """That of a run's settings."""
+        """Returns the recipe of a run's settings."""
         return cls(
             name=settings.name,
             version=settings.spec().version,
@@ -42,11 +43,11 @@ class Recipe:
         )
 
     def make(self, num_matches: int = 1) -> BatchedGame:
-        """Matches of the game.
+        """Makes the batched game.
 
         Raises:
             InvalidInput: a file alone may not name such a game.
-            VersionMismatch: its rules are other ones by now.
+            VersionMismatch: its rules have changed.
         """
         if not self.is_allowed:
             check_game_of_file(self.name, self.options)
@@ -63,9 +64,11 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """Who sat in a seat; `digest` is that of the weights, "" for bots.
+    """Describes the player in a seat.
 
-    `bot` names a bot that the game has to play again, "" where the replay holds what was done.
+    Attributes:
+        digest: digest of the weights, "" for bots.
+        bot: a bot that the game has to play again, "" where the replay holds its actions.
     """
 
     name: str
@@ -75,11 +78,15 @@ class Contender:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A whole match. `outcome` is seat 0's; `final` is the digest of the state it ended in.
+    """Describes a whole match.
 
-    `disturbed` holds (seat, first frame, frames) where the recorder pressed keys in a player's
-    stead. Of a match that was just played, and not in files: `stats` are the seats' totals, `terms`
-    the sums of their reward terms, `free_T2` where a seat had a choice (None: always).
+    Attributes:
+        outcome: seat 0's.
+        final: digest of the state in which it ended.
+        disturbed: (seat, first frame, frames) where the recorder pressed keys in a player's stead.
+        stats: totals of the seats. Only of a match that was just played, not in files.
+        terms: sums of the seats' reward terms, as `stats`.
+        free_T2: where a seat had a choice (None: always), as `stats`.
     """
 
     recipe: Recipe
@@ -96,7 +103,7 @@ class Replay:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The players' names, by seat, as they can be shown: a stranger's file may hold any."""
+        """Returns the players' names by seat, fit to be shown: a file may hold any text."""
         return plain(self.seats[0].name), plain(self.seats[1].name)
 
     @property
@@ -111,8 +118,11 @@ class Replay:
 
 
 def final_digest(game: BatchedGame, row: int) -> str:
-    """Digest of how the match that just ended in `row` ended: outcome, length, last views,
-    statistics.
+    """Returns the digest of a match's end: outcome, length, last views, statistics.
+
+    Args:
+        game: the game right after the match's last step.
+        row: the match's row.
     """
     parts = (
         game.outcomes_N,

@@ -1,4 +1,4 @@
-"""Plays replays again and holds them to what they record."""
+"""Plays replays again and compares their ends with the records."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from league.replay.match import Replay, final_digest
 class Playback:
     """Plays a replay again in `game`, and checks its end. Use it as a context manager.
 
-    A game of the replay's recipe may be given: it stays open, and can play the next one.
+    A game of the replay's recipe may be given: it stays open, and can play the next replay.
 
-    Raises `DataCorrupt` or `VersionMismatch` if the replay is not of this game.
+    Raises:
+        DataCorrupt: the replay is not of this game.
+        VersionMismatch: its rules have changed.
     """
 
     def __init__(self, replay: Replay, game: BatchedGame | None = None) -> None:
@@ -55,9 +57,11 @@ class Playback:
                 ) from None
 
     def moments(self) -> Iterator[int]:
-        """The number of each frame while the game stands at it, from 0 to the last before the end.
+        """Yields the number of each frame while the game shows it, from 0 to the last before the
+        end.
 
-        Raises `DataCorrupt` when the match ends otherwise than recorded.
+        Raises:
+            DataCorrupt: the match ends otherwise than recorded.
         """
         game, replay = self.game, self.replay
         game.reset(np.array([replay.seed], np.uint64))
@@ -72,13 +76,16 @@ class Playback:
             raise _otherwise("ended in another state than the recorded one")
 
     def frames(self) -> Iterator[dict[str, Any]]:
-        """What the game draws at each of its `moments`."""
+        """Yields the game's drawing at each of its `moments`."""
         return (self.game.frame(0) for _ in self.moments())
 
 
 def verify(replay: Replay) -> None:
-    """Plays it through; raises `DataCorrupt` or `VersionMismatch` when it does not end as
-    recorded.
+    """Plays a replay through.
+
+    Raises:
+        DataCorrupt: it does not end as recorded.
+        VersionMismatch: its rules have changed.
     """
     with Playback(replay) as playback:
         for _ in playback.moments():
@@ -92,9 +99,13 @@ def _otherwise(what: str) -> DataCorrupt:
 
 
 def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
-    """How the match that just ended in row 0 did, as a frame; `last` is the frame before.
+    """Returns the end of the match in row 0 as a frame.
 
-    Of a game that keeps no frame of it, `last` with the payoffs and frames of the end.
+    Without a frame of its end, the game's last frame gets the payoffs and frames of the end.
+
+    Args:
+        game: the game right after the match's last step.
+        last: the frame before.
     """
     if (end := game.final_frame(0)) is not None:
         return end

@@ -1,4 +1,4 @@
-"""Records matches while they are played: one by its decisions, or a batch frame by frame.
+"""Records matches while they are played: a match by its decisions, or a batch by its frames.
 
 Shape suffixes: N rows (matches at once), T frames, F frames of a decision, 2 seats, A action width,
 B bytes of packed actions.
@@ -19,7 +19,7 @@ from league.replay.match import Contender, Recipe, Replay, final_digest
 
 @dataclass(frozen=True, kw_only=True)
 class Bout:
-    """A match to be played: who sits where (`bots` as in `BatchedGame.bots_N2`), and its seed."""
+    """Describes a match to be played: its seats (`bots` as in `BatchedGame.bots_N2`) and seed."""
 
     seats: tuple[Contender, Contender]
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
@@ -28,15 +28,15 @@ class Bout:
     """Player that `league.agent.recorded_matches` slows down or disturbs, "" for none."""
 
     def match_id(self, recipe: Recipe) -> str:
-        """32 hexadecimal digits: the same for the same players, game and seed."""
+        """Returns 32 hexadecimal digits, the same for the same players, game and seed."""
         text = f"{recipe} {self}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class BatchRecorder:
-    """What all rows of `game` do, kept in one array from each match's first frame on.
+    """Keeps the actions in all rows of `game` from each match's first frame on.
 
-    Call `note` for every frame; `finish` gives the match that ended in a row.
+    Call `note` for every frame. `finish` gives the match that ended in a row.
     """
 
     def __init__(self, game: BatchedGame, recipe: Recipe) -> None:
@@ -52,9 +52,11 @@ class BatchRecorder:
     def note(
         self, actions_N2A: NDArray[np.uint8], legal_N2A: NDArray[np.bool_] | None = None
     ) -> None:
-        """The frame just played, in which the caller's seats did `actions_N2A`.
+        """Notes the frame just played.
 
-        `legal_N2A`: in games of choices, those that it began with.
+        Args:
+            actions_N2A: the actions of the caller's seats in it.
+            legal_N2A: the legal choices at its beginning, in games of choices.
         """
         game = self._game
         done_N2A = game.played_N2A()
@@ -70,17 +72,26 @@ class BatchRecorder:
             self._free_NT2[self._rows, now_N] = legal_N2A.sum(-1) > 1
 
     def played(self, row: int, frame: int) -> NDArray[np.uint8]:
-        """What the seats of `row` did in a frame of the current match, `[2, A]`."""
+        """Returns the actions of a row's seats in a frame of the current match, `[2, A]`.
+
+        Args:
+            row: the row.
+            frame: number of the frame.
+        """
         packed = self._played_NTB[row, frame]
         return np.unpackbits(packed, count=self._width).reshape(2, -1)
 
     def finish(
         self, row: int, bout: Bout, disturbed: tuple[tuple[int, int, int], ...] = ()
     ) -> Replay:
-        """The match that ended in `row` in the frame noted last; `disturbed` as in `Replay`.
+        """Returns the match that ended in `row` in the frame noted last.
 
-        A bot whose actions the game doesn't report is named, so that a playback lets it
-        play again.
+        A bot whose actions the game doesn't report is named, so that a playback lets it play again.
+
+        Args:
+            row: the row.
+            bout: the order of the match.
+            disturbed: as in `Replay`.
         """
         game = self._game
         frames = int(game.final_frames_N[row])
@@ -112,7 +123,7 @@ class BatchRecorder:
 
 @dataclass
 class MatchRecorder:
-    """One match while it is recorded: what the caller's seats did, decision by decision."""
+    """Records a match: the actions of the caller's seats, decision by decision."""
 
     recipe: Recipe
     seats: tuple[Contender, Contender]
@@ -122,15 +133,19 @@ class MatchRecorder:
     _decisions: list[tuple[NDArray[np.uint8], int]] = field(default_factory=list)
 
     def note(self, actions_2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """What the seats are about to hold for `frames` frames."""
+        """Notes the actions that the seats are about to hold for `frames` frames."""
         self._decisions.append((np.packbits(actions_2A), frames))
 
     def finish(self, outcome: float, final: str) -> Replay:
-        """The match as a replay, played again to write down what bots did; `final` as of
-        `final_digest`.
+        """Returns the match as a replay. It is played again to write down the actions of bots.
 
-        Raises `DataCorrupt` when it does not end as it did, `InvalidInput` when it does not end at
-        all.
+        Args:
+            outcome: seat 0's.
+            final: from `final_digest`.
+
+        Raises:
+            DataCorrupt: it does not end as it did.
+            InvalidInput: it does not end at all.
         """
         game, name = self.recipe.make(), self.match_id or self.seed
         try:
@@ -161,12 +176,16 @@ class MatchRecorder:
 def keys_for_decision(
     frames_FA: NDArray[np.uint8], before_A: NDArray[np.uint8], held_A: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """Keys to hold for F frames `[..., A]`, in which the player pressed `frames_FA` `[F, ..., A]`.
+    """Returns the keys to hold for F frames `[..., A]`, from the keys that the player pressed.
 
-    A key that the player has down in any of the frames is down, for a tap must not be lost. But
-    games count presses, and a held key is not pressed again: one that the player taps again (down
-    after up, from the frame `before_A` on) while the agent still holds it (`held_A`, its decision
-    before) is let go first.
+    A key that the player has down in any of the frames is down, since a tap must not be lost. But
+    games count presses, and a held key is not pressed again: a key that the player taps again (down
+    after up) while the agent still holds it is let go first.
+
+    Args:
+        frames_FA: the player's keys in the frames `[F, ..., A]`.
+        before_A: its keys in the frame before.
+        held_A: the agent's decision before.
     """
     down_A = frames_FA.any(0)
     earlier_FA = np.concatenate([before_A[None], frames_FA[:-1]])

@@ -1,7 +1,7 @@
-"""A snapshot, or a mixture of several, as one Python file that UTMIST's AI² tournament takes as
-`user/my_agent.py`.
+"""Exports a snapshot, or a mixture, as a Python file for UTMIST's AI² tournament.
 
-The file is `ai2_agent.py` with the conversion of observations, a card and the weights in it.
+The tournament takes it as `user/my_agent.py`. The file is `ai2_agent.py` with the conversion of
+observations, a card and the weights in it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from league.games.ai2 import observation
 from league.runs.files import write_whole
 
 MOST_BYTES = 100_000_000
-"""GitHub takes no larger file."""
+"""Largest file that GitHub takes."""
 
 
 class Exported(NamedTuple):
-    """A snapshot in the file, and the share of the matches that it plays."""
+    """Describes a snapshot in the file, and the share of the matches that it plays."""
 
     name: str
     network: PlayingNetwork
@@ -41,8 +41,9 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
     """Writes the file.
 
     Args:
-        members: one snapshot, or several, of which the agent draws one when a match begins.
-        name: of all together, for the file's readers.
+        path: the file.
+        members: the snapshots. The agent draws from them when a match begins.
+        name: name of them all, for the file's readers.
         greedy: whether it presses the likeliest keys instead of drawing them.
 
     Raises:
@@ -82,7 +83,7 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
 
 
 def _card(member: Exported) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the file says of a member, and its weights."""
+    """Returns a member's card in the file, and its weights."""
     name, network, card, share = member
     if card.game != "brawl":
         raise InvalidInput(

@@ -20,11 +20,11 @@ KO = 11
 
 
 class SubmittedAgent(Agent):
-    """Plays the snapshot that `CARD` describes; of several, one that it draws when a match begins.
+    """Plays the snapshot that `CARD` describes. Of several it draws a snapshot when a match begins.
 
     Args:
-        file_path: of the original's agents; this one has no file.
-        seed: of its draws; by default every object draws others.
+        file_path: as the original's agents. This agent has no file.
+        seed: seed of its draws. By default every object draws others.
     """
 
     def __init__(self, file_path: Any = None, seed: Any = None) -> None:
@@ -50,7 +50,7 @@ class SubmittedAgent(Agent):
         self.held = np.zeros(10, np.float32)
 
     def predict(self, obs: Any) -> np.ndarray:
-        """The keys W A S D space H L J K G of this frame, 1 for a key that is down.
+        """Returns the keys W A S D space H L J K G of this frame, 1 for a key that is down.
 
         Call it at every frame: it decides every `frame_skip` frames and holds in between.
         """
@@ -71,7 +71,7 @@ class SubmittedAgent(Agent):
 
 
 class Network:
-    """The snapshot's network, one step at a time; rows are entries, columns features."""
+    """Runs the snapshot's network, one step at a time. Rows are entries, columns features."""
 
     def __init__(self, sizes: Any, weights: Any) -> None:
         self.sizes, self.weights = sizes, weights
@@ -84,7 +84,7 @@ class Network:
         self.h, self.c = np.zeros((2, layers, width), np.float32)
 
     def step(self, seen: np.ndarray) -> np.ndarray:
-        """The logits of the keys for one observation."""
+        """Returns the logits of the keys for an observation."""
         sizes, x = self.sizes, seen[None, : self.sizes["observation_size"]]
         if "encoder" in sizes:
             if not sizes["recurrent"]:
@@ -107,7 +107,7 @@ class Network:
         return self.linear("actor.last", x)[0]
 
     def encode(self, own: np.ndarray, entry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The opponent's past: the strategy latent, and what of it matters to `own` now."""
+        """Encodes the opponent's past: the strategy latent, and what matters to `own` now."""
         sizes, width, heads = self.sizes, self.sizes["width"], self.sizes["attention_heads"]
         is_window = sizes["encoder"] == "window"
         if is_window:
@@ -141,7 +141,7 @@ class Network:
         return self.linear(name + "latent_out", latent), self.linear(name + "context_out", context)
 
     def remember(self, x: np.ndarray) -> np.ndarray:
-        """One step of the LSTM."""
+        """Makes a step of the LSTM."""
         gates = self.linear("memory.input", x) + product(self.h, self.weights["memory.recurrent"])
         i, f, o, g = np.split(gates, 4, -1)
         self.c = sigmoid(f) * self.c + sigmoid(i) * np.tanh(g)
@@ -149,7 +149,7 @@ class Network:
         return self.h
 
     def remember_in_layers(self, x: np.ndarray) -> np.ndarray:
-        """One step of the LSTM of a policy that Stable-Baselines3 trained."""
+        """Makes a step of the LSTM of a policy that Stable-Baselines3 trained."""
         for index in range(len(self.h)):
             gates = self.linear(f"memory.input.{index}", x)
             gates = gates + self.linear(f"memory.recurrent.{index}", self.h[[index]])
@@ -168,7 +168,7 @@ class Network:
         return x * self.weights[name + ".weight"] + self.weights[name + ".bias"]
 
     def newest(self, name: str, rows: np.ndarray, most: int) -> np.ndarray:
-        """The newest rows, those of earlier steps first."""
+        """Returns the newest rows, with the rows of earlier steps first."""
         if name in self.past:
             rows = np.concatenate([self.past[name], rows])[-most:]
         self.past[name] = rows
@@ -176,12 +176,12 @@ class Network:
 
 
 def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """`x Wᵀ` in one thread: numpy's `@` shares large products, and waits on a busy machine."""
+    """Computes `x Wᵀ` in one thread: numpy's `@` shares large products, and waits when busy."""
     return np.einsum("ci,oi->co", x, weight)
 
 
 def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Attention of the rows of `q` to those of `k` and `v`, with `bias [queries, keys, heads]`."""
+    """Attends from rows of `q` to rows of `k` and `v`, with `bias [queries, keys, heads]`."""
     heads = bias.shape[-1]
     q, k = (part.reshape(len(part), heads, -1) for part in (q, k))
     scores = np.einsum("qhd,khd->qkh", q, k) / math.sqrt(q.shape[-1]) + bias
@@ -194,7 +194,7 @@ def mixed(weights: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Over the last axis but one, the keys."""
+    """Computes the softmax over the last axis but one, the keys."""
     odds = np.exp(scores - scores.max(-2, keepdims=True))
     return odds / odds.sum(-2, keepdims=True)
 
@@ -204,7 +204,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """`x Φ(x)` with the error function of Abramowitz and Stegun, 7.1.26 (within 1.5e-7)."""
+    """Computes `x Φ(x)` with Abramowitz and Stegun's error function, 7.1.26 (within 1.5e-7)."""
     t = 1.0 / (1.0 + 0.3275911 / math.sqrt(2.0) * np.abs(x))
     series = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0)
     tail = 0.5 * np.polyval(series, t) * np.exp(-0.5 * x * x)
@@ -222,7 +222,7 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def read_weights() -> list[dict[str, np.ndarray]]:
-    """The members' arrays by name; raises ValueError when they are not those of `CARD`."""
+    """Reads the members' arrays by name. Raises ValueError when they do not fit `CARD`."""
     text = "".join(WEIGHTS.split())
     if hashlib.sha256(text.encode()).hexdigest() != CARD["weights_sha256"]:
         raise ValueError("the weights in this file are damaged: export the agent again")

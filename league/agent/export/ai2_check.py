@@ -1,7 +1,7 @@
 """Plays a tournament file as UTMIST's AI² tournament does, on our own game.
 
-Each match is a process (`ai2_seat.py`) that sees the original's observations and has no package but
-the tournament's.
+Each match is a process (`ai2_seat.py`) that sees the original's observations and has only the
+tournament's packages.
 """
 
 from __future__ import annotations
@@ -26,27 +26,29 @@ from league.games.ai2.observation import SCALES
 from league.games.registry import make_batched
 
 PYTHONS = ("python3.10", "python3.12")
-"""What the tournament runs: validations under the first, battles under the second."""
+"""Pythons of the tournament: validations run under the first, battles under the second."""
 PROBE = "import sys, numpy; print(sys.version.split()[0], numpy.__version__)"
 MATCHES = (("validation", "constant", 90), ("battle", "based", 300))
 """Name, opponent and seconds."""
 MOST_SECONDS = 300.0
-"""What a match may take."""
+"""Longest time of a match."""
 MEASURED_FRAMES = 600
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """A match of the file in seat 0.
+    """Describes a match of the file in seat 0.
 
     Attributes:
-        python, numpy: their versions.
-        match, opponent: as in `MATCHES`.
+        python: version of Python.
+        numpy: version of numpy.
+        match: as in `MATCHES`.
+        opponent: as in `MATCHES`.
         outcome: 1, 0.5 or 0.
-        stocks: what the file and its opponent took of each other.
+        stocks: stocks that the file and its opponent took of each other.
         ms: milliseconds a frame, on average and of the slowest hundredth.
-        frames: how many were played.
-        start_seconds: what loading the file took.
+        frames: frames that were played.
+        start_seconds: time in which the file was loaded.
     """
 
     python: str
@@ -61,10 +63,10 @@ class Played:
 
 
 class Seat:
-    """A file's agent in its process; every call raises `InvalidInput` when it fails.
+    """Runs a file's agent in its process. Every call raises `InvalidInput` when it fails.
 
     Attributes:
-        start_seconds: what loading the file took.
+        start_seconds: time in which the file was loaded.
         ms: milliseconds of each frame.
     """
 
@@ -76,7 +78,7 @@ class Seat:
         self.start_seconds: float = self._answer()["start_seconds"]
 
     def predict(self, raw_O: NDArray[np.float64]) -> list[float]:
-        """The ten keys for an observation of the original."""
+        """Returns the ten keys for an observation of the original."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # then there is no answer either
             print(json.dumps(raw_O.tolist()), file=self._process.stdin, flush=True)
@@ -114,7 +116,7 @@ def seated(
     Args:
         file: the tournament file.
         python: the program that runs it.
-        checkout: of the tournament's repository, whose code the file meets then.
+        checkout: the tournament's repository, whose code the file meets then.
     """
     command = [python, "-I", str(Path(__file__).parent / "ai2_seat.py"), str(file.resolve())]
     command += [str(checkout)] if checkout else []
@@ -134,7 +136,7 @@ def seated(
 
 
 def ms_a_frame(file: Path) -> float:
-    """What a frame takes under this Python."""
+    """Measures the milliseconds of a frame under this Python."""
     with seated(file) as seat:
         for _ in range(MEASURED_FRAMES):
             seat.predict(original(np.full(64, 0.5)))
@@ -142,8 +144,9 @@ def ms_a_frame(file: Path) -> float:
 
 
 def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
-    """Versions of Python and numpy by program: the checkout's, else the tournament's that are here,
-    else this one.
+    """Returns the versions of Python and numpy by program.
+
+    These are the checkout's program, else the tournament's programs here, else this Python.
     """
     own = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
     for names in (own, PYTHONS, (sys.executable,)):
@@ -153,7 +156,7 @@ def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
 
 
 def _versions(program: str) -> tuple[str, str] | None:
-    """Of Python and numpy; None where either is missing."""
+    """Returns the versions of Python and numpy, None where either is missing."""
     with suppress(OSError):
         done = subprocess.run([program, "-I", "-c", PROBE], capture_output=True, text=True)
         if done.returncode == 0:
@@ -163,7 +166,15 @@ def _versions(program: str) -> tuple[str, str] | None:
 
 
 def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
-    """Plays every match under each of `pythons`; raises `InvalidInput` when the file fails."""
+    """Plays every match under each of `pythons`.
+
+    Args:
+        file: the tournament file.
+        checkout: the tournament's repository, if there is a copy.
+
+    Raises:
+        InvalidInput: the file fails.
+    """
     if not file.is_file():
         raise InvalidInput(f"there is no file {file}: write it with bin/league export --for ai2")
     for program, (python, numpy) in pythons(checkout).items():
@@ -192,7 +203,9 @@ def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
 
 
 def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
-    """The original's observation of ours: it cuts heights at ±7 units and speeds at ±10 u/s."""
+    """Converts our observation to the original's, which cuts heights at ±7 units and speeds at ±10
+    u/s.
+    """
     raw = np.array(seen_O[: 2 * len(SCALES)], np.float64).reshape(2, -1)
     raw[:, 4] += 1.0
     raw[:, 2:4] = np.arctanh(raw[:, 2:4])

@@ -1,4 +1,4 @@
-"""Lets the `SubmittedAgent` of a file play as in the tournament, in one process a match.
+"""Lets the `SubmittedAgent` of a file play as in the tournament, in a process for each match.
 
     python -I ai2_seat.py FILE [CHECKOUT]
 
@@ -31,14 +31,14 @@ PACKAGES = """
     threadpoolctl tifffile tokenizers torch torchgen tqdm traitlets transformers triton
     typing_extensions typing_inspection tzdata urllib3 wcwidth websockets yaml yarl
 """
-"""What the tournament's requirements.txt installs, under the names that a file imports."""
+"""Modules that the tournament's requirements.txt installs, by the names that a file imports."""
 OWN = ("environment", "user", "server")
 """The tournament's own packages."""
 WANTS_CHECKOUT = "{} is the tournament's own code: name a checkout with --game ai2:FOLDER"
 
 
 class Missing(types.ModuleType):
-    """Where a file looks for more of the tournament's own code than an exported agent needs."""
+    """Takes the place of further code of the tournament, which an exported agent does not need."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -47,7 +47,7 @@ class Missing(types.ModuleType):
 
 
 class Agent:
-    """What a file meets of the original's base class."""
+    """Takes the place of the original's base class."""
 
     def __init__(self, file_path: Any = None) -> None:
         self.file_path = self._gdown() if file_path is None else file_path
@@ -100,7 +100,7 @@ class Refusal(importlib.abc.MetaPathFinder):
 
 
 def of_checkout(folder: str) -> Any:
-    """The original's environment, which loads its pictures from the working directory."""
+    """Loads the original's environment, which loads its pictures from the working directory."""
     sys.path.insert(0, folder)
     os.chdir(folder)
     import environment.environment as original
@@ -110,7 +110,7 @@ def of_checkout(folder: str) -> Any:
 
 
 def stand_in() -> Any:
-    """An environment without the original's code, for files that only import `Agent`."""
+    """Makes an environment without the original's code, for files that only import `Agent`."""
     package, module = types.ModuleType("environment"), Missing("environment.agent")
     package.__path__, module.Agent = [], Agent  # type: ignore[attr-defined]
     sys.modules |= {"environment": package, "environment.agent": module}

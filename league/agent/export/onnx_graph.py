@@ -1,8 +1,8 @@
-"""A snapshot's step as an ONNX graph: observation and state in, logits and the next state out.
+"""Writes a snapshot's step as an ONNX graph: observation and state in, logits and next state out.
 
-The graph computes what `PlayingNetwork.step` does, for any number of rows. It does not sample: its
-caller draws actions from the logits. It keeps no state either; the next step's `NAME` is this one's
-`next_NAME`. `write_folder` adds a card and a program of one class that plays it.
+The graph computes `PlayingNetwork.step`, for any number of rows. It does not sample: its caller
+draws actions from the logits. It keeps no state either: its `next_NAME` is the next step's `NAME`.
+`write_folder` adds a card and a program with a class that plays it.
 
 Shape suffixes: B rows, O observation, A actions.
 """
@@ -27,11 +27,11 @@ from league.games.base import CHOICE, GameSpec
 from league.runs.files import write_whole
 
 STATE_NAMES = ("encoder_rings", "pooling_ring", "age", "memory_h", "memory_c")
-"""What the graph calls the parts of an `AgentState`; parts of no width are left out."""
+"""The graph's names for the parts of an `AgentState`. Parts of no width are left out."""
 
 
 class OneStep(nn.Module):
-    """`step` with plain tensors in and out, in the order of `input_names` and `output_names`."""
+    """Wraps `step` with plain tensors in the order of `input_names` and `output_names`."""
 
     def __init__(self, network: PlayingNetwork) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class OneStep(nn.Module):
         self.output_names += [f"next_{name}" for name in self.carried]
 
     def example(self, rows: int) -> tuple[Tensor, ...]:
-        """Inputs of an episode's first step."""
+        """Makes inputs of an episode's first step."""
         config = self.network.config
         state = [part for part in self.network.initial_state(rows) if part.numel()]
         legal = [torch.ones(rows, config.action_size, dtype=torch.bool)] if self.masked else []
@@ -80,9 +80,14 @@ class OneStep(nn.Module):
 
 
 def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
-    """The graph as the content of a `.onnx` file, its card under the metadata key `kumite`.
+    """Makes the content of a `.onnx` file, with the card under the metadata key `kumite`.
 
-    `network` lies on the CPU. Raises `InvalidInput` when the packages for it are missing.
+    Args:
+        network: the snapshot, on the CPU.
+        card: its card.
+
+    Raises:
+        InvalidInput: the packages for it are missing.
     """
     try:
         import onnx  # noqa: F401
@@ -118,12 +123,28 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
 
 
 def write_onnx(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
-    """Writes the graph; raises `InvalidInput` or `StorageFull` when it can't be written."""
+    """Writes the graph.
+
+    Args:
+        path: the file.
+        network: the snapshot, on the CPU.
+        card: its card.
+
+    Raises:
+        InvalidInput: it can't be written.
+        StorageFull: the disk is full.
+    """
     write_whole(path, onnx_graph(network, card))
 
 
 def write_folder(path: Path, network: PlayingNetwork, card: SnapshotCard, spec: GameSpec) -> None:
     """Writes the graph, `card.json` and `play.py` into the new folder `path`.
+
+    Args:
+        path: the folder.
+        network: the snapshot, on the CPU.
+        card: its card.
+        spec: the game.
 
     Raises:
         InvalidInput: the folder can't be made.

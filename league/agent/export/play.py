@@ -24,13 +24,13 @@ CHOICE = "choice"
 
 
 class Agent:
-    """One player with its memory of the match. Several `Agent`s can play at once.
+    """Plays a player with its memory of the match. Several `Agent`s can play at once.
 
     Attributes:
         card: the content of card.json.
-        frame_skip: frames that one decision is held.
+        frame_skip: frames that a decision is held.
         value: the critic's value at the last decision.
-        latent: the reading of the opponent's past (empty for an agent without one).
+        latent: the reading of the opponent's past (empty for an agent without an encoder).
     """
 
     def __init__(self, folder: str | Path | None = None, seed: int | None = None) -> None:
@@ -64,14 +64,14 @@ class Agent:
         self.value, self.latent = 0.0, np.zeros(0, np.float32)
 
     def act(self, observation: Any, legal: Any = None, greedy: bool = False) -> np.ndarray:
-        """The action of this frame, uint8 `[A]`.
+        """Returns the action of this frame, uint8 `[A]`.
 
         Call it at every frame: it decides every `frame_skip` frames and holds in between.
 
         Args:
             observation: float `[O]`.
             legal: bool `[A]`, the choices that are allowed now, in games of choices.
-            greedy: the likeliest action instead of one drawn by its probability.
+            greedy: whether to take the likeliest action instead of drawing by probability.
         """
         if self._held is None or self._frame % self.frame_skip == 0:
             self._held = self.decide(observation, legal, greedy)
@@ -81,9 +81,16 @@ class Agent:
     def decide(
         self, observation: Any, legal: Any = None, greedy: bool = False, time_left: float = 1.0
     ) -> np.ndarray:
-        """One decision, uint8 `[A]`: for an environment that itself repeats an action.
+        """Decides once, for an environment that itself repeats an action.
 
-        `time_left` (1 at a match's start, 0 at its time limit) changes `value` alone.
+        Args:
+            observation: float `[O]`.
+            legal: bool `[A]`, the choices that are allowed now, in games of choices.
+            greedy: whether to take the likeliest action instead of drawing by probability.
+            time_left: 1 at a match's start, 0 at its time limit. It changes `value` alone.
+
+        Returns:
+            The action, uint8 `[A]`.
         """
         wanted = self.card["observation_size"]
         observed = np.asarray(observation, np.float32)
@@ -112,7 +119,7 @@ class Agent:
         return allowed[None]
 
     def _draw(self, logits_A: np.ndarray, greedy: bool) -> np.ndarray:
-        """At temperature 1: each key by its own probability, or one choice (Gumbel maximum)."""
+        """Draws at temperature 1: each key by its probability, or a choice (Gumbel maximum)."""
         uniform_A = self._rng.random(len(logits_A))
         if self.card["action_kind"] != CHOICE:
             down_A = logits_A > 0 if greedy else uniform_A < 1.0 / (1.0 + np.exp(-logits_A))

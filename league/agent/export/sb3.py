@@ -1,9 +1,9 @@
-"""A snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens without our packages.
+"""Exports a snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens.
 
-SB3 keeps a policy's class with its weights, pickled; ours goes in by value, with all of `league`
-that playing needs, so the reader needs Stable-Baselines3 alone, with the same minor Python version.
-The whole `AgentState` travels in the `h` of SB3's pair of LSTM states, whose zeros are an empty
-history.
+SB3 keeps a policy's class with its weights, pickled. Our class goes in by value, with all of
+`league` that playing needs, so the reader needs Stable-Baselines3 alone, with the same minor Python
+version. The whole `AgentState` travels in the `h` of SB3's pair of LSTM states, whose zeros are an
+empty history.
 
 Shape suffixes: B rows, O observation, A actions, P numbers of a packed state.
 """
@@ -42,7 +42,7 @@ States = tuple[Tensor, Tensor]
 
 
 class SnapshotPolicy(RecurrentActorCriticPolicy):
-    """Plays a snapshot through SB3's interface for recurrent policies; it can't be trained.
+    """Plays a snapshot through SB3's interface for recurrent policies. It can't be trained.
 
     `policy.predict` also takes `action_masks` (bool `[B, A]`), for games of choices.
     """
@@ -114,7 +114,17 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
 
 
 def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
-    """Writes the `.zip`; raises `InvalidInput` or `StorageFull` when it can't be written."""
+    """Writes the `.zip`.
+
+    Args:
+        path: the file.
+        network: the snapshot.
+        card: its card.
+
+    Raises:
+        InvalidInput: it can't be written.
+        StorageFull: the disk is full.
+    """
     buffer = io.BytesIO()
     with _by_value():
         _model(network, card).save(buffer)
@@ -123,11 +133,11 @@ def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
 
 @contextmanager
 def _by_value() -> Iterator[None]:
-    """Pickles classes and functions of `league` by value while it lasts.
+    """Pickles classes and functions of `league` by value inside the block.
 
     Hand-written gradients are left out: they can't be pickled, and playing never calls them.
-    Cloudpickle remembers each class that it pickled by value, and would merge what it loads here
-    into our own class: so it is made to forget.
+    Cloudpickle remembers each class that it pickled by value, and would merge classes that it loads
+    here into our own class. So the block makes it forget them.
     """
     modules = [
         vars(module) for name, module in list(sys.modules.items()) if name.startswith("league.")
@@ -154,7 +164,7 @@ def _by_value() -> Iterator[None]:
 
 
 def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:
-    """A `RecurrentPPO` of one environment and one step, that holds the snapshot's weights."""
+    """Makes a `RecurrentPPO` of one environment and one step, with the snapshot's weights."""
     config = network.config
     env: Any = None  # as in `load`, which takes it from there
     model: Any = RecurrentPPO(SnapshotPolicy, env, n_steps=1, device="cpu", _init_setup_model=False)
