@@ -15,9 +15,9 @@ from league.stages import NEXT
 
 
 class LearnerSettings(Settings):
-    """PPO, its rollouts, and when snapshots are saved.
+    """Configures PPO, its rollouts, and when snapshots are saved.
 
-    A step is one decision of the learner in one match.
+    A step is a decision of the learner in a match.
     """
 
     steps: int = Field(10_000_000, ge=1)
@@ -88,24 +88,25 @@ class LearnerSettings(Settings):
         return self
 
     def is_divisible(self, ranks: int) -> bool:
-        """Whether `share` works for this number of ranks."""
+        """Returns whether `share` works for this number of ranks."""
         return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
 
     def cpu_ranks(self) -> int:
-        """Processes in which a run's only learner trains on a CPU that has the cores for them.
+        """Returns the processes in which a run's only learner trains on a CPU with enough cores.
 
         Fewer than 32 matches a rank make batches too small to gain from a second core.
         """
         return 2 if self.matches >= 64 else 1
 
     def share(self, ranks: int) -> LearnerSettings:
-        """The settings of one of several ranks: its share of the matches and each minibatch.
+        """Returns the settings of a rank: its share of the matches and each
+        minibatch.
 
-        All ranks together make the optimizer steps that one rank would make, with minibatches
+        All ranks together make the optimizer steps that a single rank would make, with minibatches
         of the same size.
 
         Raises:
-            ConfigError: something can't be divided.
+            ConfigError: the matches or the minibatch can't be divided.
         """
         sequences = self.batch_size // self.n_steps
         if not self.is_divisible(ranks):
@@ -118,11 +119,11 @@ class LearnerSettings(Settings):
         )
 
     def learning_rate_at(self, remaining: float) -> float:
-        """Learning rate when the share `remaining` of the steps is left."""
+        """Returns the learning rate when the share `remaining` of the steps is left."""
         return _linear(self.learning_rate, self.learning_rate_final, remaining)
 
     def ent_coef_at(self, remaining: float) -> float:
-        """Entropy weight when the share `remaining` of the steps is left."""
+        """Returns the entropy weight when the share `remaining` of the steps is left."""
         return _linear(self.ent_coef, self.ent_coef_final, remaining)
 
 
@@ -131,7 +132,7 @@ def _linear(start: float, final: float | None, remaining: float) -> float:
 
 
 class RegularisationSettings(Settings):
-    """RNaD: the policy is held near frozen copies of itself, the references.
+    """Configures RNaD: the policy is held near frozen copies of itself, the references.
 
     An update here is one optimizer step, as `learning/updates` counts them.
     """
@@ -151,7 +152,7 @@ class RegularisationSettings(Settings):
 
 
 class StageSettings(Settings):
-    """One stage of the curriculum."""
+    """Describes a stage of the curriculum."""
 
     name: str = Field(min_length=1)
     """Name shown and logged."""
@@ -184,7 +185,7 @@ class StageSettings(Settings):
 
 
 class CurriculumSettings(Settings):
-    """Stages, in order. The default plays the league's mix from the first step."""
+    """Lists the stages in order. The default plays the league's mix from the first step."""
 
     stages: tuple[StageSettings, ...] = (StageSettings(name="league", mix="league"),)
     """The stages, each an opponent mix, a rule that ends it and a time-out."""

@@ -1,1 +1,1 @@
-"""Behaviour cloning: an agent that plays as recorded players did."""
+"""Clones behaviour: makes an agent that plays as recorded players did."""

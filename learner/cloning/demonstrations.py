@@ -1,4 +1,4 @@
-"""What a recorded player saw and did at its decisions, from replays that are played again.
+"""Reads a recorded player's views and actions from replays, by playing them again.
 
 Shape suffixes: F frames, T decisions, O observation, A actions.
 """
@@ -24,13 +24,14 @@ NamedReplay = tuple[Path, Replay]
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What one seat saw and did in a match, decision by decision.
+    """Holds a seat's views and actions of a match, decision by decision.
 
     Attributes:
-        seed: of the match.
-        obs_TO, actions_TA: what it saw and did.
+        seed: seed of the match.
+        obs_TO: its observations.
+        actions_TA: its actions.
         legal_TA: choices that were allowed, in games of choices.
-        own_T: where the player itself decided; elsewhere the recorder had disturbed it.
+        own_T: where the player itself decided. Elsewhere the recorder had disturbed it.
     """
 
     seed: int
@@ -49,12 +50,16 @@ class Demonstration:
 
 
 def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
-    """All replays of a folder, by name.
+    """Reads all replays of a folder, by name.
+
+    Args:
+        folder: the folder.
+        game: the game that they must be of.
 
     Raises:
-        NotFound: there are none.
-        InvalidInput: one is of another game.
-        VersionMismatch: one was played by other rules.
+        NotFound: there are no replays.
+        InvalidInput: a replay is of another game.
+        VersionMismatch: a replay was played by other rules.
     """
     if not folder.is_dir():
         raise NotFound(
@@ -84,7 +89,12 @@ def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
 def demonstrations(
     replays: Sequence[NamedReplay], name: str, *, frame_skip: int
 ) -> list[Demonstration]:
-    """The matches of the player `name`, from each seat that it had, in the order of `replays`.
+    """Returns the matches of a player, from each seat that it had, in the order of `replays`.
+
+    Args:
+        replays: the matches.
+        name: the player.
+        frame_skip: frames of a decision.
 
     Raises:
         NotFound: no player has that name.
@@ -145,11 +155,18 @@ def _play_again(
 
 
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray[np.uint8]:
-    """The keys of each decision `[T, A]`, from those of its frames (the last may have fewer).
+    """Derives the keys of each decision from the keys of its frames.
 
-    A decision presses what was down in any of its frames, but lets go of a key that was tapped
-    again while it was still held: only a new press jumps again (`league.replay.recorder`). Of the
-    rules tried, only this one keeps a bot's strength (docs/cloning.md).
+    A decision presses every key that was down in any of its frames, but lets go of a key that was
+    tapped again while it was still held: only a new press jumps again (`league.replay.recorder`).
+    Of the rules tried, only this rule keeps a bot's strength (docs/cloning.md).
+
+    Args:
+        actions_FA: keys of each frame.
+        frame_skip: frames of a decision. The last decision may have fewer.
+
+    Returns:
+        Keys `[T, A]`.
     """
     if frame_skip == 1:
         return actions_FA

@@ -25,7 +25,7 @@ COMMAND = "clone"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line after the word `clone`."""
+    """Makes the parser of the command line after the word `clone`."""
     arguments = argparse.ArgumentParser(
         prog="learner clone", description=__doc__, allow_abbrev=False
     )
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Clones as the command line says; prints the snapshot's file."""
+    """Clones as the command line says and prints the snapshot's file."""
     if options.matchmaker and options.run_dir is None:
         raise ConfigError(
             "--matchmaker makes the clone a member of a run: name it with --run-dir, not --out"

@@ -8,7 +8,7 @@ from league.settings.base import Settings
 
 
 class CloningSettings(Settings):
-    """How `bin/learner clone` learns; frame_skip and sizes are those of [game] and [agent]."""
+    """Holds the settings of `bin/learner clone`. frame_skip and sizes are in [game] and [agent]."""
 
     epochs: int = Field(12, ge=1, le=10_000)
     """Most passes over the matches; it stops earlier when the held-out loss falls no more."""

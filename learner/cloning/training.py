@@ -1,4 +1,4 @@
-"""Makes a clone: replays in, a snapshot with its card out, by supervised training.
+"""Makes a clone by supervised training: replays in, a snapshot with its card out.
 
 Shape suffixes: L rows of a stream, S streams (matches side by side), T rows learnt at once, O
 observation, A actions, H memory.
@@ -42,7 +42,7 @@ LAST_RATE = 0.05
 STREAMS = 8
 """Matches learnt from side by side."""
 SEQUENCE = 64
-"""Decisions that the gradient goes back through; the memory itself runs over whole matches."""
+"""Decisions that the gradient goes back through. The memory itself runs over whole matches."""
 MAX_GRAD_NORM = 1.0
 SMOOTHING = 0.002
 """Share by which the keys learnt are drawn to 1/2 (choices: to all that are legal), so that keys
@@ -51,7 +51,7 @@ that the player never used stay possible at 0.1 %, and training can find them.""
 
 @dataclass(frozen=True)
 class Streams:
-    """Matches side by side; shorter streams end with zeros.
+    """Holds matches side by side. Shorter streams end with zeros.
 
     `weight_LS` is 1 where there was something to decide.
     """
@@ -69,7 +69,13 @@ class Streams:
         streams: int = STREAMS,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Each match goes, whole, to the shortest stream so far."""
+        """Puts each match, whole, into the shortest stream so far.
+
+        Args:
+            found: the matches.
+            streams: largest number of streams.
+            device: device of the tensors.
+        """
         columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(found)))]
         lengths = [0] * len(columns)
         for demonstration in found:
@@ -96,7 +102,11 @@ class Streams:
 def split(
     demonstrations: Sequence[Demonstration], seed: int
 ) -> tuple[list[Demonstration], list[Demonstration]]:
-    """(learnt, held out), whole seeds each: the same start is never in both.
+    """Splits the matches into learnt and held-out ones by whole seeds: no start is in both.
+
+    Args:
+        demonstrations: the matches.
+        seed: seed of the split.
 
     Raises:
         InvalidInput: there are too few seeds.
@@ -114,9 +124,10 @@ def split(
 
 
 def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
-    """Share of the decisions in which each key was down, or choice made.
+    """Returns the share of the decisions in which each key was down, or choice made.
 
-    Counted from one half each (Jeffreys' prior), so that what never occurred has a rate above 0.
+    Counts start at one half (Jeffreys' prior), so that an action which never occurred has a rate
+    above 0.
     """
     counts_A = np.sum([d.actions_TA[d.decided_T].sum(0, dtype=np.float64) for d in learnt], axis=0)
     total = sum(int(d.decided_T.sum()) for d in learnt)
@@ -125,7 +136,13 @@ def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
 
 
 def new_network(config: AgentConfig, learnt: Sequence[Demonstration], seed: int) -> AgentNetwork:
-    """A fresh network that acts at the player's own rates, whatever it sees."""
+    """Makes a fresh network that acts at the player's own rates on any observation.
+
+    Args:
+        config: sizes of the network.
+        learnt: the player's matches.
+        seed: seed of the weights.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config)
@@ -143,9 +160,19 @@ def log_loss(
     legal: Tensor | None = None,
     smoothing: float = 0.0,
 ) -> Tensor:
-    """`-Σ_a y_a log p_a (+ (1 - y_a) log(1 - p_a) for keys)` of `[..., A]`, in nats: `[...]`.
+    """Returns `-Σ_a y_a log p_a (+ (1 - y_a) log(1 - p_a) for keys)` in nats.
 
-    `y` is what was done, drawn to 1/2 (to all legal choices) by the share `smoothing`.
+    `y` is the action, drawn to 1/2 (to all legal choices) by the share `smoothing`.
+
+    Args:
+        kind: kind of actions.
+        logits: logits `[..., A]`.
+        actions: the player's actions `[..., A]`.
+        legal: legal choices `[..., A]`, None in games of keys.
+        smoothing: share between 0 and 1.
+
+    Returns:
+        The loss `[...]`.
     """
     if kind == CHOICE:
         choice = MaskedChoice(logits, legal)
@@ -158,8 +185,9 @@ def log_loss(
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over the matches (number 0: before the first); losses in nats per decision,
-    `held_out` without smoothing.
+    """Describes a pass over the matches. Number 0 is the state before the first pass.
+
+    Losses are in nats per decision, `held_out` without smoothing.
     """
 
     number: int
@@ -175,7 +203,16 @@ def train(
     held_out: Sequence[Demonstration],
     settings: CloningSettings,
 ) -> Iterator[Epoch]:
-    """Passes of Adam until the held-out loss falls no more; `network` ends with the best weights.
+    """Makes passes of Adam until the held-out loss falls no more.
+
+    Args:
+        network: the network, which ends with the best weights.
+        learnt: matches to learn from.
+        held_out: matches that decide when to stop.
+        settings: number of passes, step size and seed.
+
+    Yields:
+        Each pass.
 
     Raises:
         NumericalFault: the loss is not finite.
@@ -205,7 +242,7 @@ def train(
 
 
 def _pass(network: AgentNetwork, streams: Streams, optimizer: torch.optim.Optimizer) -> float:
-    """One pass of training; returns its loss."""
+    """Makes a pass of training and returns its loss."""
     total, count = 0.0, 0.0
     for loss, steps in _losses(network, streams, SEQUENCE, SMOOTHING):
         if not steps:
@@ -225,7 +262,13 @@ def _pass(network: AgentNetwork, streams: Streams, optimizer: torch.optim.Optimi
 
 @torch.no_grad()
 def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) -> float:
-    """Log-loss without smoothing over all matches of `streams`, in nats per decision."""
+    """Returns the log-loss without smoothing over all matches, in nats per decision.
+
+    Args:
+        network: the network.
+        streams: the matches.
+        sequence: rows that go through it at once.
+    """
     losses = [(float(loss), float(steps)) for loss, steps in _losses(network, streams, sequence)]
     total, count = map(sum, zip(*losses, strict=True))
     return total / max(count, 1.0)
@@ -234,7 +277,7 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
 def _losses(
     network: AgentNetwork, streams: Streams, sequence: int, smoothing: float = 0.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The summed loss and the decisions of `sequence` rows at a time.
+    """Yields the summed loss and the decisions of `sequence` rows at a time.
 
     The memory continues from one sequence to the next, the gradient does not.
     """
@@ -268,11 +311,11 @@ def make_clone(
     The same replays and settings give the same file on one device and one thread.
 
     Args:
-        replays: their folder.
+        replays: folder of the replays.
         seat: the player to clone, as the replays name it.
-        sections: settings; [game], [agent] and [cloning] count.
-        blobs: where the snapshot goes.
-        device: where to learn.
+        sections: settings, of which [game], [agent] and [cloning] count.
+        blobs: folder for the snapshot.
+        device: device to learn on.
         progress: called with a line for each step.
 
     Returns:

@@ -1,7 +1,8 @@
 """Starts a learner's ranks with the process manager of torchrun, and ends with them.
 
 The command line tool `torchrun` itself ends every failure with exit code 1 and every stop with an
-error; a learner's exit codes say what a restart can't cure, so they are handed on here.
+error. A learner's exit codes say which faults a restart can't cure, so this launcher passes them
+on.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 RANK_GONE = 75
-"""Exit code of a rank that failed only because another one had ended."""
+"""Exit code of a rank that failed only because another rank had ended."""
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 _STOPPED = (-signal.SIGTERM, -signal.SIGINT)
 _POLL_SECONDS = 0.05
 
 
 def is_rank() -> bool:
-    """Whether this process is one of several ranks."""
+    """Returns whether this process is one of several ranks."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
@@ -46,13 +47,18 @@ def report_failure(error: LeagueError) -> int:
 
 
 def launch(words: Sequence[str], count: int, program: Sequence[str] = ("-m", "learner")) -> int:
-    """Runs `count` ranks of a Python program with the flags `words` until they end.
+    """Runs ranks of a Python program until they end.
 
-    SIGTERM and Ctrl-C are passed on, and the ranks agree on a step to stop at. When one rank fails
-    or is killed, the others are ended: none can continue alone.
+    SIGTERM and Ctrl-C are passed on, and the ranks agree on a step to stop at. When a rank fails or
+    is killed, the others are ended, since they can't continue alone.
+
+    Args:
+        words: flags of the program.
+        count: number of ranks.
+        program: the program as Python's arguments.
 
     Returns:
-        The exit code of the rank that failed first, 0 if none did.
+        The exit code of the rank that failed first, 0 if all succeeded.
     """
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
 
@@ -90,7 +96,7 @@ def launch(words: Sequence[str], count: int, program: Sequence[str] = ("-m", "le
 
 
 def _explain(cause: ProcessFailure) -> int:
-    """Prints why the learner ends, in one sentence; returns its exit code."""
+    """Prints why the learner ends, in a sentence, and returns its exit code."""
     if Path(cause.error_file).is_file():
         print(f"learner: {cause.message}", file=sys.stderr, flush=True)
         return 1 if cause.exitcode == RANK_GONE else cause.exitcode

@@ -1,4 +1,4 @@
-"""One learner in several processes (ranks): each plays its own matches, all make the same update.
+"""Runs a learner in several processes (ranks) that play their own matches and update as one.
 
 A rank's gradient is its share of the whole minibatch's gradient, so the ranks add gradients up.
 """
@@ -19,9 +19,9 @@ from torch import Tensor, distributed
 from league.errors import NumericalFault, RankGone
 
 TIMEOUT = timedelta(minutes=30)
-"""A rank waits so long for the others: longer than any of them waits for the matchmaker."""
+"""Longest wait of a rank for the others, longer than any of them waits for the matchmaker."""
 RENDEZVOUS = "KUMITE_RENDEZVOUS"
-"""Environment variable with the URL where the ranks meet; `env://` without it, as torchrun does."""
+"""Environment variable with the URL where the ranks meet. Without it, `env://`, as in torchrun."""
 
 
 def join(device: torch.device) -> None:
@@ -46,13 +46,13 @@ def join(device: torch.device) -> None:
 
 
 def leave() -> None:
-    """Ends the process group if there is one, when all ranks are done."""
+    """Ends the process group, if it exists, when all ranks are done."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()
 
 
 class RankGroup:
-    """The processes of torch's default group, or this process alone when there is no group.
+    """Connects the processes of torch's default group, or represents this process alone without it.
 
     All ranks call each method in the same order. A method raises `RankGone` when another rank has
     ended.
@@ -72,19 +72,21 @@ class RankGroup:
         return self.rank == 0
 
     def seed(self, seed: int) -> int:
-        """A seed for this rank, so that no two ranks draw alike; the leader's is `seed` itself."""
+        """Returns a seed for this rank, so that no two ranks draw alike. The leader's is `seed`
+        itself.
+        """
         return seed + 1_000_003 * self.rank
 
     def sum(self, numbers: Tensor) -> Tensor:
-        """The sum of `numbers` over all ranks, the same on each."""
+        """Returns the sum of `numbers` over all ranks, the same on each."""
         return self._reduced(numbers, distributed.ReduceOp.SUM)
 
     def max(self, number: int) -> int:
-        """The largest of all ranks' numbers; also a barrier."""
+        """Returns the largest of all ranks' numbers. It is also a barrier."""
         return int(self._reduced(torch.tensor(number), distributed.ReduceOp.MAX))
 
     def any(self, flag: bool) -> bool:
-        """Whether `flag` is true on at least one rank."""
+        """Returns whether `flag` is true on at least one rank."""
         return bool(self.max(int(flag)))
 
     def _reduced(self, numbers: Tensor, how: Any) -> Tensor:
@@ -95,10 +97,15 @@ class RankGroup:
         return numbers
 
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter], extra: Tensor) -> Tensor:
-        """Replaces every gradient by its sum over all ranks; a missing one counts as zeros.
+        """Replaces every gradient by its sum over all ranks. Missing gradients count as zeros.
+
+        Args:
+            parameters: the parameters with the gradients.
+            extra: further numbers, which travel in the same message, since each message costs a
+                wait.
 
         Returns:
-            The sum of `extra`, which travels in the same message: each one costs a wait.
+            The sum of `extra`.
         """
         if self.size == 1:
             return extra
@@ -113,7 +120,7 @@ class RankGroup:
         return summed.view_as(extra).to(extra)
 
     def broadcast(self, value: Any) -> Any:
-        """The leader's `value`, on every rank."""
+        """Returns the leader's `value`, on every rank."""
         if self.size == 1:
             return value
         values = [value]
@@ -122,7 +129,7 @@ class RankGroup:
         return values[0]
 
     def gather(self, value: Any) -> list[Any]:
-        """Every rank's `value` in the order of the ranks, on the leader; empty on the others."""
+        """Returns every rank's `value` by rank on the leader, and an empty list on the others."""
         if self.size == 1:
             return [value]
         values = [None] * self.size if self.is_leader else None

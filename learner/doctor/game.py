@@ -1,4 +1,4 @@
-"""The game, played at random and by its bots: what is seen, acts, repeats, pays and arrives.
+"""Plays the game at random and by its bots, and judges views, actions, repetition and rewards.
 
 Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, A actions.
 """
@@ -19,7 +19,7 @@ from learner.doctor.findings import Finding, judged
 from learner.doctor.setup import SetUp
 
 KEY_SHARE = 0.18
-"""How often a fresh policy holds a key: sigmoid(-1.5)."""
+"""Share of the time in which a fresh policy holds a key: sigmoid(-1.5)."""
 LOOK_STEPS = 200
 """Decisions over which observations, repetition and effects of actions are watched."""
 MATCH_STEPS = 2700
@@ -31,12 +31,13 @@ RANDOM_MATCHES = 32
 WIDEST = 1000
 """Numbers in an observation above which most of them are rarely worth their weights."""
 HARDLY_SEEN = 0.3
-"""Share of matches: what shows a player's own state twice still differs where the opponent's play
-touched it."""
+"""Share of matches. A number that shows a player's own state twice still differs where the
+opponent's play touched it.
+"""
 CLIPPED_SHARE = 0.01
-"""Of views: rare values outside their bounds cost little."""
+"""Share of views. Rare values outside their bounds cost little."""
 SCALE_FLOOR = 1e-8
-"""What the learner's running variance of the return is never below (`ReturnScale`)."""
+"""Smallest running variance of the return in the learner (`ReturnScale`)."""
 ALONE = 0.95
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
 
@@ -46,8 +47,11 @@ Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN. `clipped`
-    counts the values that the game clipped.
+    """Holds T decisions of N matches.
+
+    Attributes:
+        scores_TN: seat 0's score where `ended_TN`, else NaN.
+        clipped: number of values that the game clipped.
     """
 
     observations_TN2O: NDArray[np.float32]
@@ -62,19 +66,24 @@ class Trace:
         return (np.cumsum(self.ended_TN, axis=0) - self.ended_TN) == 0
 
     def match_sums(self) -> NDArray[np.float32]:
-        """Sums of the raw terms over each row's first match, `[N, 2, K]`."""
+        """Returns the sums of the raw terms over each row's first match, `[N, 2, K]`."""
         sums: NDArray[np.float32] = (self.terms_TN2K * self.first_TN[..., None, None]).sum(0)
         return sums
 
     def first_scores(self) -> NDArray[np.float64]:
-        """Seat 0's score in each row's first match, NaN where it did not end, `[N]`."""
+        """Returns seat 0's score in each row's first match, NaN where it did not end, `[N]`."""
         ended_TN = self.ended_TN & self.first_TN
         scores = np.where(ended_TN, self.scores_TN, 0.0).sum(0)
         return np.where(ended_TN.any(0), scores, np.nan)
 
 
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """1 to 10, 19, C and O; plays some hundred matches, a few seconds in a compiled game."""
+    """Judges 1 to 10, 19, C and O. Plays some hundred matches, seconds in a compiled game.
+
+    Args:
+        set_up: the game and its settings.
+        seed: seed of all matches.
+    """
     yield from _observations(set_up, seed)
     yield from _effects(set_up, seed)
     played = random_play(set_up, set_up.opponents, seed)
@@ -91,9 +100,14 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
 
 
 def random_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> Trace:
-    """Whole matches of random play in seat 0 against these bots in turn.
+    """Plays whole matches at random in seat 0 against the bots in turn.
 
     Without bots random play meets itself.
+
+    Args:
+        set_up: the game and its settings.
+        opponents: the bots.
+        seed: seed of all matches.
     """
     met = [set_up.spec.bot_index(name) for name in opponents] or [EXTERNAL]
     rows = np.arange(RANDOM_MATCHES)
@@ -108,9 +122,9 @@ def _played(
     steps: int,
     bots_N2: Sequence[tuple[int, int]] | int = EXTERNAL,
 ) -> Trace:
-    """Plays `steps` decisions from `seeds` and stops once every row's first match has ended.
+    """Plays `steps` decisions and stops once every row's first match has ended.
 
-    The seeds of later matches follow from those of a row's first match.
+    The seeds of later matches follow from the seeds of the rows' first matches.
     """
     game, seeds_N = set_up.game(len(seeds)), seeds.astype(np.uint64)
     observations, terms, ended, scores = [], [], [], []
@@ -141,21 +155,23 @@ def _played(
 
 
 def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
-    """Plays as a fresh policy would: keys held 18 % of the time, or any legal choice.
+    """Makes a player that acts as a fresh policy: keys held 18 % of the time, or any legal choice.
 
-    Rows of one stream draw the same luck at each decision.
+    Args:
+        streams_N: stream of each row. Rows of a stream draw the same luck at each decision.
+        seed: seed of the draws.
     """
     return lambda t, game: _decide(game, _luck((seed, t), streams_N, game)[0])
 
 
 def _luck(seed: tuple[int, int], streams_N: NDArray, game: BatchedGame) -> NDArray[np.float32]:
-    """Two draws of uniform numbers for both seats, `[2, N, 2, A]`."""
+    """Draws uniform numbers twice for both seats, `[2, N, 2, A]`."""
     shape = (2, int(streams_N.max()) + 1, 2, game.spec.action_size)
     return np.random.default_rng(seed).random(shape, np.float32)[:, streams_N]
 
 
 def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Actions of both seats from uniform random numbers."""
+    """Turns uniform random numbers into actions of both seats."""
     if game.spec.action_kind != CHOICE:
         return (luck_N2A < KEY_SHARE).astype(np.uint8)
     assert game.legal_N2A is not None
@@ -164,7 +180,7 @@ def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint
 
 
 def _differ(one: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
-    """Whether a trace's rows and these rows of the other are anywhere not bit for bit equal."""
+    """Returns whether the rows of two traces differ anywhere in a bit."""
     steps = min(len(one.ended_TN), len(other.ended_TN))
     differ_N = np.zeros(len(rows), np.bool_)
     for name in ("observations_TN2O", "terms_TN2K", "ended_TN", "scores_TN"):
@@ -175,7 +191,7 @@ def _differ(one: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
 
 
 def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """1, 3 and 5: the same seeds are played twice, the second time in other rows."""
+    """Judges 1, 3 and 5: plays the same seeds twice, the second time in other rows."""
     rows, own = np.arange(REPEATED_MATCHES), set_up.spec.own_size
     met = [EXTERNAL, *(set_up.spec.bot_index(name) for name in set_up.bots)]
     pairs = [(EXTERNAL, met[row % len(met)]) for row in rows]
@@ -222,7 +238,7 @@ def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
 
 
 def _bounds(*traces: Trace) -> Finding:
-    """C: whether the game had to clip what it shows."""
+    """Judges C: whether the game had to clip its observations."""
     clipped: Counter[str] = sum((Counter(trace.clipped) for trace in traces), Counter())
     views = sum(  # each row's first, one after each decision, and the first of each next match
         len(ended_TN[0]) + ended_TN.size + int(ended_TN.sum())
@@ -243,9 +259,9 @@ def _bounds(*traces: Trace) -> Finding:
 
 
 def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """2 and 4: matches again with one action of seat 0 changed, then with seat 1 playing otherwise.
+    """Judges 2 and 4: plays matches again with an action of seat 0 changed, or with another seat 1.
 
-    Rows of a match: unchanged, then each action changed, and last seat 1 changed.
+    A match has rows for itself unchanged, for each action changed, and last for seat 1 changed.
     """
     spec = set_up.spec
     names, own = spec.action_names, spec.own_size
@@ -311,7 +327,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
 
 
 def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
-    """6 to 8 and 19: whether rewards exist, come often enough, and are of a fit size."""
+    """Judges 6 to 8 and 19: whether rewards exist, come often enough, and are of a fit size."""
     weights_K, learner = set_up.weights_K, set_up.settings.learner
     # Decisions over which the discount still counts.
     reach = 1.0 / (1.0 - learner.gamma) if learner.gamma < 1.0 else math.inf
@@ -362,7 +378,7 @@ def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
 
 
 def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
-    """9 and 10: what each reward term pays, and whether winners are paid more."""
+    """Judges 9 and 10: the pay of each reward term, and whether winners are paid more."""
     weights_K = set_up.weights_K
     sums = (played.match_sums()[:, :1], bots.match_sums())
     sizes_K = np.mean([np.abs(part * weights_K).mean((0, 1)) for part in sums], axis=0)
@@ -401,7 +417,7 @@ def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
 
 
 def _opponents(set_up: SetUp, played: Trace) -> Finding:
-    """O: whether the mix's opponents leave something to learn."""
+    """Judges O: whether the mix's opponents leave something to learn."""
     score_N, met = played.first_scores(), set_up.opponents
     scores = {name: float(np.nanmean(score_N[n :: len(met)])) for n, name in enumerate(met)}
     paid_N = (played.match_sums()[:, 0] * set_up.weights_K).sum(-1)

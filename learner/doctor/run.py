@@ -1,8 +1,8 @@
-"""What a run folder's files show: the learner's scalars and tables, and its newest checkpoint.
+"""Judges a run by its files: the learner's scalars and tables, and its newest checkpoint.
 
-Most checks look at the newest fifth of the run, for what was so at the start need not stay so. The
-probe (`learner.doctor.training`) judges what the newest weights show. The alarms that the learner
-raises while it runs are found again from its files, by the same rules (`league.runs.alarms`).
+Most checks look at the newest fifth of the run, since a fault of the start need not last. The probe
+(`learner.doctor.training`) judges the newest weights. The alarms that the learner raises while it
+runs are found again from its files, by the same rules (`league.runs.alarms`).
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from learner.doctor.training import STUCK, optimizer_steps
 from learner.train.checkpoint import CheckpointFolder
 
 FEWEST_UPDATES, FEWEST_MATCHES = 20, 40
-"""Fewer show nothing."""
+"""Fewest updates and matches that show anything."""
 OVERSHOT = 1.0
-"""KL divergence of one update after which nothing that is measured says more than that."""
+"""KL divergence of a single update that condemns the whole run."""
 BROKE = 0.3
-"""Share of the entropy that an update must leave: a healthy one leaves over 90 %."""
+"""Share of the entropy that an update must leave. A healthy update leaves over 90 %."""
 BY_ALARM = {
     "9": ("no term is silent or carries the whole reward", "term_dominates", "term_silent"),
     "C": ("no value was clipped to its bounds", "clipped"),
     "W": ("no opponent always wins, and not every match is won", "never_won", "always_won"),
 }
-"""Reasons that alarms alone judge: what holds without them, and their kinds."""
+"""Reasons that alarms alone judge: the measurement without them, and their kinds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunEvidence:
-    """One learner's files.
+    """Holds the evidence of a learner's files.
 
     Attributes:
         set_up: the run's settings with the newest checkpoint's stage, network, step size and clip.
-        step: of that checkpoint, 0 when there is none.
+        step: step of that checkpoint, 0 without a checkpoint.
         scalars: TensorBoard's values by tag.
-        alarms: those that were on at the end.
-        flattered: by opponent, by how much the training score exceeds that in clean matches.
+        alarms: alarms that were on at the end.
+        flattered: by opponent, the training score's lead over the score in clean matches.
     """
 
     set_up: SetUp
@@ -69,11 +69,11 @@ class RunEvidence:
     flattered: Mapping[str, float]
 
     def scalar(self, tag: str) -> list[float]:
-        """A tag's values in the order of steps."""
+        """Returns a tag's values in the order of steps."""
         return self.scalars[tag].values.tolist() if tag in self.scalars else []
 
     def late(self, tag: str) -> list[float]:
-        """The last fifth of a tag's values, at least ten if there are ten."""
+        """Returns the last fifth of a tag's values, at least ten if there are ten."""
         values = self.scalar(tag)
         return values[-max(10, len(values) // 5) :]
 
@@ -82,7 +82,11 @@ class RunEvidence:
 
 
 def read_run(folder: Path, name: str = "main") -> RunEvidence:
-    """Reads one learner of a run.
+    """Reads a learner of a run.
+
+    Args:
+        folder: folder of the run.
+        name: the learner.
 
     Raises:
         NotFound: there is nothing to read yet.
@@ -144,7 +148,7 @@ def read_run(folder: Path, name: str = "main") -> RunEvidence:
 
 
 def _flattered(folder: Path, name: str) -> dict[str, float]:
-    """By opponent, what its newest 1,000 training matches score above the newest clean ones."""
+    """Compares, by opponent, its newest 1,000 training matches with the newest clean ones."""
     trained: dict[str, list[float]] = defaultdict(list)
     for row in read_rows(folder / f"learner-{name}" / "monitor.csv")[-1000:]:
         trained[row["opponent"]].append(float(row["score"]))
@@ -165,7 +169,7 @@ def _flattered(folder: Path, name: str) -> dict[str, float]:
 
 
 def judge_run(run: RunEvidence) -> Iterator[Finding]:
-    """9, 14, 16, 18, A, C, E, V and W: every reason that a run's files can be judged by."""
+    """Judges 9, 14, 16, 18, A, C, E, V and W: every reason that shows in a run's files."""
     for key, (healthy, *kinds) in BY_ALARM.items():
         on = [alarm for alarm in run.alarms if alarm.kind in kinds]
         said, _, fix = on[0].sentence.partition(": ") if on else (healthy, "", "")
@@ -210,7 +214,7 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
 
 
 def _policy(run: RunEvidence, entropies: list[float]) -> Iterator[Finding]:
-    """E, 16 and 18: entropy, and how far updates move the policy."""
+    """Judges E, 16 and 18: entropy, and how far updates move the policy."""
     kls, late = run.scalar("policy/approx_kl"), median(run.late("policy/approx_kl"))
     falls = [(b / a, number) for number, (a, b) in enumerate(pairwise(entropies), 1) if a > 1e-9]
     left, worst = min(falls, default=(1.0, 0))

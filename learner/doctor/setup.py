@@ -1,4 +1,4 @@
-"""What the doctor examines, and the parts of a learner that it builds from it."""
+"""Describes the subject of an examination, and builds the parts of a learner from it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ BOTS_AT_MOST = 8
 
 @dataclass(frozen=True, kw_only=True)
 class SetUp:
-    """A game, its rewards, an agent and the settings that it would learn with.
+    """Combines a game, its rewards, an agent and the settings that it would learn with.
 
     Attributes:
         settings: the sections that a learner reads.
         mix: weights of the opponent mix of the stage.
-        game: makes N matches; the settings' game, or one in its place.
+        game: makes N matches of the settings' game, or of a game in its place.
         network: makes the agent, fresh or with a run's weights, each time that it is called.
         stage: index of the curriculum's stage.
     """
@@ -67,12 +67,17 @@ class SetUp:
 
     @property
     def opponents(self) -> tuple[str, ...]:
-        """Bots of the stage's mix; all bots when it has none (snapshots come later)."""
+        """Bots of the stage's mix. All bots if the mix has no bots (snapshots come later)."""
         return tuple(name for name in self.bots if self.mix.get(name, 0.0) > 0.0) or self.bots
 
 
 def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> SetUp:
-    """The set-up that resolved sections describe, in one stage; an exploiter has its own stage.
+    """Makes the set-up that resolved sections describe, in a stage.
+
+    Args:
+        sections: all settings.
+        stage: index of the stage.
+        role: role of the learner. An exploiter has its own stage.
 
     Raises:
         ConfigError: a section holds a value that can't be used.
@@ -87,7 +92,7 @@ def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> Set
 
 
 def smaller(set_up: SetUp) -> SessionSettings:
-    """The settings with fewer matches and steps, and the same number of minibatches if it fits."""
+    """Returns settings with fewer matches and steps, and equally many minibatches if it fits."""
     learner = set_up.settings.learner
     tiny = set_up.settings.agent.size == "tiny"
     matches = min(learner.matches, 64 if tiny else 8)
@@ -103,7 +108,13 @@ def smaller(set_up: SetUp) -> SessionSettings:
 
 
 def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> LeaguePPO:
-    """The main job's algorithm with the set-up's game and network, on matches against its bots."""
+    """Builds the main job's algorithm with the set-up's game and network, on matches with its bots.
+
+    Args:
+        set_up: the game and the agent.
+        settings: sections to learn by.
+        folder: folder of the log.
+    """
     game, device = set_up.game(settings.learner.matches), torch.device("cpu")
     live, stage = live_player("main", game), settings.curriculum.stages[set_up.stage]
     mix = dict.fromkeys(set_up.opponents, 1.0)

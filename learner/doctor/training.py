@@ -1,4 +1,4 @@
-"""Short pieces of real training, watched closely, with the main job's own parts.
+"""Trains for short pieces, watched closely, with the main job's own parts.
 
 A few updates on fewer matches judge the set-up's agent. The minimal agent (`--emergency`) keeps the
 game and the rewards and replaces all else: can the smallest network learn against the easiest
@@ -38,8 +38,9 @@ from learner.train.build import SessionSettings
 
 UPDATES = 5
 TOO_NARROW, NARROW = 8, 16
-"""Numbers in a layer: an LSTM of three learnt 70 % of simple facts of what it saw, one of eight not
-80 %, and the smallest agent's narrowest layer holds 64."""
+"""Numbers in a layer. An LSTM of three learnt 70 % of simple facts of its input, an LSTM of eight
+not 80 %, and the smallest agent's narrowest layer holds 64.
+"""
 VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 30.0
 STUCK = 1e-7
 """KL divergence below which a policy has not moved at all."""
@@ -47,7 +48,7 @@ MANY_WEIGHTS = 20_000.0
 """Weights for each decision of a rollout, above which a network learns it by heart: on two matches
 of 16 decisions, `base` knew 20 points more of them than of others."""
 EMERGENCY_SECONDS = 40.0
-"""Of processor time, so that a busy machine takes longer and finds the same."""
+"""Seconds of processor time, so that a busy machine takes longer and finds the same."""
 EASY = 0.75
 """Score of random play from which on there is nothing to learn against a bot."""
 MATCH_SECONDS = 30.0
@@ -69,17 +70,22 @@ MINIMAL_LEARNER = {
     "forecast_coef": 0.0,
     "steps": 100_000_000,
 }
-"""All of the learner's settings that matter but gamma, which belongs to the rewards."""
+"""All of the learner's settings that matter except gamma, which belongs to the rewards."""
 NEED_TRAINING = ("11", "12", "13", "14", "15", "16", "18", "20", "B", "V")
 
 
 def optimizer_steps(learner: LearnerSettings) -> int:
-    """Optimizer steps made on one rollout."""
+    """Returns the optimizer steps made on a rollout."""
     return learner.n_epochs * -(-learner.matches * learner.n_steps // learner.batch_size)
 
 
 def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
-    """11 to 18, 20, B and V: trains for a few updates against the mix's bots, on the CPU."""
+    """Judges 11 to 18, 20, B and V: trains for a few updates against the mix's bots, on the CPU.
+
+    Args:
+        set_up: the game and the agent.
+        updates: number of updates.
+    """
     learner, watch, few = set_up.settings.learner, _Watch(set_up), smaller(set_up)
     model, fault = _trained(set_up, few, updates * few.learner.matches * few.learner.n_steps, watch)
     if not fault:
@@ -122,7 +128,7 @@ def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
 def _trained(
     set_up: SetUp, settings: SessionSettings, steps: int, callback: BaseCallback
 ) -> tuple[LeaguePPO, str]:
-    """Trains for `steps`; returns the model and what stopped it ("" when nothing did)."""
+    """Trains for `steps`. Returns the model and the fault that stopped it ("" without a fault)."""
     fault = ""
     with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
         model = build_model(set_up, settings, Path(folder))
@@ -155,7 +161,7 @@ class _Watch(BaseCallback):
             self.read_update()
 
     def read_update(self) -> None:
-        """Keeps what the last update logged."""
+        """Keeps the numbers that the last update logged."""
         self.updates.append(dict(self.model.logger.name_to_value))
 
     def _on_rollout_end(self) -> None:
@@ -171,7 +177,7 @@ class _Watch(BaseCallback):
 
 
 def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
-    """13 and 14: the narrowest layer, and the weights for each decision of a rollout."""
+    """Judges 13 and 14: the narrowest layer, and the weights for each decision of a rollout."""
     network, learner = model.policy.network, set_up.settings.learner
     weights = sum(parameter.numel() for parameter in network.parameters())
     narrowest = min(model.agent.width, model.agent.memory, *model.agent.head_widths)
@@ -193,7 +199,7 @@ def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
 
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """15: how far another past moves outputs after an episode's start in mid-rollout."""
+    """Judges 15: how far another past moves outputs after an episode's start in mid-rollout."""
     prefix, half = model.buffer.context, model.n_steps // 2
     starts, changed = batch.starts_XB.clone(), batch.obs_XBO.clone()
     starts[prefix + half] = True
@@ -215,7 +221,7 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
 
 @torch.no_grad()
 def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """18: the entropy as a share of the largest that the legal actions allow."""
+    """Judges 18: the entropy as a share of the largest that the legal actions allow."""
     logits = model.unroll(batch).logits_TBA
     now, most = (
         weighted_mean(
@@ -236,7 +242,7 @@ def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
 
 
 def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterator[Finding]:
-    """11 and 12: gradients of the first minibatch by part of the network, and of later ones."""
+    """Judges 11 and 12: gradients of the first minibatch by part of the network, and later ones."""
     norms = {
         name: updates[0].get(f"gradient/{name}", 0.0)
         for name, part in network.named_children()
@@ -264,7 +270,7 @@ def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterat
 
 
 def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> Iterator[Finding]:
-    """16, 20 and V: how far an update moves, and whether values follow."""
+    """Judges 16, 20 and V: how far an update moves, and whether values follow."""
     learner = set_up.settings.learner
     kls = [update["policy/approx_kl"] for update in updates]
     stuck = max(kls) < STUCK and optimizer_steps(learner) > 1  # a first step's KL is 0
@@ -296,7 +302,7 @@ def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> I
 
 
 def minimal(set_up: SetUp) -> SetUp:
-    """The same game and rewards with the minimal agent and the one opponent."""
+    """Returns the same game and rewards with the minimal agent and a single opponent."""
     settings, spec, game = set_up.settings, set_up.spec, set_up.settings.game
     if spec.action_kind != CHOICE and spec.max_frames > MATCH_SECONDS * spec.frames_per_second:
         game = game.model_copy(update={"match_seconds": MATCH_SECONDS})
@@ -320,11 +326,11 @@ def minimal(set_up: SetUp) -> SetUp:
 def train_minimal_agent(
     set_up: SetUp, seconds: float = EMERGENCY_SECONDS
 ) -> tuple[Finding, tuple[float, ...]]:
-    """Trains the minimal agent and compares what its first and its last matches pay.
+    """Trains the minimal agent and compares the pay of its first and its last matches.
 
     Args:
-        set_up: what to examine.
-        seconds: of processor time to train for.
+        set_up: the game and the rewards.
+        seconds: processor time to train for.
 
     Returns:
         The finding M, and the mean reward of the matches that ended, update by update.
@@ -336,7 +342,7 @@ def train_minimal_agent(
 
 
 class _Curve(BaseCallback):
-    """Notes what the matches of each rollout paid, and ends the training when time is over."""
+    """Notes the pay of each rollout's matches, and ends the training when time is over."""
 
     model: LeaguePPO
 
@@ -357,9 +363,14 @@ class _Curve(BaseCallback):
 
 
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
-    """The finding M: whether the last matches (reward and score of each) pay more than the first.
+    """Judges M: whether the last matches (reward and score of each) pay more than the first.
 
     Quick matches end first, so the first of every row of the batch are compared together.
+
+    Args:
+        matches: reward and score of each match, in the order in which they ended.
+        subject: the game and the opponent, in words.
+        fault: the fault that stopped the training, "" without a fault.
     """
     compared = min(MOST_COMPARED, len(matches) // 2)
     if fault or compared < FEWEST_COMPARED:

@@ -1,4 +1,4 @@
-"""Returns and advantages, as functions of arrays indexed in time.
+"""Computes returns and advantages from arrays indexed in time.
 
 Shape suffixes: T steps, N matches.
 """
@@ -28,11 +28,22 @@ def generalised_advantage(
     gamma: float,
     lambda_: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Advantages and value targets of a rollout.
+    """Computes the advantages and the value targets of a rollout.
 
-    delta_t = r_t + d_t v_{t+1} - v_t and A_t = delta_t + lambda d_t A_{t+1}, where the discount d_t
-    is `gamma`, and 0 when the match ended in step t; the cut-off bootstraps from `bootstrap_N`
+    delta_t = r_t + d_t v_{t+1} - v_t and A_t = delta_t + lambda d_t A_{t+1}. The discount d_t is
+    `gamma`, and 0 when the match ended in step t. The cut-off bootstraps from `bootstrap_N`
     (Schulman et al. 2016, arXiv 1506.02438, eq. 16). Targets are A_t + v_t.
+
+    Args:
+        r_TN: rewards.
+        v_TN: values before each step.
+        ended_TN: where a match ended in the step.
+        bootstrap_N: values after the last step.
+        gamma: discount per step.
+        lambda_: weight of longer returns, from 0 to 1.
+
+    Returns:
+        Advantages and targets, `[T, N]` each.
 
     Raises:
         InvalidInput: the shapes differ.
@@ -55,9 +66,12 @@ def generalised_advantage(
 def explained_variance(
     value: Tensor, target: Tensor, add_up: Callable[[Tensor], Tensor] = lambda sums: sums
 ) -> float:
-    """1 - Var[target - value] / Var[target], NaN where targets do not vary.
+    """Returns 1 - Var[target - value] / Var[target], NaN where targets do not vary.
 
-    `add_up` sums numbers over all ranks (`RankGroup.sum`).
+    Args:
+        value: predicted values of any shape.
+        target: their targets, of the same shape.
+        add_up: sums numbers over all ranks (`RankGroup.sum`).
     """
     pair = torch.stack([target.flatten(), (target - value).flatten()]).double()
     sums = add_up(torch.cat([pair.sum(1), pair.new_tensor([float(target.numel())])]))
@@ -67,11 +81,16 @@ def explained_variance(
 
 
 class ReturnScale:
-    """Running standard deviation of the discounted return, by which rewards are divided.
+    """Tracks the standard deviation of the discounted return, by which rewards are divided.
 
-    The return R_t = gamma R_{t-1} + r_t is followed per match and restarts with each match. Its
-    variance over all steps of all ranks is kept by the parallel update of Chan et al. (1979).
-    Nothing is clipped: a win counts as much more than a step as its weight says.
+    The return R_t = gamma R_{t-1} + r_t is followed per match and restarts with each match. The
+    parallel update of Chan et al. (1979) keeps its variance over all steps of all ranks. Nothing is
+    clipped, so that wins and steps keep the ratio of their weights.
+
+    Args:
+        num_matches: N.
+        gamma: discount per step.
+        group: ranks that share the variance.
     """
 
     def __init__(self, num_matches: int, gamma: float, group: RankGroup | None = None) -> None:
@@ -80,7 +99,12 @@ class ReturnScale:
         self.count, self.mean, self.m2 = 0.0, 0.0, 0.0
 
     def update(self, r_TN: FloatArray, ended_TN: NDArray[np.bool_]) -> None:
-        """Takes a rollout's raw rewards."""
+        """Adds a rollout's raw rewards.
+
+        Args:
+            r_TN: rewards.
+            ended_TN: where a match ended in the step.
+        """
         returns_TN = np.empty(r_TN.shape, np.float64)
         for t in range(len(r_TN)):
             self.return_N = self.gamma * self.return_N + r_TN[t]
@@ -101,16 +125,16 @@ class ReturnScale:
 
     @property
     def scale(self) -> float:
-        """The divisor; 1 before the first rollout."""
+        """The divisor, which is 1 before the first rollout."""
         return float(np.sqrt(self.m2 / self.count + 1e-8)) if self.count else 1.0
 
     def state(self) -> dict[str, Any]:
-        """Plain values for the checkpoint."""
+        """Returns plain values for the checkpoint."""
         moments = {"count": self.count, "mean": self.mean, "m2": self.m2}
         return {"return_N": self.return_N.tolist(), **moments}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state`; with another number of matches their returns start at 0."""
+        """Continues from `state`. Returns start at 0 if the number of matches differs."""
         returns_N = np.asarray(state["return_N"], np.float64)
         same = returns_N.shape == self.return_N.shape
         self.return_N = returns_N if same else np.zeros_like(self.return_N)

@@ -1,8 +1,8 @@
-"""What an update logs in addition to its losses, from samples too small to cost time.
+"""Measures what an update logs in addition to its losses, on samples too small to cost time.
 
-Gradient norms come from the first minibatch; the latent and the attention come from one forward
-pass of the encoder over a sample of the rollout's matches: 0.8 % of the
-time of an update's passes at the laptop preset's sizes.
+Gradient norms come from the first minibatch. The latent and the attention come from one forward
+pass of the encoder over a sample of the rollout's matches, which takes 0.8 % of the time of an
+update's passes at the laptop preset's sizes.
 
 Shape suffixes: T steps, B and N matches, D width, P pooled outputs, h heads.
 """
@@ -20,14 +20,14 @@ from league.agent.network import AgentNetwork, ages
 from learner.rollout.buffer import SequenceBuffer
 
 SAMPLE_SHARE = 16
-"""One in 16 matches is sampled, at least `SAMPLE_LEAST`: a forward pass over them takes far
-less than a hundredth of the update.
+"""Every 16th match is sampled, at least `SAMPLE_LEAST` of them. A forward pass over the sample
+takes far less than a hundredth of the update.
 """
 SAMPLE_LEAST = 4
 
 
 class Diagnostics:
-    """Collects one update's numbers; `take` returns them and starts the next update."""
+    """Collects an update's numbers. `take` returns them and starts the next update."""
 
     def __init__(self) -> None:
         self._values: dict[str, float] = {}
@@ -38,7 +38,11 @@ class Diagnostics:
     ) -> None:
         """Measures how well the latents separate kinds of opponents.
 
-        Only matches with a full history of `entries` count.
+        Args:
+            latent_ND: latents at the end of the rollout.
+            age_N: entries of each match so far.
+            entries: entries of a full history. Only matches with a full history count.
+            kinds: the opponents' kinds, "" where there is no match.
         """
         if not latent_ND.shape[1]:
             return
@@ -66,7 +70,14 @@ class Diagnostics:
     def update_ends(
         self, network: AgentNetwork, buffer: SequenceBuffer, update: int, frame_skip: int
     ) -> None:
-        """Reads latent and attention in a sample of matches, another sample at each `update`."""
+        """Reads latent and attention in a sample of matches, which changes with `update`.
+
+        Args:
+            network: the agent after the update.
+            buffer: the rollout.
+            update: number of updates so far.
+            frame_skip: frames that a step lasts.
+        """
         if network.config.encoder == "none":
             return
         matches = buffer.obs_XNO.shape[1]
@@ -98,10 +109,10 @@ class Diagnostics:
             self._put(name, value)
 
     def take(self) -> dict[str, float]:
-        """The finite numbers since the last call.
+        """Returns the finite numbers since the last call.
 
-        `policy/lag_updates` is how many optimizer steps, on average, the weights that learnt were
-        ahead of those that acted.
+        `policy/lag_updates` is the mean number of optimizer steps between the weights that acted
+        and the weights that learnt.
         """
         if self._steps:
             self._put("policy/lag_updates", (self._steps - 1) / 2)
@@ -114,44 +125,59 @@ class Diagnostics:
 
 
 def spread(latent_TBD: Tensor) -> Tensor:
-    """Root mean variance of a number of the latent over all steps and matches."""
+    """Returns the root mean variance of a component of the latent over all steps and matches."""
     return latent_TBD.flatten(0, -2).var(0, unbiased=False).mean().sqrt()
 
 
 def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
-    """How far latents move from the first to the last step, over the matches where `same_B`.
+    """Measures how far latents move from the first to the last step in the matches of `same_B`.
 
-    The root mean square distance, divided by that of two steps drawn at random from all of them,
-    sqrt(2 D) times `spread`: 0 stays, 1 is as far as anywhere. NaN without such matches.
+    The root mean square distance is divided by the distance of two steps drawn at random from all
+    of them, sqrt(2 D) times `spread`. 0 means that latents stay, 1 that they end anywhere.
+
+    Args:
+        latent_TBD: latents of whole rollouts.
+        same_B: matches without an episode start in between.
+
+    Returns:
+        The ratio, NaN without such matches.
     """
     moved = (latent_TBD[-1] - latent_TBD[0]).square().sum(-1)[same_B].mean()
     return (moved / (2 * latent_TBD.shape[-1])).sqrt() / spread(latent_TBD).clamp_min(1e-12)
 
 
 def attention_entropy(weights_TBPh: Tensor) -> Tensor:
-    """-sum_p w_p log w_p in nats, the mean over steps, matches and heads."""
+    """Returns the mean of -sum_p w_p log w_p in nats over steps, matches and heads."""
     return torch.special.entr(weights_TBPh).sum(-2).mean()
 
 
 def largest_entropy(age_TB: Tensor, slots: int) -> Tensor:
-    """The entropy of uniform attention: the mean log of the number of entries."""
+    """Returns the entropy of uniform attention: the mean log of the number of entries."""
     return age_TB.clamp(1, slots).double().log().mean().float()
 
 
 def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
-    """Mean age, in frames, of the outputs attended to; the last slot is the newest, of age 0."""
+    """Returns the mean age in frames of the outputs attended to. The last slot is the newest, of
+    age 0.
+    """
     slots = weights_TBPh.shape[-2]
     age_P = torch.arange(slots - 1, -1, -1, device=weights_TBPh.device, dtype=weights_TBPh.dtype)
     return (weights_TBPh.mean((0, 1, -1)) * age_P).sum() * stride
 
 
 def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
-    """Share of the latents' variance that lies between the kinds, corrected for chance.
+    """Measures the share of the latents' variance between the kinds, corrected for chance.
 
-    1 - (W / (n - k)) / (S / (n - 1)) with S the total and W the within-kind sum of squares of n
-    latents of k kinds: Kelley's epsilon squared (PNAS 21, 1935), 0 on average for labels without
-    meaning, 1 when each kind has one latent. Kinds that occur once are left out; NaN when fewer
-    than two are left.
+    It is 1 - (W / (n - k)) / (S / (n - 1)) with S the total and W the within-kind sum of squares of
+    n latents of k kinds: Kelley's epsilon squared (PNAS 21, 1935). Labels without meaning give 0 on
+    average, and 1 means that each kind has a single latent.
+
+    Args:
+        latent_ND: latents.
+        kinds_N: their kinds. Kinds that occur once are left out.
+
+    Returns:
+        The share, NaN when fewer than two kinds are left.
     """
     latents_ND, kinds = np.asarray(latent_ND, np.float64), np.asarray(kinds_N, str)
     names, counts = np.unique(kinds, return_counts=True)

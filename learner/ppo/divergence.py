@@ -1,6 +1,6 @@
-"""Exact KL divergences of a policy from fixed ones, and from the closest of them in each state.
+"""Computes exact KL divergences of a policy from fixed policies, and from each state's closest.
 
-Shape suffixes: M fixed policies, T steps, B matches, A keys or choices. M is the first axis; any
+Shape suffixes: M fixed policies, T steps, B matches, A keys or choices. M is the first axis. Any
 number of axes may lie between M and A.
 """
 
@@ -17,10 +17,13 @@ from league.games.base import CHOICE
 
 
 class Divergence(NamedTuple):
-    """A divergence with its gradient (`loss`), and numbers for the log.
+    """Holds a divergence with its gradient (`loss`), and numbers for the log.
 
-    `kl_M` is the mean KL from each fixed policy, `closest_M` the share of states in which it was
-    the closest, and `here` the weight of the states that both are means over.
+    Attributes:
+        loss: the divergence.
+        kl_M: the mean KL from each fixed policy.
+        closest_M: the share of states in which it was the closest.
+        here: the weight of the states that both are means over.
     """
 
     loss: Tensor
@@ -30,11 +33,20 @@ class Divergence(NamedTuple):
 
 
 def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None = None) -> Tensor:
-    """Exact KL(π ‖ π_fixed) in nats: `[M, ...]` without A.
+    """Computes the exact KL(π ‖ π_fixed) in nats.
 
-    Keys are independent, so their KLs add up; choices are compared over the `legal` ones. The
-    gradient is the analytic one, `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`, without terms that
-    cancel only on paper: where both policies are equal, value and gradient are exactly 0.
+    Keys are independent, so their KLs add up. Choices are compared over the `legal` ones. The
+    gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`, without terms that cancel only
+    on paper: where both policies are equal, value and gradient are exactly 0.
+
+    Args:
+        kind: kind of actions.
+        logits: the policy's logits `[..., A]`.
+        fixed: the fixed policies' logits `[M, ..., A]`.
+        legal: legal choices `[..., A]`, None in games of keys.
+
+    Returns:
+        The divergences `[M, ...]`.
     """
     if kind == CHOICE:
         mine, theirs = MaskedChoice(logits, legal), MaskedChoice(fixed, legal)
@@ -46,7 +58,7 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
 
 
 def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Divergence:
-    """The mean over states of the divergence from each state's closest policy, `min_m KL_m`.
+    """Averages over states the divergence from each state's closest policy, `min_m KL_m`.
 
     Args:
         kl_MTB: KL from each fixed policy in each state.
@@ -67,7 +79,17 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
 def pairwise_kl(
     kind: str, logits_MTBA: Tensor, legal_TBA: Tensor | None, weight_TB: Tensor
 ) -> Tensor:
-    """Mean KL(π_i ‖ π_j) over a batch of states for all pairs: `[M, M]`, 0 on the diagonal."""
+    """Computes the mean KL(π_i ‖ π_j) over a batch of states for all pairs.
+
+    Args:
+        kind: kind of actions.
+        logits_MTBA: the policies' logits.
+        legal_TBA: legal choices, None in games of keys.
+        weight_TB: 0 in states that don't count.
+
+    Returns:
+        The divergences `[M, M]`, 0 on the diagonal.
+    """
     here = weight_TB.sum().clamp_min(1e-8)
     rows = [kl_to_fixed(kind, logits_TBA, logits_MTBA, legal_TBA) for logits_TBA in logits_MTBA]
     return torch.stack([(kl_MTB * weight_TB).sum((1, 2)) / here for kl_MTB in rows])
@@ -76,7 +98,18 @@ def pairwise_kl(
 def log_prob_ratio(
     kind: str, logits_TBA: Tensor, fixed_MTBA: Tensor, actions_TBA: Tensor, legal_TBA: Tensor | None
 ) -> Tensor:
-    """`log π(a) - log π_fixed(a)` `[T, B]` of the actions, with each state's closest policy."""
+    """Computes `log π(a) - log π_fixed(a)` of the actions, with each state's closest policy.
+
+    Args:
+        kind: kind of actions.
+        logits_TBA: the policy's logits.
+        fixed_MTBA: the fixed policies' logits.
+        actions_TBA: the actions.
+        legal_TBA: legal choices, None in games of keys.
+
+    Returns:
+        The ratios `[T, B]`.
+    """
     kl_MTB = kl_to_fixed(kind, logits_TBA, fixed_MTBA, legal_TBA)
     nearest_1TB1 = kl_MTB.argmin(0)[None, :, :, None].expand(1, *fixed_MTBA.shape[1:])
     nearest_TBA = fixed_MTBA.gather(0, nearest_1TB1)[0]

@@ -1,10 +1,10 @@
 """`LeaguePPO`: sb3-contrib's RecurrentPPO with its hot paths replaced for many matches at once.
 
-It is used like its parent (callbacks, logger, `learn`, `predict`, `save`). The parent's own paths
-can't serve for two reasons, as of sb3-contrib 2.9: `MultiBinary` actions fail in its
-`evaluate_actions` (an int8 tensor meets a float one), and its shared LSTM is detached from the
-critic, whose gradient never reaches it. Here one unrolled forward pass gives logits and values of
-whole sequences, and both losses train everything below them.
+It is used like its parent (callbacks, logger, `learn`, `predict`, `save`). The parent's paths can't
+serve for two reasons, as of sb3-contrib 2.9. `MultiBinary` actions fail in its `evaluate_actions`
+(an int8 tensor meets a float tensor). Its shared LSTM is detached from the critic, whose gradient
+never reaches it. Here an unrolled forward pass gives logits and values of whole sequences, and
+both losses train everything below them.
 
 Shape suffixes: T steps, X rows (history and steps), N matches, B matches of a minibatch, A actions,
 O observation, H memory, D latent.
@@ -55,13 +55,13 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
 
 STOP_INTERVAL = 32
-"""Steps after which several ranks ask each other whether one of them must stop: each question
-waits for the slowest rank.
+"""Steps between two questions among the ranks whether any of them must stop. Each question waits
+for the slowest rank.
 """
 GAE_LAMBDA = 0.95
-"""Of the generalised advantage estimate, as every preset and the seeds' guide have it."""
+"""Lambda of the generalised advantage estimate, as in every preset and the seeds' guide."""
 MAX_GRAD_NORM = 0.5
-"""The gradient of all parameters together is clipped to this norm, as the seeds' guide has it."""
+"""Largest norm of the gradient of all parameters together, as in the seeds' guide."""
 _LOGGED = (
     "loss/policy",
     "loss/value",
@@ -72,15 +72,16 @@ _LOGGED = (
 
 
 class LeaguePPO(RecurrentPPO):
-    """PPO on whole sequences of a `LeagueVecEnv`.
+    """Trains by PPO on whole sequences of a `LeagueVecEnv`.
 
     Args:
         policy: "LeaguePolicy".
         env: the matches.
-        settings: hyperparameters; `settings.matches` is not read, the environment has its number.
-        regularisation: holds the policy near frozen copies of itself; None for none.
-        should_stop: asked between steps and minibatches; True ends `learn` early.
-        kwargs: of Stable-Baselines3: `policy_kwargs={"agent": config}`, `device`, `verbose` ….
+        settings: hyperparameters. The number of matches is the environment's, not
+            `settings.matches`.
+        regularisation: holds the policy near frozen copies of itself. None switches it off.
+        should_stop: asked between steps and minibatches. True ends `learn` early.
+        kwargs: Stable-Baselines3's: `policy_kwargs={"agent": config}`, `device`, `verbose` ….
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"LeaguePolicy": LeaguePolicy}
@@ -179,26 +180,31 @@ class LeaguePPO(RecurrentPPO):
         return self.references if self.transform is None else None
 
     def _forget_matches(self) -> None:
-        """Starts with an empty memory: the next observations are the first of their matches."""
+        """Starts with an empty memory. The next observations are the first of their matches."""
         self.agent_state = self.policy.network.initial_state(self.n_envs)
         self.last_obs_NO: np.ndarray | None = None
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # type: ignore[override]
-        """Plays other matches, of the same number, from the next rollout on."""
+        """Plays other matches from the next rollout on.
+
+        Args:
+            env: the matches, of the same number.
+            force_reset: whether to forget the matches in progress.
+        """
         super().set_env(env, force_reset)
         if force_reset:
             self._forget_matches()
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
-        """Schedules follow all steps of the run, or `schedule_span` (first step, length)."""
+        """Lets schedules follow all steps of the run, or `schedule_span` (first step, length)."""
         if self.schedule_span is not None:
             first, length = self.schedule_span
             num_timesteps, total_timesteps = min(num_timesteps - first, length), length
         super()._update_current_progress_remaining(num_timesteps, total_timesteps)
 
     def reseed(self, seed: int) -> None:
-        """Restarts the random numbers for actions and minibatches; each rank has its own."""
+        """Restarts the random numbers for actions and minibatches, which differ by rank."""
         self.shuffle_rng = np.random.default_rng(self.group.seed(seed))
         self.key_rng.manual_seed(self.group.seed(seed))
 
@@ -213,8 +219,17 @@ class LeaguePPO(RecurrentPPO):
         `log_probs` and `n_steps` in their `locals`, as in Stable-Baselines3. `env.finished` holds
         the matches that ended in this rollout.
 
+        Args:
+            env: the matches.
+            callback: called at the start, after each step, and at the end.
+            rollout_buffer: the parent's, which is not used.
+            n_rollout_steps: steps of each match.
+
         Returns:
             False when it was asked to stop before the end.
+
+        Raises:
+            NumericalFault: the game's or the network's numbers are not finite.
         """
         self.policy.set_training_mode(False)
         callback.on_rollout_start()
@@ -295,10 +310,10 @@ class LeaguePPO(RecurrentPPO):
         return pressed_NA
 
     def _inputs(self, env: LeagueVecEnv) -> tuple[Tensor, Tensor, Tensor]:
-        """Observations, starts and time left on the device.
+        """Copies observations, starts and time left to the device.
 
-        To a GPU they travel in one asynchronous copy from page-locked memory. The next call
-        overwrites that memory; by then the sampled actions, which depend on it, were read.
+        They travel to a GPU in an asynchronous copy from page-locked memory. The next call
+        overwrites that memory. By then the sampled actions, which depend on it, were read.
         """
         assert self.last_obs_NO is not None
         time_left_N = env.game.time_left_N()
@@ -317,7 +332,7 @@ class LeaguePPO(RecurrentPPO):
     def _check_finite(self, logits_NA: Tensor, value_N: Tensor) -> None:
         """Raises `NumericalFault` when the network's outputs are not finite.
 
-        One number travels from the device: a sum is finite when all its terms are.
+        A sum is finite when all its terms are, so that a single number travels from the device.
         """
         if math.isfinite(float(logits_NA.sum() + value_N.sum())):
             return
@@ -329,7 +344,7 @@ class LeaguePPO(RecurrentPPO):
         )
 
     def _cut_short(self, steps: int) -> None:
-        """Ends the rollout after `steps` steps; the next one continues from there."""
+        """Ends the rollout after `steps` steps. The next rollout continues from there."""
         if self.references is not None:
             self.references.play(self.buffer, steps)
         if self.transform is not None:
@@ -338,7 +353,7 @@ class LeaguePPO(RecurrentPPO):
         self.buffer.cut_short(steps)
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
-        """The learner's memory in its own seats, and in the opponents' seats that it plays."""
+        """Returns the learner's memory in its own seats, and in opponents' seats that it plays."""
         across = None if self.transform is None else env.opponent_policy.live_memory()
         return (self.agent_state.h_BH, self.agent_state.c_BH), across
 
@@ -392,21 +407,21 @@ class LeaguePPO(RecurrentPPO):
         self.learning_seconds += time.perf_counter() - started
 
     def _minibatches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The minibatches of all epochs: their rows, and `_sums` over all ranks."""
+        """Draws the minibatches of all epochs: their rows, and `_sums` over all ranks."""
         epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
         drawn = [rows for epoch in epochs for rows in epoch]
         # In one message: each makes every rank wait for the slowest.
         return zip(drawn, self.group.sum(torch.stack(list(map(self._sums, drawn)))), strict=True)
 
     def _sums(self, rows: Tensor) -> Tensor:
-        """Of the minibatch of `rows`: its `advantage_sums` and `_counts`, float64 `[6]`."""
+        """Returns the minibatch's `advantage_sums` and `_counts`, float64 `[6]`."""
         batch = self.buffer.minibatch(rows)
         return torch.cat(
             [advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)]
         )
 
     def _update(self, rows: Tensor, sums: Tensor) -> tuple[dict[str, float], bool]:
-        """One optimizer step; returns its means for the log, and whether to stop."""
+        """Makes an optimizer step. Returns its means for the log, and whether to stop."""
         batch = self.buffer.minibatch(rows)
         batch = replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
         means = WeightedMeans(self._logged_names())
@@ -422,9 +437,10 @@ class LeaguePPO(RecurrentPPO):
         return {**values, "learning/gradient_norm": norm}, stops
 
     def _counts(self, batch: Minibatch) -> Tensor:
-        """Number of steps with a decision, with a weight, and with a known opponent's action.
+        """Counts the steps with a decision, with a weight, and with a known action of the opponent.
 
-        Float64 `[3]`, never 0.
+        Returns:
+            Float64 `[3]`, never 0.
         """
         size = float(batch.value_TB.numel())
         weights = batch.decided_TB(), batch.weight_TB, batch.known_TB
@@ -451,7 +467,7 @@ class LeaguePPO(RecurrentPPO):
                 means.add(name, value, decided if name == "reference/kl" else here)
 
     def unroll(self, batch: Minibatch) -> UnrollOutput:
-        """What the current network makes of a minibatch."""
+        """Runs the current network over a minibatch."""
         return self.policy.network.unroll(
             batch.obs_XBO,
             batch.starts_XB,
@@ -462,7 +478,9 @@ class LeaguePPO(RecurrentPPO):
         )
 
     def loss_terms(self, batch: Minibatch) -> LossTerms:
-        """The terms of a minibatch's loss, each with its own gradient and not yet weighted."""
+        """Computes the terms of a minibatch's loss, each with its own gradient and not yet
+        weighted.
+        """
         with self.gradient_step.autocast():
             out = self.unroll(batch)
             forecast = None
@@ -487,7 +505,14 @@ class LeaguePPO(RecurrentPPO):
     def weighted(
         self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0, known: float = 1.0
     ) -> Tensor:
-        """The loss: the weighted sum of the terms, each times its share of the minibatch."""
+        """Computes the loss, the weighted sum of the terms, each times its share of the minibatch.
+
+        Args:
+            terms: the terms of a part of a minibatch.
+            decided: the part's share of the steps with a decision.
+            counted: its share of the steps that count.
+            known: its share of the steps with a known action of the opponent.
+        """
         actor = terms.policy.loss - self.entropy_weight * terms.entropy
         if terms.kl is not None and self.regularisation is not None:
             actor = actor + self.regularisation.alpha * terms.kl.loss
@@ -498,11 +523,11 @@ class LeaguePPO(RecurrentPPO):
 
     @property
     def entropy_weight(self) -> float:
-        """Weight of the entropy bonus now."""
+        """The current weight of the entropy bonus."""
         return self.settings.ent_coef_at(self._current_progress_remaining)
 
     def _renew_references(self) -> None:
-        """Freezes a new reference when one is due."""
+        """Freezes a new reference when it is due."""
         references = self.references
         if references is None:
             return
@@ -544,7 +569,7 @@ class LeaguePPO(RecurrentPPO):
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
     def predict(self, *args: Any, **kwargs: Any) -> tuple[np.ndarray, StateArrays | None]:
-        """`LeaguePolicy.predict`, with the masks that sb3-contrib's evaluation passes."""
+        """Calls `LeaguePolicy.predict`, with the masks that sb3-contrib's evaluation passes."""
         return self.policy.predict(*args, **kwargs)
 
     def _excluded_save_params(self) -> list[str]:

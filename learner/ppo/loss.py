@@ -1,4 +1,4 @@
-"""The terms of the loss: PPO's (Schulman et al. 2017, arXiv 1707.06347) and the forecast head's.
+"""Computes the loss of PPO (Schulman et al. 2017, arXiv 1707.06347) and of the forecast head.
 
 Shape suffixes: T steps, B and N matches, A actions, D latent.
 """
@@ -20,10 +20,10 @@ from learner.rollout.buffer import Minibatch, SequenceBuffer
 
 
 class PolicyLoss(NamedTuple):
-    """The policy's loss, and two numbers for the log.
+    """Holds the policy's loss, and two numbers for the log.
 
-    `approx_kl` is the mean of (ratio - 1) - log ratio, an unbiased estimate of KL(old, new) that
-    is never negative.
+    `approx_kl` is the mean of (ratio - 1) - log ratio, an unbiased estimate of KL(old, new) that is
+    never negative.
     """
 
     loss: Tensor
@@ -32,7 +32,15 @@ class PolicyLoss(NamedTuple):
 
 
 def weighted_mean(x: Tensor, weight: Tensor | None) -> Tensor:
-    """Mean of `x`, weighted by `weight` of the same shape (0 where all weights are 0)."""
+    """Returns the mean of `x`, weighted by `weight`.
+
+    Args:
+        x: numbers of any shape.
+        weight: weights of the same shape, None for equal ones.
+
+    Returns:
+        The mean, 0 where all weights are 0.
+    """
     if weight is None:
         return x.mean()
     return (x * weight).sum() / weight.sum().clamp_min(1e-8)
@@ -45,7 +53,15 @@ def clipped_policy_loss(
     clip_range: float,
     weight: Tensor | None = None,
 ) -> PolicyLoss:
-    """-E[min(ratio A, clip(ratio, 1 - c, 1 + c) A)], eq. 7 of the paper, weighted by `weight`."""
+    """Returns -E[min(ratio A, clip(ratio, 1 - c, 1 + c) A)], eq. 7 of the paper.
+
+    Args:
+        log_prob: log-probabilities of the actions under the current policy, in nats.
+        old_log_prob: the same under the policy that acted.
+        advantage: advantages.
+        clip_range: c.
+        weight: weight of each step, None for equal ones.
+    """
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1.0 - clip_range, 1.0 + clip_range)
@@ -57,14 +73,27 @@ def clipped_policy_loss(
 
 
 def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Mean squared error of the critic, weighted by `weight`."""
+    """Returns the mean squared error of the critic.
+
+    Args:
+        value: predictions.
+        target: their targets.
+        weight: weight of each step, None for equal ones.
+    """
     return weighted_mean((value - target).square(), weight)
 
 
 def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Count, sum and sum of squares of the advantages with weight: float64 `[3]` on the CPU.
+    """Returns the count, the sum and the sum of squares of the weighted advantages.
 
-    The sums of a minibatch's parts, or of several ranks, add up to those of the whole.
+    The sums of a minibatch's parts, or of several ranks, add up to the sums of the whole.
+
+    Args:
+        advantage: advantages of any shape.
+        weight: weight of each step, None for equal ones.
+
+    Returns:
+        Float64 `[3]` on the CPU.
     """
     counted = (advantage if weight is None else advantage[weight > 0]).double()
     sums = [counted.new_tensor(float(counted.numel())), counted.sum(), counted.square().sum()]
@@ -72,7 +101,12 @@ def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
 
 
 def normalised(advantage: Tensor, sums: Tensor) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1 over everything that `sums` counts."""
+    """Scales advantages to mean 0 and standard deviation 1.
+
+    Args:
+        advantage: advantages of any shape.
+        sums: `advantage_sums` of everything that they are compared with.
+    """
     number, total, squares = sums.tolist()
     if number < 2:
         return advantage
@@ -87,16 +121,21 @@ def normalised(advantage: Tensor, sums: Tensor) -> Tensor:
 
 
 def forecast_head(config: AgentConfig) -> Head:
-    """Latent `[..., D]` to one logit for each of the opponent's keys or choices."""
+    """Makes the head from the latent `[..., D]` to a logit for each of the opponent's actions."""
     head = Head(config.width, (config.width,), config.action_size, gain=0.01)
     nn.init.constant_(head.last.bias, config.key_bias if config.action_kind == KEYS else 0.0)
     return head
 
 
 def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
-    """-E[log P(the opponent's action)] in nats over the steps where that action is known.
+    """Returns -E[log P(the opponent's action)] in nats over the steps where that action is known.
 
-    Keys are independent Bernoulli variables; choices are a categorical over the legal ones.
+    Keys are independent Bernoulli variables. Choices are a categorical over the legal ones.
+
+    Args:
+        kind: kind of actions.
+        logits_TBA: the forecast.
+        batch: the minibatch with the opponents' actions.
     """
     assert batch.across_TBA is not None
     predicted = action_distribution(kind, logits_TBA, batch.across_legal_TBA)
@@ -105,10 +144,17 @@ def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
 
 @torch.no_grad()
 def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], Tensor]) -> float:
-    """`forecast_loss` of a predictor that knows only the frequency of each action in the rollout.
+    """Returns the `forecast_loss` of a predictor that knows only how frequent each action is.
 
-    Counts start at one half (Jeffreys' prior) and are summed over all ranks by `add_up`; a choice
-    gets its share among the legal ones. NaN where no action is known.
+    Counts start at one half (Jeffreys' prior). A choice gets its share among the legal ones.
+
+    Args:
+        kind: kind of actions.
+        buffer: the rollout with the opponents' actions.
+        add_up: sums numbers over all ranks.
+
+    Returns:
+        The loss in nats, NaN where no action is known.
     """
     known_TN = buffer.known_TN
     assert buffer.across_TNA is not None
@@ -133,10 +179,10 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
 
 
 class LossTerms(NamedTuple):
-    """The terms of one minibatch, not yet weighted.
+    """Holds the terms of a minibatch, not yet weighted.
 
-    `kl` is None when no reference plays in its matches or when the rewards carry it; `forecast`
-    is None without a forecast head.
+    `kl` is None when no reference plays in its matches or when the rewards carry the divergence.
+    `forecast` is None without a forecast head.
     """
 
     policy: PolicyLoss
@@ -146,7 +192,7 @@ class LossTerms(NamedTuple):
     forecast: Tensor | None = None
 
     def named(self) -> dict[str, Tensor]:
-        """The terms by the names that error messages use."""
+        """Returns the terms by the names that error messages use."""
         named = {"policy": self.policy.loss, "value": self.value, "entropy": self.entropy}
         if self.kl is not None:
             named["KL"] = self.kl.loss
@@ -156,26 +202,32 @@ class LossTerms(NamedTuple):
 
 
 class WeightedMeans:
-    """Means over a minibatch's parts and over all ranks, each part weighted by its share.
+    """Averages over a minibatch's parts and over all ranks, each part weighted by its share.
 
-    All ranks must add up the same `names`, and a part may lack some of them, so the names are
-    fixed at the start; a name without a value has no mean.
+    All ranks must add up the same `names`, and a part may lack some of them, so the names are fixed
+    at the start. A name without a value has no mean.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._sums = {name: [0.0, 0.0] for name in names}
 
     def add(self, name: str, value: float | Tensor, share: float) -> None:
-        """Adds a part's mean of `name`."""
+        """Adds a part's mean of `name`.
+
+        Args:
+            name: a fixed name.
+            value: the mean over the part.
+            share: the part's share of the minibatch.
+        """
         number = float(value.detach()) if isinstance(value, Tensor) else value
         self._sums[name][0] += number * share
         self._sums[name][1] += share
 
     def sums(self) -> Tensor:
-        """Weighted values and weights, float64 `[names, 2]`, which ranks add up."""
+        """Returns weighted values and weights, float64 `[names, 2]`, which ranks add up."""
         return torch.tensor(list(self._sums.values()), dtype=torch.float64).reshape(-1, 2)
 
     def means(self, sums: Tensor) -> dict[str, float]:
-        """The means of `sums`, this rank's own or those of all ranks."""
+        """Returns the means of `sums`, of this rank or of all ranks."""
         pairs = zip(self._sums, sums.tolist(), strict=True)
         return {name: total / weight for name, (total, weight) in pairs if weight}

@@ -1,4 +1,4 @@
-"""One optimizer step: a minibatch in parts, in mixed precision, on one rank or several."""
+"""Makes optimizer steps: a minibatch in parts, in mixed precision, on one rank or several."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from learner.distributed.rank_group import RankGroup
 from learner.ppo.loss import WeightedMeans
 
 SMALLEST_SCALE = 1.0
-"""With a smaller loss scale a float16 gradient that overflows is infinite without the scale."""
+"""Smallest loss scale. A float16 gradient that overflows below it is infinite without the scale."""
 SMALLEST_RATE = 1.0 / 64.0
 
 
 def compute_type(precision: str, device: torch.device) -> torch.dtype:
-    """Type of an update's matrix products.
+    """Chooses the type of an update's matrix products.
 
-    `auto` is bfloat16 on a GPU that has it, float16 on others, and float32 on a CPU.
+    Args:
+        precision: auto, float32, bfloat16 or float16. `auto` is bfloat16 on a GPU that has it,
+            float16 on other GPUs, and float32 on a CPU.
+        device: device that computes.
     """
     types = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if precision != "auto":
@@ -32,19 +35,19 @@ def compute_type(precision: str, device: torch.device) -> torch.dtype:
 
 
 class AdaptiveRate:
-    """A factor in [1/64, 1] on the scheduled learning rate, which steers the KL per update.
+    """Steers the KL per update by a factor in [1/64, 1] on the scheduled learning rate.
 
-    The factor shrinks by 1.2 when an update moved the policy by more than 1.5 times the desired
-    KL divergence, and grows by 1.2 when it moved less than the desired KL over 1.5: the rule of
-    PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). One learning rate
-    does not fit a whole curriculum (docs/benchmarks.md).
+    The factor shrinks by 1.2 when an update moved the policy by more than 1.5 times the desired KL
+    divergence, and grows by 1.2 when it moved less than the desired KL over 1.5: the rule of PPO's
+    adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). No single learning rate
+    fits a whole curriculum (docs/benchmarks.md).
     """
 
     def __init__(self, desired_kl: float | None) -> None:
         self.desired_kl, self.scale = desired_kl, 1.0
 
     def adapt(self, kl: float) -> None:
-        """Takes the mean KL divergence of an update."""
+        """Adapts the factor to the mean KL divergence of an update."""
         if self.desired_kl is None:
             return
         if kl > self.desired_kl * 1.5:
@@ -54,12 +57,15 @@ class AdaptiveRate:
 
 
 class GradientStep:
-    """Accumulates the gradients of a minibatch's parts and makes one optimizer step.
+    """Accumulates the gradients of a minibatch's parts and makes an optimizer step.
 
     Args:
         network: everything that is trained.
-        max_norm: the gradient of all parameters together is clipped to this norm.
-        precision: auto, float32, bfloat16 or float16; float16 scales the loss.
+        optimizer: updates the network's parameters.
+        max_norm: largest norm of the gradient of all parameters together.
+        precision: auto, float32, bfloat16 or float16. float16 scales the loss.
+        device: device that computes.
+        group: ranks whose gradients add up.
     """
 
     def __init__(
@@ -89,7 +95,12 @@ class GradientStep:
         self._terms, self._total = {}, 0.0
 
     def add(self, total: Tensor, terms: Mapping[str, Tensor]) -> None:
-        """Adds the gradient of a part's loss; `terms` by name, for the message of a fault."""
+        """Adds the gradient of a part's loss.
+
+        Args:
+            total: the loss.
+            terms: its terms by name, for the message of a fault.
+        """
         self.scaler.scale(total).backward()
         self._total += float(total.detach())
         for name, term in terms.items():
@@ -97,6 +108,10 @@ class GradientStep:
 
     def reduce(self, means: WeightedMeans, stop: bool = False) -> tuple[dict[str, float], bool]:
         """Adds up the gradients of all ranks and removes the loss scale from them.
+
+        Args:
+            means: this rank's means.
+            stop: whether this rank wants to stop.
 
         Returns:
             The means and the loss over all ranks, and whether at least one rank wants to stop.
@@ -112,11 +127,17 @@ class GradientStep:
         return {**values, "loss/total": self._total}, bool(extra[-1] > 0)
 
     def finish(self, step: int) -> float:
-        """Clips the gradient and updates the weights; returns the norm before clipping.
+        """Clips the gradient and updates the weights.
+
+        Args:
+            step: step of the training, for the message of a fault.
+
+        Returns:
+            The gradient's norm before clipping.
 
         Raises:
-            NumericalFault: a number is NaN or infinite; no weight has changed. The message names
-                the culprit and `step`.
+            NumericalFault: a number is NaN or infinite. No weight has changed. The message names
+                the culprit.
         """
         parameters = list(self._network.parameters())
         norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
@@ -132,7 +153,7 @@ class GradientStep:
         return float(norm)
 
     def _is_overflow(self) -> bool:
-        """Whether only the loss scale is too large, which the scaler halves."""
+        """Returns whether only the loss scale is too large, which the scaler halves."""
         return (
             self.scaler.is_enabled()
             and math.isfinite(self._total)

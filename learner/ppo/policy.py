@@ -24,11 +24,11 @@ StateArrays = tuple[np.ndarray, ...]
 
 
 class LeaguePolicy(RecurrentActorCriticPolicy):
-    """An `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary forecast head.
+    """Wraps an `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary forecast head.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
-    arrays: the encoder's rings and the LSTM's state; None is an empty history. The
-    constructor skips the parent's on purpose, which would build SB3's own extractors and LSTMs.
+    arrays: the encoder's rings and the LSTM's state. None is an empty history. The constructor
+    skips the parent's on purpose, which would build SB3's own extractors and LSTMs.
     """
 
     def __init__(
@@ -59,14 +59,17 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         deterministic: bool = False,
         action_masks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, StateArrays | None]:
-        """Actions for one observation or a batch, and the state to pass next time.
+        """Chooses actions for one observation or a batch.
 
         Args:
             observation: `[O]` or `[batch, O]`.
-            state: what the last call returned, None for an empty history.
+            state: the state that the last call returned, None for an empty history.
             episode_start: bool `[batch]`, where a match begins.
             deterministic: take the most likely action instead of a sample.
             action_masks: legal choices, bool `[batch, A]`, in games that have choices.
+
+        Returns:
+            The actions, and the state to pass next time.
         """
         self.set_training_mode(False)
         obs, vectorised = self.obs_to_tensor(observation)

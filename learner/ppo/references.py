@@ -1,13 +1,13 @@
 """References: frozen copies of the learner that regularisation holds it near.
 
 A reference has its own weights and recurrent memory. After each rollout it is unrolled once,
-without a gradient, over the observations that the learner saw; its logits are kept and every epoch
-is compared with them. A copy starts with the learner's memory of the matches in progress; from
-then on the two memories develop separately, and both restart with each match.
+without a gradient, over the observations that the learner saw. Its logits are kept, and every epoch
+is compared with them. A copy starts with the learner's memory of the matches in progress. From then
+on the two memories develop separately, and both restart with each match.
 
 Shape suffixes: M references, X rows (history and steps), T steps, N matches, C matches in which
-references play (the first C of the N), B matches of a minibatch, O observation, A actions,
-H memory, R matches against oneself.
+references play (the first C of the N), B matches of a minibatch, O observation, A actions, H
+memory, R matches against oneself.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.settings import RegularisationSettings
 
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
-"""Rows of history and steps that go through a reference together: caches, and memory."""
+"""Rows of history and steps that go through a reference together, chosen for caches and memory."""
 MATCH_SHARE = 0.25
-"""Share of the matches in which references play in the loss form: they represent all, and the
-cost stays below a tenth of the learner's time. The reward form needs all matches.
+"""Share of the matches in which references play in the loss form. They represent all matches, and
+the cost stays below a tenth of the learner's time. The reward form needs all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
 """Updates after which a renewed reference's predecessor stays in the portfolio."""
 log = logging.getLogger(__name__)
 
 Memory = tuple[Tensor, Tensor]
-"""h and c of an LSTM, `[N, H]` each."""
+"""The h and c of an LSTM, `[N, H]` each."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Reference:
-    """One frozen copy and its memory of the matches in progress.
+    """Holds a frozen copy and its memory of the matches in progress.
 
-    `own` is its memory in the learner's seats; `other`, in the reward form, in the opponents'.
+    Attributes:
+        own: its memory in the learner's seats.
+        other: its memory in the opponents' seats, for the reward form.
     """
 
     name: str
@@ -61,17 +63,21 @@ class Reference:
 
 
 class References:
-    """The newest reference (the anchor) and the portfolio of older ones.
+    """Keeps the newest reference (the anchor) and the portfolio of older references.
 
-    The callables connect it with a league; without one they have harmless defaults.
+    The callables connect it with a league. Without a league they have harmless defaults.
 
     Attributes:
         members: the anchor, then the portfolio from the oldest on.
         register: makes a frozen copy a member of the league and returns its name.
         ratings: scores by name, for pruning `best`.
-        keep: receives the names of all members whenever one has left.
+        keep: receives the names of all members whenever a member has left.
 
     Args:
+        settings: form, interval, size and pruning.
+        config: sizes of the network.
+        matches: N.
+        device: device that computes.
         autocast: precision in which the references play, the same as the learner's update.
         group: the ranks, which all drop the reference that the leader would.
     """
@@ -101,12 +107,19 @@ class References:
     # -- renewal --------------------------------------------------------------------------------
 
     def begin(self, network: AgentNetwork, own: Memory, other: Memory | None, step: int) -> None:
-        """Freezes the learner as the first reference if there is none yet."""
+        """Freezes the learner as the first reference if there is no reference yet.
+
+        Args:
+            network: the learner.
+            own: its memory in its own seats.
+            other: its memory in the opponents' seats that it plays.
+            step: its steps so far.
+        """
         if not self.members:
             self.members = [self._freeze(network, own, other, step)]
 
     def due(self, updates: int) -> bool:
-        """Whether to renew the anchor after this number of updates."""
+        """Returns whether to renew the anchor after this number of updates."""
         interval = self.settings.reference_interval
         return interval > 0 and updates // interval > self.renewed_at // interval
 
@@ -119,11 +132,14 @@ class References:
         updates: int,
         buffer: SequenceBuffer,
     ) -> None:
-        """Freezes the learner as the new anchor. The old one leaves or joins the portfolio.
+        """Freezes the learner as the new anchor. The old anchor leaves or joins the portfolio.
 
         Args:
-            own, other: its memories in its own seats, and in the opponents' that it plays.
-            step, updates: its steps and its optimizer steps so far.
+            network: the learner.
+            own: its memory in its own seats.
+            other: its memory in the opponents' seats that it plays.
+            step: its steps so far.
+            updates: its optimizer steps so far.
             buffer: the rollout over which the references were last unrolled.
         """
         interval = self.portfolio_interval
@@ -140,7 +156,7 @@ class References:
         log.info("renewed the reference: %s", self.members[0].name)
 
     def keep_members(self) -> None:
-        """Reports the members, so that the league retires those that have left."""
+        """Reports the members, so that the league retires references that have left."""
         self.keep([member.name for member in self.members])
 
     def _freeze(
@@ -156,7 +172,7 @@ class References:
         )
 
     def _network(self, weights: Mapping[str, Tensor]) -> AgentNetwork:
-        """A frozen network with a copy of `weights`, made without drawing random numbers."""
+        """Makes a frozen network with a copy of `weights`, without drawing random numbers."""
         with torch.device("meta"):
             network = AgentNetwork(self.config)
         copies = {name: part.detach().to(self.device, copy=True) for name, part in weights.items()}
@@ -164,7 +180,7 @@ class References:
         return network.requires_grad_(False).eval()
 
     def _surplus(self, candidates: list[Reference], buffer: SequenceBuffer) -> int:
-        """Index of the reference to drop."""
+        """Returns the index of the reference to drop."""
         if self.settings.pruning == "recent" or len(candidates) == 1:
             return 0
         if self.settings.pruning == "best":
@@ -197,10 +213,17 @@ class References:
         self.seconds += time.perf_counter() - started
 
     def divergence(self, logits_TBA: Tensor, batch: Minibatch) -> Divergence | None:
-        """KL of the policy in a minibatch from the closest reference in each state.
+        """Computes the KL of the policy in a minibatch from the closest reference in each state.
 
-        None when no reference plays in a match of the minibatch. The matches where they play
-        represent all: over many minibatches the mean is that of all matches.
+        The matches where references play represent all matches: over many minibatches the means
+        agree.
+
+        Args:
+            logits_TBA: the policy's logits.
+            batch: the minibatch.
+
+        Returns:
+            The divergence, None when no reference plays in a match of the minibatch.
         """
         covered_B = batch.rows_B < self.covered
         if not covered_B.any():
@@ -217,7 +240,7 @@ class References:
         return closest_divergence(kl_MTB, weight_TB[:, covered_B], states)
 
     def metrics(self, divergence: Divergence) -> dict[str, float]:
-        """Numbers for the log: of the anchor, and of the portfolio from the oldest on."""
+        """Returns numbers for the log: of the anchor, and of the portfolio from the oldest on."""
         numbers: list[Any] = [divergence.loss.detach()]
         for kl, share, member in zip(
             divergence.kl_M, divergence.closest_M, self.members, strict=True
@@ -226,7 +249,7 @@ class References:
         return dict(zip(self.metric_names(), map(float, numbers), strict=True))
 
     def metric_names(self) -> tuple[str, ...]:
-        """The names that `metrics` returns."""
+        """Returns the names that `metrics` uses."""
         places = ["anchor", *(f"portfolio_{index}" for index in range(1, len(self.members)))]
         what = ("kl", "closest_share", "step")
         return ("reference/kl", *(f"reference/{place}_{one}" for place in places for one in what))
@@ -234,7 +257,7 @@ class References:
     # -- checkpoints ----------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Weights, names and counters, for a checkpoint between rollouts."""
+        """Returns weights, names and counters, for a checkpoint between rollouts."""
         return {
             "members": [
                 {"name": one.name, "step": one.step, "weights": one.network.state_dict()}
@@ -245,11 +268,17 @@ class References:
         }
 
     def memories(self) -> list[list[list[Tensor] | None]]:
-        """Each member's memories of the matches in progress, for a checkpoint."""
+        """Returns each member's memories of the matches in progress, for a checkpoint."""
         return [[list(one.own), one.other and list(one.other)] for one in self.members]
 
     def load(self, state: Mapping[str, Any], memories: Sequence[Any] = ()) -> None:
-        """Continues from a checkpoint; without `memories` of as large a batch they start empty."""
+        """Continues from a checkpoint.
+
+        Args:
+            state: from `state`.
+            memories: from `memories`. They start empty without these, or if the batch has another
+                size.
+        """
         memories = memories or [(None, None)] * len(state["members"])
         reward_form = self.settings.form == "reward"
         self.members = [
@@ -273,16 +302,17 @@ class References:
 
 
 def lowest_rated(scores: Sequence[float | None]) -> int:
-    """Index of the lowest score, of equal ones the first; 0 where none has a score."""
+    """Returns the index of the lowest score, the first among equals, 0 where all are unrated."""
     rated = [(score, index) for index, score in enumerate(scores) if score is not None]
     return min(rated)[1] if rated else 0
 
 
 def most_redundant(kl_MM: NDArray[np.floating]) -> int:
-    """Index of the member whose nearest other member is nearest of all, of equal ones the first.
+    """Returns the index of the member whose nearest other member is nearest, the first among
+    equals.
 
     Args:
-        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states: what is lost when j replaces i.
+        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states, the loss when j replaces i.
     """
     others_MM = np.where(np.eye(len(kl_MM), dtype=bool), np.inf, kl_MM)
     return int(others_MM.min(1).argmin())
@@ -292,7 +322,18 @@ def most_redundant(kl_MM: NDArray[np.floating]) -> int:
 def unrolled(
     network: AgentNetwork, obs_XNO: Tensor, starts_XN: Tensor, memory: Memory, context: int
 ) -> tuple[Tensor, Memory]:
-    """A network's logits `[T, N, A]` over given observations, and its memory after them."""
+    """Unrolls a network over given observations.
+
+    Args:
+        network: the network.
+        obs_XNO: observations of history and steps.
+        starts_XN: where an episode starts.
+        memory: the LSTM's state before the steps.
+        context: rows of history.
+
+    Returns:
+        Logits `[T, N, A]` and the memory after the steps.
+    """
     h_NH, c_NH = memory
     (rows, matches, _), device = obs_XNO.shape, obs_XNO.device
     at_once = max(1, ROWS_AT_ONCE.get(device.type, 4096) // rows)

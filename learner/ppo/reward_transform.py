@@ -1,4 +1,4 @@
-"""The reward form of regularisation: leaving the references costs reward.
+"""Regularises by reward: leaving the references costs reward.
 
 For the learner's seat i and the opponent's seat j:
 
@@ -8,8 +8,8 @@ For the learner's seat i and the opponent's seat j:
 second term applies only where the learner itself plays the opponent's seat, so that the game stays
 zero-sum. Unlike a KL term in the loss this reaches earlier states too, through the value.
 
-Shape suffixes: X rows (history and steps), T steps, N matches, R matches against oneself,
-M references, O observation, A actions, H memory.
+Shape suffixes: X rows (history and steps), T steps, N matches, R matches against oneself, M
+references, O observation, A actions, H memory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 
 
 class RewardTransform(History):
-    """Records what a rollout needs so that its rewards can be transformed at its end.
+    """Records the opponents' seats of a rollout, so that its rewards can be transformed at its end.
 
-    The history is that of the opponents' seats.
+    Args:
+        references: the references whose distance costs reward.
+        steps: T.
     """
 
     def __init__(self, references: References, steps: int) -> None:
@@ -50,7 +52,14 @@ class RewardTransform(History):
     def before_step(
         self, t: int, env: LeagueVecEnv, starts_N: Tensor, own_logits_NA: Tensor
     ) -> None:
-        """Stores what both sides see before they act, and where the learner plays both."""
+        """Stores the views of both sides before they act, and where the learner plays both.
+
+        Args:
+            t: number of the step.
+            env: the matches before the step.
+            starts_N: where a match begins.
+            own_logits_NA: the learner's logits in its own seats.
+        """
         rows, other_N, legal_N2A = np.arange(env.num_envs), 1 - env.seat_N, env.game.legal_N2A
         live = [one is not None and one.opponent.kind is PlayerKind.LIVE for one in env.assignments]
         row = self.context + t
@@ -63,7 +72,7 @@ class RewardTransform(History):
             self.legal_TNA[t] = torch.as_tensor(legal_N2A[rows, other_N], device=self.device)
 
     def after_step(self, t: int, env: LeagueVecEnv) -> None:
-        """Stores what the opponents' seats did, and its logits."""
+        """Stores the actions of the opponents' seats, and their logits."""
         assert env.opponent_policy.logits_SA is not None
         self.logits_TNA[t] = env.opponent_policy.logits_SA
         self.actions_TNA[t] = torch.as_tensor(env.opponent_actions_NA, device=self.device)
@@ -72,7 +81,7 @@ class RewardTransform(History):
         """Unrolls the references over the opponents' seats that the learner plays.
 
         Returns:
-            Logits `[M, T, R, A]`, None where the learner plays none.
+            Logits `[M, T, R, A]`, None where the learner plays no such seat.
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
@@ -96,7 +105,7 @@ class RewardTransform(History):
 
     @torch.no_grad()
     def addition(self, buffer: SequenceBuffer) -> np.ndarray:
-        """What the transform adds to the rewards of a whole rollout: float32 `[T, N]`."""
+        """Returns the transform's addition to the rewards of a whole rollout, float32 `[T, N]`."""
         kind, logits_MTNA = self.config.action_kind, self.references.logits_MTCA
         added_TN = -log_prob_ratio(
             kind, self.own_logits_TNA, logits_MTNA, buffer.actions_TNA, buffer.legal_TNA
@@ -117,7 +126,7 @@ class RewardTransform(History):
 
     @torch.no_grad()
     def divergence(self, buffer: SequenceBuffer) -> Divergence:
-        """KL of the learner from its references in the rollout, for the log."""
+        """Computes the KL of the learner from its references in the rollout, for the log."""
         decided_TN, logits_MTNA = buffer.decided_TN(), self.references.logits_MTCA
         kl_MTN = kl_to_fixed(
             self.config.action_kind, self.own_logits_TNA, logits_MTNA, buffer.legal_TNA

@@ -1,6 +1,6 @@
-"""The learner's own pipeline run in short bursts of whole updates, each in its own process.
+"""Runs the learner's pipeline in short bursts of whole updates, each in its own process.
 
-A fork server loads torch once; every measurement starts from there as a fresh process, so its
+A fork server loads torch once. Every measurement starts from there as a fresh process, so its
 memory and CPU time are its own, and it may run out of memory.
 """
 
@@ -44,7 +44,7 @@ PRELOADED = ["learner.profile.measuring", "torch.utils.tensorboard", "league.gam
 
 
 class Spread(NamedTuple):
-    """The median, the least and the most over bursts."""
+    """Holds the median, the least and the most over bursts."""
 
     median: float
     lowest: float
@@ -56,12 +56,12 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Burst:
-    """What the whole updates of one burst took.
+    """Measures the whole updates of a burst.
 
     Attributes:
         steps: steps of the learner, all matches together.
         seconds: wall clock for them.
-        parts: seconds of it by kind of work; `other` is what no counter claims.
+        parts: seconds by kind of work. `other` is the time that no counter claims.
         cpu_seconds: CPU time of the process for them, all its threads together.
     """
 
@@ -73,13 +73,16 @@ class Burst:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What one process measures.
+    """Orders the measurement of a process.
 
     Attributes:
         sections: all settings, as `league.settings.base.resolve` gives them.
-        snapshots, blobs: frozen players, and the folder of their weights.
-        seconds, bursts: least length of each burst, and their number.
-        trace: where a trace of two more updates goes.
+        device: name of the device.
+        snapshots: frozen players.
+        blobs: folder of their weights.
+        seconds: least length of each burst.
+        bursts: number of bursts.
+        trace: file for a trace of two more updates.
     """
 
     sections: Sections
@@ -93,15 +96,15 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What came of one order: bursts, or why there are none.
+    """Holds the bursts of an order, or the reason of a failure.
 
     Attributes:
-        bursts: at least one, if nothing failed.
+        bursts: at least one burst, if nothing failed.
         memory: most bytes held, in main memory and on the GPU.
-        gpu_busy_share: share of the traced time in which the GPU computed; None without a trace.
+        gpu_busy_share: share of the traced time in which the GPU computed, None without a trace.
         failure: why there are no bursts: memory ran out.
-        warning: what does not spoil the figures and should be known.
-        changes: settings of [learner] by name, those that a configuration may differ in.
+        warning: a fact to know that does not spoil the figures.
+        changes: settings of [learner] by name, in which configurations may differ.
     """
 
     bursts: list[Burst] = field(default_factory=list)
@@ -112,31 +115,31 @@ class Measured:
     changes: Mapping[str, str | int] = field(default_factory=dict)
 
     def speed(self) -> Spread:
-        """Steps a second by wall clock."""
+        """Returns the steps a second by wall clock."""
         rates = [burst.steps / burst.seconds for burst in self.bursts]
         return Spread(median(rates), min(rates), max(rates))
 
     def shares(self) -> dict[str, float]:
-        """Share of the time by kind of work, over all bursts; they add up to 1."""
+        """Returns the share of the time by kind of work over all bursts. The shares add up to 1."""
         total = sum(sum(burst.parts.values()) for burst in self.bursts)
         kinds = self.bursts[0].parts
         return {kind: sum(burst.parts[kind] for burst in self.bursts) / total for kind in kinds}
 
     def slowest(self) -> str:
-        """The kind of work that takes the most time."""
+        """Returns the kind of work that takes the most time."""
         shares = self.shares()
         return max(shares, key=shares.__getitem__)
 
     def cpu_cores(self) -> float:
-        """CPU time over wall clock: how many cores the process kept busy."""
+        """Returns CPU time over wall clock: the number of cores that the process kept busy."""
         return sum(one.cpu_seconds for one in self.bursts) / sum(one.seconds for one in self.bursts)
 
     def steps_per_cpu_second(self) -> float:
-        """What the process's own CPU time gives, however busy the machine is."""
+        """Returns the steps for each second of CPU time, however busy the machine is."""
         return sum(one.steps for one in self.bursts) / sum(one.cpu_seconds for one in self.bursts)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--output` writes them."""
+        """Returns plain values, as `--output` writes them."""
         figures: dict[str, Any] = {}
         if self.bursts:
             figures = {
@@ -149,11 +152,11 @@ class Measured:
 
 
 class Pipeline:
-    """The parts of a learner without a league around it.
+    """Builds the parts of a learner without a league around it.
 
     Args:
-        order: what is measured; its settings and opponents are read here.
-        folder: where the algorithm's log goes.
+        order: the measurement, with settings and opponents.
+        folder: folder of the algorithm's log.
     """
 
     def __init__(self, order: Order, folder: Path) -> None:
@@ -177,7 +180,7 @@ class Pipeline:
         _, self._callback = self.model._setup_learn(settings.learner.steps, None)
 
     def burst(self, seconds: float) -> Burst:
-        """Plays and learns for `seconds`, until the update that is then under way has ended."""
+        """Plays and learns for `seconds`, until the current update has ended."""
         model, played = self.model, self.model.num_timesteps
         start = time.perf_counter()
         cpu, busy = time.process_time(), busy_seconds(model)
@@ -208,7 +211,7 @@ class Pipeline:
         """Writes a torch profiler trace of two updates, for chrome://tracing or Perfetto.
 
         Returns:
-            The share of the time in which the GPU computed; None without one.
+            The share of the time in which the GPU computed, None without a GPU.
         """
         activities = [ProfilerActivity.CPU]
         if self._device.type == "cuda":

@@ -1,4 +1,4 @@
-"""The snapshots that a run would hold."""
+"""Makes the snapshots that a run would hold."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from league.runs.blobs import BlobFolder
 from learner.train.build import SessionSettings
 
 LARGEST_POOL = 2 << 30
-"""Bytes of snapshots that are made at most."""
+"""Largest size in bytes of all snapshots that are made."""
 
 
 def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[Player]:
-    """Freezes `count` networks with fresh weights, each from its own seed, as blobs in `folder`.
+    """Freezes networks with fresh weights, each from its own seed.
 
-    Fewer where their files would take more than `LARGEST_POOL` bytes.
+    Args:
+        folder: folder for the weights.
+        settings: settings of the run.
+        count: number of snapshots. Fewer are made where their files would take more than
+            `LARGEST_POOL` bytes.
     """
     spec, blobs = settings.game.spec(), BlobFolder(folder)
     config = AgentConfig.of(settings.agent, spec)

@@ -1,7 +1,7 @@
-"""One rollout in memory, time-major, after the history that the encoder needs.
+"""Keeps a rollout in memory, time-major, after the history that the encoder needs.
 
-Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, B matches of a minibatch,
-O observation, A actions.
+Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, B matches of a minibatch, O
+observation, A actions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from league.games.base import CHOICE
 
 @dataclass(frozen=True, kw_only=True)
 class OpponentActions:
-    """What the opponents did in one step.
+    """Holds the opponents' actions of a step.
 
-    `actions_NA` are the keys held in the last frame or the choice made (one-hot), zeros where
-    `known_N` is false; `legal_NA` are the choices they had, None in games of keys.
+    Attributes:
+        actions_NA: the keys held in the last frame or the choice made (one-hot), zeros where
+            `known_N` is false.
+        legal_NA: the choices that they had, None in games of keys.
+        known_N: where the action is known.
     """
 
     actions_NA: NDArray[np.uint8]
@@ -34,10 +37,12 @@ class OpponentActions:
 
 @dataclass(frozen=True, kw_only=True)
 class Minibatch:
-    """Whole sequences of the matches `rows_B`.
+    """Holds whole sequences of the matches `rows_B`.
 
-    `weight_TB` is 0 in matches that failed (None: everything counts). `across_…` is what the
-    opponents did, where kept; `known_TB` is 1 where that is known, was chosen, and counts.
+    Attributes:
+        weight_TB: 0 in matches that failed. None: everything counts.
+        across_TBA: the opponents' actions, where kept.
+        known_TB: 1 where such an action is known, was chosen, and counts.
     """
 
     obs_XBO: Tensor
@@ -58,7 +63,7 @@ class Minibatch:
     rows_B: Tensor
 
     def split(self, parts: int) -> Iterator[Minibatch]:
-        """Up to `parts` smaller minibatches of similar size."""
+        """Splits into up to `parts` smaller minibatches of similar size."""
         if parts == 1:
             yield self
             return
@@ -67,7 +72,7 @@ class Minibatch:
                 yield Minibatch(**{name: _rows(name, x, rows) for name, x in vars(self).items()})
 
     def decided_TB(self) -> Tensor | None:
-        """1 where there was a decision that counts; None for everywhere.
+        """Returns 1 where there was a decision that counts, None for everywhere.
 
         A forced choice (the opponent's turn) has no gradient and would only dilute the means.
         """
@@ -78,16 +83,16 @@ class Minibatch:
 
 
 def _rows(name: str, part: Tensor | None, rows: Tensor) -> Any:
-    """Some sequences of a field: B is the first axis or, after X or T, the second."""
+    """Selects sequences of a field. B is the first axis or, after X or T, the second."""
     if part is None:
         return None
     return part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
 
 
 class History:
-    """Observations of one seat in N matches: C rows of context, then T of the rollout.
+    """Stores observations of a seat in N matches: C rows of context, then T of the rollout.
 
-    The last C observations of a rollout are the context of the next one. Episode starts travel
+    The last C observations of a rollout are the context of the next rollout. Episode starts travel
     with them, so that the encoder never looks back beyond a match's beginning.
     """
 
@@ -102,7 +107,7 @@ class History:
         self._copy_context(self.steps, 0)
 
     def cut_short(self, steps_played: int) -> None:
-        """Ends the rollout after `steps_played` steps, with the rows before as next context."""
+        """Ends the rollout after `steps_played` steps. The rows before are the next context."""
         self._copy_context(steps_played, self.steps)
 
     def _copy_context(self, source: int, to: int) -> None:
@@ -110,20 +115,28 @@ class History:
             rows[to : to + self.context] = rows[source : source + self.context].clone()
 
     def state(self) -> dict[str, Tensor]:
-        """What the next rollout needs of this one."""
+        """Returns the rows that the next rollout needs."""
         return {
             "obs": self.obs_XNO[self.steps :].clone(),
             "starts": self.starts_XN[self.steps :].clone(),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Puts back what `state` returned."""
+        """Restores the rows of `state`."""
         self.obs_XNO[self.steps :] = state["obs"].to(self.obs_XNO.device)
         self.starts_XN[self.steps :] = state["starts"].to(self.starts_XN.device)
 
 
 class SequenceBuffer(History):
-    """Preallocated storage of T steps of N matches."""
+    """Stores T steps of N matches in preallocated memory.
+
+    Args:
+        config: sizes of the network.
+        steps: T.
+        matches: N.
+        device: device of the tensors.
+        keeps_actions: whether the opponents' actions are stored too.
+    """
 
     def __init__(
         self,
@@ -163,7 +176,7 @@ class SequenceBuffer(History):
         super().carry_context()
 
     def keep_actions(self, t: int, played: OpponentActions) -> None:
-        """Stores what the opponents did in step `t`."""
+        """Stores the opponents' actions of step `t`."""
         if self.across_TNA is None:
             return
         self.across_TNA[t] = torch.from_numpy(played.actions_NA)
@@ -179,7 +192,13 @@ class SequenceBuffer(History):
         return self._known_TN if self.weight_TN is None else self._known_TN * self.weight_TN
 
     def leave_out(self, t: int, steps_N: NDArray[np.int64], failed_N: NDArray[np.bool_]) -> None:
-        """Excludes the last `steps_N` steps of the matches that failed in step `t`."""
+        """Excludes the steps of matches that failed.
+
+        Args:
+            t: the step in which they failed.
+            steps_N: number of each match's steps until then.
+            failed_N: which matches failed.
+        """
         if self.weight_TN is None:
             self.weight_TN = torch.ones(self.value_TN.shape, device=self.value_TN.device)
         for n in np.flatnonzero(failed_N):
@@ -191,16 +210,24 @@ class SequenceBuffer(History):
         return decided_TN if self.legal_TNA is None else decided_TN * (self.legal_TNA.sum(-1) > 1)
 
     def drawn(self, sequences: int, rng: np.random.Generator) -> list[Tensor]:
-        """Every match once, in random order, as rows of minibatches of `sequences` each."""
+        """Draws every match once, in random order.
+
+        Args:
+            sequences: matches of a minibatch.
+            rng: random numbers.
+
+        Returns:
+            The rows of each minibatch.
+        """
         order = torch.as_tensor(rng.permutation(self.h_NH.shape[0]), device=self.h_NH.device)
         return list(order.split(sequences))
 
     def minibatches(self, sequences: int, rng: np.random.Generator) -> Iterator[Minibatch]:
-        """The minibatches of `drawn`."""
+        """Yields the minibatches of `drawn`."""
         return map(self.minibatch, self.drawn(sequences, rng))
 
     def minibatch(self, rows: Tensor) -> Minibatch:
-        """The sequences of some matches."""
+        """Returns the sequences of the matches `rows`."""
         whole = [one.name for one in fields(Minibatch) if one.name != "rows_B"]
         parts = {name: getattr(self, name.replace("B", "N")) for name in whole}
         return Minibatch(**{name: _rows(name, x, rows) for name, x in parts.items()}, rows_B=rows)

@@ -1,7 +1,7 @@
-"""`LeagueVecEnv`: N league matches as one Stable-Baselines3 vector environment.
+"""`LeagueVecEnv`: N league matches as a Stable-Baselines3 vector environment.
 
-The learner plays one seat of every match; the opponents that the league assigns play the other
-one: frozen agents in a few batched forward passes, bots inside the compiled game.
+The learner plays a seat of every match. The opponents that the league assigns play the other
+seat: frozen agents in a few batched forward passes, bots inside the compiled game.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """
@@ -26,29 +26,29 @@ from learner.rollout.matches import FinishedMatch, check_finite, end_info
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
-"""Errors of an opponent whose weights can't be used: its match is reported as failed."""
+"""Errors of an opponent whose weights can't be used. Its match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
-"""Such opponents in a row after which the learner asks for no other. If one in twenty could be
-played, a row this long would come twice in a million times.
+"""Such opponents in a row after which the learner stops asking for others. If one in twenty could
+be played, a row this long would come twice in a million times.
 """
 FAILURES_IN_A_ROW = 16
 """Failed matches in a row (at least two for each row) after which the learner gives the game up."""
 FAILING_STEPS = 8
-"""Steps at least in which these failed: a process that dies takes all of its matches at once."""
+"""Fewest steps in which these failed: a process that dies takes all of its matches at once."""
 
 
 class LeagueVecEnv(VecEnv):
-    """N matches whose opponents the league assigns.
+    """Plays N matches whose opponents the league assigns.
 
     Args:
-        game: the batched game; its number of matches is the number of environments.
+        game: the batched game, whose number of matches is the number of environments.
         source: hands out assignments and takes results.
         batched_policy: plays the opponents' seats, one per match.
         frame_skip: frames that a decision lasts.
         reward_weights: weight of each of the game's reward terms.
         live_player: name of the player that learns here.
-        ranks: processes, each with the same number of matches in step with this one; their steps
-            count.
+        ranks: processes, each with the same number of matches in step with this process. Their
+            steps count.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class LeagueVecEnv(VecEnv):
     # -- VecEnv ---------------------------------------------------------------------------------
 
     def reset(self) -> NDArray[np.float32]:
-        """Begins a match in every row but those that hold one already (after a restart)."""
+        """Begins a match in every row that holds no match yet. After a restart some do."""
         self._begin([n for n, assignment in enumerate(self.assignments) if assignment is None])
         return self.observations()
 
@@ -123,13 +123,17 @@ class LeagueVecEnv(VecEnv):
     def step_arrays(
         self, actions_NA: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """`step` without building dictionaries for the caller, who reads `finished`.
+        """Steps without building dictionaries for the caller, who reads `finished`.
 
         Args:
-            actions_NA: zeros and ones in every game; choices are one-hot.
+            actions_NA: zeros and ones in every game. Choices are one-hot.
 
         Returns:
             Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
+
+        Raises:
+            NumericalFault: a number of the game is NaN or infinite.
+            NothingPlayable: too many matches failed, or no opponent can play.
         """
         self._actions_N2A[self._rows, self.seat_N] = actions_NA
         rewards_N, ended_N = self._advance()
@@ -137,7 +141,7 @@ class LeagueVecEnv(VecEnv):
         return self.observations(), rewards_N, ended_N
 
     def close(self) -> None:
-        """Nothing to release: the source belongs to the caller."""
+        """Does nothing: the source belongs to the caller."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
@@ -154,13 +158,13 @@ class LeagueVecEnv(VecEnv):
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """True for `Monitor`: the `info` of a match that ends is what a monitor would add."""
+        """Returns True for `Monitor`: the `info` of a match's end has a monitor's numbers."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
     # -- what the learner reads -----------------------------------------------------------------
 
     def observations(self) -> NDArray[np.float32]:
-        """A copy of the learner's view of every match `[N, O]`.
+        """Copies the learner's view of every match `[N, O]`.
 
         Raises:
             NumericalFault: a number is NaN or infinite.
@@ -173,12 +177,12 @@ class LeagueVecEnv(VecEnv):
         return self.game.observations_N2O[self._rows, self.seat_N]
 
     def legal(self) -> NDArray[np.bool_] | None:
-        """A copy of the learner's legal choices `[N, A]`; None in games of keys."""
+        """Copies the learner's legal choices `[N, A]`. None in games of keys."""
         legal_N2A = self.game.legal_N2A
         return None if legal_N2A is None else legal_N2A[self._rows, self.seat_N]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """`legal` by the name that sb3-contrib's `MaskablePPO` asks for."""
+        """Returns `legal` by the name that sb3-contrib's `MaskablePPO` asks for."""
         legal_NA = self.legal()
         if legal_NA is not None:
             return legal_NA
@@ -268,7 +272,7 @@ class LeagueVecEnv(VecEnv):
         self.game.reset(seeds_N, where_N)
 
     def _seated(self, n: int) -> Assignment:
-        """Takes assignments until the opponent of one can play, and seats it in row `n`.
+        """Takes assignments until an opponent can play, and seats it in row `n`.
 
         Raises:
             NothingPlayable: `UNPLAYABLE_IN_A_ROW` opponents could not play.
@@ -312,10 +316,12 @@ def actions_of(
     seat_N: NDArray[np.int64],
     legal_NA: NDArray[np.bool_] | None,
 ) -> OpponentActions:
-    """What seats `seat_N` did in the step just played, also in matches that ended with it.
+    """Returns the actions of seats `seat_N` in the last step, also in matches that ended with it.
 
     Args:
-        sent_N2A: what the game was given, which has no part of bots.
+        game: the game after the step.
+        sent_N2A: the actions given to the game, without the bots'.
+        seat_N: the seat in each match.
         legal_NA: the legal choices of these seats before the step.
     """
     rows, played_N2A = np.arange(game.num_matches), game.played_N2A()

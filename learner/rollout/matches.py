@@ -1,4 +1,4 @@
-"""A match's end as the learner sees it, and its failures.
+"""Describes a match's end as the learner sees it, and its failures.
 
 Shape suffixes: N matches, O observation.
 """
@@ -18,10 +18,13 @@ from league.players import Assignment
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedMatch:
-    """A match that ended, as the learner saw it.
+    """Describes a match that ended, as the learner saw it.
 
-    `score` is 1 for the learner's win, 0.5 for a draw, 0 for a loss. `reward_terms` are weighted
-    and summed over the match; their sum is its reward.
+    Attributes:
+        score: 1 for the learner's win, 0.5 for a draw, 0 for a loss.
+        steps: length in decisions.
+        frames: length in frames.
+        reward_terms: weighted and summed over the match. Their sum is its reward.
     """
 
     assignment: Assignment
@@ -39,11 +42,18 @@ class FinishedMatch:
 def end_info(
     view_O: NDArray[np.float32], match: FinishedMatch | None = None, seconds: float = 0.0
 ) -> dict[str, Any]:
-    """The `info` of a step in which a match ended, as Stable-Baselines3 and its `Monitor` have it.
+    """Makes the `info` of a match's last step, as Stable-Baselines3 and its `Monitor` have it.
 
-    `r` is the reward, `l` the length in decisions, `t` the seconds since the environment was made.
-    A match that reached its last frame has ended by the rules, since its time is part of the game;
-    one that failed (no `match`) was truncated.
+    A match that reached its last frame has ended by the rules, since its time is part of the game.
+    A match that failed was truncated.
+
+    Args:
+        view_O: the last observation.
+        match: the match, None if it failed.
+        seconds: seconds since the environment was made.
+
+    Returns:
+        The `info`: `r` is the reward, `l` the length in decisions, `t` the seconds.
     """
     info: dict[str, Any] = {"terminal_observation": view_O, "TimeLimit.truncated": match is None}
     if match is not None:
@@ -55,12 +65,12 @@ def end_info(
 def check_finite(
     values: NDArray[np.float32], playing: Sequence[Assignment | None], name: Callable[..., str]
 ) -> None:
-    """Raises `NumericalFault` for the first NaN or infinity, before it is learnt from.
+    """Raises `NumericalFault` for the first NaN or infinity, before anything is learnt from it.
 
     Args:
         values: numbers `[N, …]` of the game.
         playing: the match of each row.
-        name: what a number is, of its indices after the first.
+        name: names a number by its indices after the first.
     """
     finite = np.isfinite(values)
     if finite.all():

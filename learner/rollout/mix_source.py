@@ -1,4 +1,4 @@
-"""Matches of an opponent mix, drawn here without a matchmaker."""
+"""Draws matches of an opponent mix without a matchmaker."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 class MixSource:
     """Draws endless matches from an opponent mix without a matchmaker.
 
-    Categories by weight, players within one uniformly, which is what a young league does.
-    Categories without players (exploiters, clones) leave their share to the others; without any
-    the learner plays itself.
+    It draws a category by weight, and a player of the category uniformly, as a young league does.
+    Categories without players (exploiters, clones) leave their share to the others. If all are
+    empty, the learner plays itself.
 
     Args:
         mix: weight of each category, or of a snapshot's name.
         spec: the game, with its bots.
         live: the learner.
-        snapshots: its frozen ones.
-        seed: of the draws.
+        snapshots: its frozen players.
+        seed: seed of the draws.
         matches_per_draw: matches in a row against one drawn opponent.
     """
 
@@ -51,10 +51,10 @@ class MixSource:
         self._rng = np.random.default_rng(seed)
         self._drawn = 0
         self.failed = ""
-        """What went wrong in the last match that failed."""
+        """Why the last failed match failed."""
 
     def take(self) -> Assignment:
-        """The next match."""
+        """Draws the next match."""
         if self._drawn % self._matches_per_draw == 0:
             self._category = list(self._groups)[self._rng.choice(len(self._shares), p=self._shares)]
             group = self._groups[self._category]
@@ -74,6 +74,6 @@ class MixSource:
         )
 
     def report(self, result: MatchResult) -> None:
-        """Keeps what went wrong."""
+        """Keeps the reason of a failure."""
         if result.failed:
             self.failed = result.failure

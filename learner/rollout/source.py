@@ -1,4 +1,4 @@
-"""Where matches come from and results go: the matchmaker, by a background thread, or a list."""
+"""Hands out matches and takes results: by a background thread to the matchmaker, or by a list."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class OpponentSource(Protocol):
-    """What `LeagueVecEnv` needs of the league."""
+    """Hands out the matches of a `LeagueVecEnv` and takes their results."""
 
     def take(self) -> Assignment:
-        """The next match to play."""
+        """Returns the next match to play."""
 
     def report(self, result: MatchResult) -> None:
         """Reports a finished match."""
@@ -57,14 +57,15 @@ class MatchBroker:
     call from the training loop raises the thread's error.
 
     Args:
-        client: of the matchmaker.
-        incarnation: under which matches are leased.
+        client: connection to the matchmaker.
+        incarnation: the incarnation under which matches are leased.
         mix: the opponent mix to draw from.
         ahead: assignments to keep ready.
         ready: assignments that are leased already.
-        log_position: of the newest acknowledged result.
-        is_leader: of several ranks, which share an incarnation and move in step, one sends the
-            heartbeats for all and hands back all unplayed matches at the end.
+        log_position: position in the log of the newest acknowledged result.
+        beat_seconds: seconds between heartbeats.
+        is_leader: whether this rank sends the heartbeats for all ranks, which share an incarnation
+            and move in step, and hands back all unplayed matches at the end.
     """
 
     def __init__(
@@ -101,7 +102,11 @@ class MatchBroker:
     # -- called by the training loop ------------------------------------------------------------
 
     def take(self) -> Assignment:
-        """The next match; waits for the matchmaker when none is ready."""
+        """Returns the next match. Waits for the matchmaker when no match is ready.
+
+        Raises:
+            LeagueError: the thread's error.
+        """
         started = time.monotonic()
         with self._changed:
             while not self._ready:
@@ -121,7 +126,14 @@ class MatchBroker:
             self._changed.notify_all()
 
     def beat(self, progress: int, step: int, activity: str, metrics: Mapping[str, float]) -> None:
-        """Sets what the next heartbeat says. The same again means that the learner waits."""
+        """Sets the next heartbeat. The same values again mean that the learner waits.
+
+        Args:
+            progress: frames played.
+            step: steps of the learner.
+            activity: the current work.
+            metrics: numbers by name.
+        """
         with self._changed:
             self._raise_error()
             if (progress, step, activity) == self._beat[:3]:
@@ -131,7 +143,7 @@ class MatchBroker:
             self._beat = (progress, step, activity, dict(metrics))
 
     def change_mix(self, mix: str) -> None:
-        """Draws from another opponent mix; matches drawn ahead are handed back."""
+        """Draws from another opponent mix. Matches drawn ahead are handed back."""
         with self._changed:
             self._mix = mix
             self._dropped += [assignment.match_id for assignment in self._ready]
@@ -139,20 +151,23 @@ class MatchBroker:
             self._changed.notify_all()
 
     def asked(self) -> StageRequest | None:
-        """The stage that an operator asked for, as of the newest heartbeat."""
+        """Returns the stage that an operator asked for, as of the newest heartbeat."""
         with self._changed:
             return self._asked
 
     def ready(self) -> list[Assignment]:
-        """Matches drawn and not yet begun."""
+        """Returns the matches drawn and not yet begun."""
         with self._changed:
             return list(self._ready)
 
     def flush(self, timeout: float = 30.0) -> int:
-        """Waits until every result is acknowledged; returns the log position after the last one.
+        """Waits until every result is acknowledged.
 
         If the matchmaker is away it gives up after `timeout` seconds: a checkpoint matters more,
         and results acknowledged after it count as lost when a run continues from there.
+
+        Returns:
+            The log position after the last result.
         """
         limit = time.monotonic() + timeout
         with self._changed:
@@ -167,7 +182,7 @@ class MatchBroker:
             return self._log_position
 
     def close(self, reason: str = "the learner stops") -> None:
-        """Ends the thread; the leader sends a last heartbeat and hands back unplayed matches."""
+        """Ends the thread. The leader sends a last heartbeat and hands back unplayed matches."""
         with self._changed:
             if self._closing:
                 return

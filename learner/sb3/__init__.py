@@ -1,4 +1,4 @@
-"""Plain Stable-Baselines3 in the league: an environment to train in, a policy as a member.
+"""Trains plain Stable-Baselines3 in the league: an environment, and its policy as a member.
 
     env = league_env("127.0.0.1:50051", "runs/mine", name="sb3")
     model = PPO("MlpPolicy", env)

@@ -1,4 +1,4 @@
-"""An environment whose matches a league assigns, and members made of what was trained in it."""
+"""Makes an environment whose matches a league assigns, and members of its trained policies."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ HEARTBEAT_SECONDS = 0.5
 
 
 class _Keys(spaces.MultiBinary):
-    """Keys of type float32: sb3-contrib's recurrent buffer gives actions to torch in the type of
-    their space, and torch knows no likelihood of int8 ones.
+    """Holds keys of type float32.
 
-    A saved model holds a plain `MultiBinary`, which loads without our packages.
+    sb3-contrib's recurrent buffer gives actions to torch in the type of their space, and torch has
+    no likelihood of int8 actions. A saved model holds a plain `MultiBinary`, which loads without
+    our packages.
     """
 
     def __init__(self, n: int) -> None:
@@ -57,7 +58,7 @@ class _Keys(spaces.MultiBinary):
 
 
 class JoinedEnv(LeagueVecEnv):
-    """The matches of one player that learns here; results are reported under its name.
+    """Plays the matches of one player that learns here and reports results under its name.
 
     `league_env` makes it. Close it, or use it in a `with` block: it returns the leases of matches
     that were not played.
@@ -130,7 +131,7 @@ class JoinedEnv(LeagueVecEnv):
         super()._seat_opponent(n, assignment)
 
     def close(self) -> None:
-        """Returns what was not played and leaves the league. Twice is fine."""
+        """Returns the unplayed matches and leaves the league. A second call changes nothing."""
         with contextlib.suppress(LeagueError):  # this must not hide what ended the training
             self.heartbeat()
         self.broker.close("the learner leaves")
@@ -150,22 +151,25 @@ def league_env(
     seed: int = 0,
     goes_on: bool = False,
 ) -> JoinedEnv:
-    """Joins the league at `address` as the live player `name`, and gives its matches as a `VecEnv`.
+    """Joins the league at `address` as the live player `name`.
 
     Args:
-        address: HOST:PORT of a running matchmaker. If it wants a token, that of the run is taken,
-            or that of the environment (docs/security.md).
-        run_dir: the run's folder: opponents' weights are read from its `blobs`, ours are written
-            there; its `config.toml` has the game, unless `preset` names one (without either:
-            laptop).
-        name: of the player; another process that joins by the same name takes its place.
-        matches: played at once.
-        mix: which opponents it meets, one of [matchmaker.mixes].
+        address: HOST:PORT of a running matchmaker. If it wants a token, the run's token is taken,
+            or the environment's (docs/security.md).
+        run_dir: the run's folder. Opponents' weights are read from its `blobs`, and ours are
+            written there. Its `config.toml` has the game, unless `preset` names another (without
+            either: laptop).
+        name: the player. Another process that joins by the same name takes its place.
+        matches: matches played at once.
+        mix: opponents that it meets, a mix of [matchmaker.mixes].
         preset: settings to take instead of the run's.
         settings: as `--set`: "game.frame_skip=4", "game.reward=sparse", …
-        seed: of what the opponents draw.
-        goes_on: whether the model that trains here is the newest one of this name. If not, earlier
+        seed: seed of the opponents' draws.
+        goes_on: whether the model that trains here is the newest of this name. If not, earlier
             results of the name stay in the log and no longer count in its live rating.
+
+    Returns:
+        The player's matches as a `VecEnv`.
 
     Raises:
         ConfigError: the settings can't be used.
@@ -235,9 +239,12 @@ def publish(
     """Freezes the current policy of `model` and makes it a member, ``NAME@steps``.
 
     Args:
-        model: whose policy.
-        env: the environment that joined the league; default: the one it trains in.
+        model: the model with the policy.
+        env: the environment that joined the league (default: the environment that it trains in).
         milestone: whether the member never retires.
+
+    Returns:
+        The member.
 
     Raises:
         InvalidInput: `perceptron_of` refuses the policy, or it plays another game.
@@ -290,7 +297,9 @@ class PublishEvery(BaseCallback):
 
 
 def _reward_scale(model: BaseAlgorithm) -> float:
-    """What rewards were divided by. Raises `InvalidInput` when observations were changed, too."""
+    """Returns the divisor of the rewards. Raises `InvalidInput` when observations were changed,
+    too.
+    """
     normalised: VecNormalize | None = model.get_vec_normalize_env()
     if normalised is None or not (normalised.norm_obs or normalised.norm_reward):
         return 1.0

@@ -1,4 +1,4 @@
-"""A policy of Stable-Baselines3 as a network of the league that shares its parameters."""
+"""Turns a policy of Stable-Baselines3 into a network of the league that shares its parameters."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ _ACTIVATIONS: dict[type[nn.Module], str] = {
 
 
 def perceptron_of(policy: Any) -> PerceptronNetwork:
-    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO, or of an `MlpLstmPolicy` of
-    RecurrentPPO; it shares the policy's parameters.
+    """Makes a network that shares the policy's parameters.
+
+    Args:
+        policy: an `MlpPolicy` of PPO, A2C or MaskablePPO, or an `MlpLstmPolicy` of RecurrentPPO.
 
     Raises:
         InvalidInput: for any other policy.
@@ -81,7 +83,7 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
 
 
 def _memory(policy: Any) -> dict[str, Any]:
-    """The config's fields about the LSTM, none without one."""
+    """Returns the config's fields about the LSTM, empty without an LSTM."""
     if not isinstance(policy, RecurrentActorCriticPolicy):
         return {}
     if policy.lstm_kwargs:
@@ -100,7 +102,7 @@ def _share_lstm(ours: TorchLSTM, theirs: nn.LSTM) -> None:
 
 
 def _layers(net: nn.Module) -> tuple[list[nn.Linear], set[str]]:
-    """The hidden layers of one of SB3's perceptrons, and the names of their activations."""
+    """Returns the hidden layers of a perceptron of SB3, and the names of their activations."""
     modules = list(net.children())
     layers, activations = modules[::2], modules[1::2]
     if not all(type(layer) is nn.Linear for layer in layers) or len(layers) != len(activations):

@@ -36,12 +36,12 @@ from learner.train.checkpoint import Values, read_checkpoint, snapshot_values
 from learner.train.loggers import make_logger
 
 RESIDENT_BYTES = 4096 << 20
-"""Memory for opponents' weights in each process; the longest unused go first."""
+"""Memory for opponents' weights in each process. The longest unused go first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionSettings:
-    """All sections that a learner reads."""
+    """Holds all sections that a learner reads."""
 
     game: GameSettings
     agent: AgentSettings
@@ -51,7 +51,7 @@ class SessionSettings:
 
     @classmethod
     def of(cls, sections: Sections) -> SessionSettings:
-        """The learner's part of a run's settings.
+        """Takes the learner's part of a run's settings.
 
         Raises:
             ConfigError: they ask for a forecast, and the agent has no encoder to make it.
@@ -73,25 +73,31 @@ class SessionSettings:
 
     @property
     def share(self) -> LearnerSettings:
-        """`learner` for this process: all of it, or an equal share as one of several ranks."""
+        """`learner` for this process: all of it, or an equal share for each of several ranks."""
         return self.learner.share(RankGroup().size)
 
     def hash(self) -> str:
-        """Hash of all sections, for snapshot cards."""
+        """Returns the hash of all sections, for snapshot cards."""
         return sections_hash(
             {name: getattr(self, name).model_dump(mode="json") for name in vars(self)}
         )
 
 
 def make_game(settings: SessionSettings) -> BatchedGame:
-    """The batched game of the settings."""
+    """Makes the batched game of the settings."""
     return settings.game.make(settings.share.matches)
 
 
 def stage_rewards(
     settings: SessionSettings, stage: StageSettings, step: int = 0
 ) -> NDArray[np.float32]:
-    """Weight of each reward term in a stage of the curriculum, at training step `step`."""
+    """Returns the weight of each reward term `[K]`.
+
+    Args:
+        settings: all sections.
+        stage: the stage of the curriculum.
+        step: step of the training.
+    """
     game = settings.game
     preset = stage.reward or game.reward
     weights = reward_weights(game.spec(), preset, game.reward_weights)
@@ -101,7 +107,13 @@ def stage_rewards(
 
 
 def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
-    """How far the stage's rewards have moved to their final ones; None if they don't move."""
+    """Returns how far the stage's rewards have moved to their final ones, None if they don't move.
+
+    Args:
+        settings: all sections.
+        stage: the stage of the curriculum.
+        step: step of the training.
+    """
     preset = stage.reward or settings.game.reward
     if settings.game.name != "brawl" or preset not in rewards.ANNEALED:
         return None
@@ -109,13 +121,14 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
 
 
 def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
-    """Refuses at the start what would otherwise stop the run in the middle.
+    """Refuses settings at the start that would otherwise stop the run in the middle.
 
     Args:
+        settings: all sections.
         mixes: categories of each opponent mix of the matchmaker.
 
     Raises:
-        ConfigError: naming the stage or the mix.
+        ConfigError: a stage or a mix can't be played. The message names it.
     """
     game = settings.game.spec()
     bots = [bot.name for bot in game.bots if not bot.held_out]
@@ -158,7 +171,17 @@ def make_env(
     device: torch.device,
     live: Player,
 ) -> LeagueVecEnv:
-    """The matches of a learner, their opponents loaded from `blobs`."""
+    """Makes the matches of a learner.
+
+    Args:
+        settings: all sections.
+        game: the batched game.
+        source: hands out assignments and takes results.
+        blobs: folder of the opponents' weights.
+        stage: the stage of the curriculum.
+        device: device that computes the opponents.
+        live: the player that learns.
+    """
     learner, group = settings.share, RankGroup()
     batched_policy = BatchedPolicy(
         learner.matches,
@@ -189,9 +212,16 @@ def make_model(
     should_stop: Callable[[], bool],
     make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
-    """The algorithm on `env`, where it also plays the opponents that are the learner itself.
+    """Makes the algorithm on `env`, where it also plays the opponents that are the learner itself.
 
-    It logs into `folder`.
+    Args:
+        settings: all sections.
+        config: sizes of the network.
+        env: the matches.
+        folder: folder of the log.
+        device: device to train on.
+        should_stop: asked often. True ends the training.
+        make_network: makes the network.
     """
     model = LeaguePPO(
         "LeaguePolicy",
@@ -211,16 +241,20 @@ def make_model(
 def initial_values(
     source: str, blobs: BlobFolder, players: Sequence[Player], game: str
 ) -> tuple[Values, str]:
-    """Weights (and more) to start from, and the name of the member that they belong to, if any.
+    """Reads weights (and more) to start from.
 
     Args:
         source: a snapshot's name in this league, a snapshot file or a checkpoint file.
-        blobs: of the league.
-        players: of the league.
-        game: that the snapshot must play.
+        blobs: the league's weights.
+        players: the league's players.
+        game: game that the snapshot must play.
+
+    Returns:
+        The values, and the name of the member that they belong to, "" without a member.
 
     Raises:
-        ConfigError: `source` is none of these, or a snapshot of another game.
+        ConfigError: `source` is no snapshot or checkpoint, or a snapshot of another game.
+        DataCorrupt: the file holds no weights of a learner.
     """
     for player in players:
         if player.name == source:

@@ -1,6 +1,6 @@
-"""Checkpoints: everything that a learner needs to continue exactly where it was.
+"""Writes and reads checkpoints: everything that a learner needs to continue exactly where it was.
 
-A checkpoint is one file of tensors and plain values, read without unpickling code
+A checkpoint is a file of tensors and plain values, read without unpickling code
 (`torch.load(weights_only=True)`), written under a temporary name, synced and renamed.
 """
 
@@ -29,7 +29,7 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 FORMAT = 3
 MOST_BYTES = 16 * 2**30
 KEEP = 3
-"""Checkpoints on disk: should the newest be damaged, two older ones are left."""
+"""Checkpoints on disk. Should the newest be damaged, two older ones are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
 log = logging.getLogger(__name__)
 
@@ -37,21 +37,33 @@ Values = dict[str, Any]
 
 
 class CheckpointFolder:
-    """The newest checkpoints of one learner; older ones are deleted."""
+    """Keeps the newest checkpoints of a learner and deletes older ones.
+
+    Args:
+        folder: folder of the files.
+        keep: number of checkpoints to keep.
+    """
 
     def __init__(self, folder: Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, keep
         self.unfit: list[Path] = []
-        """Those that did not fit when the newest was read; the next write renames them."""
+        """Checkpoints that did not fit when the newest was read. The next write renames them."""
 
     def files(self) -> list[Path]:
-        """Checkpoint files, newest first."""
+        """Lists the checkpoint files, newest first."""
         if not self.folder.is_dir():
             return []
         return sorted((f for f in self.folder.iterdir() if _FILE.fullmatch(f.name)), reverse=True)
 
     def write(self, step: int, values: Values) -> Path:
-        """Writes a checkpoint; a crash at any moment leaves the older ones whole.
+        """Writes a checkpoint. A crash at any moment leaves the older ones whole.
+
+        Args:
+            step: step of the training.
+            values: tensors and plain values.
+
+        Returns:
+            The file.
 
         Raises:
             StorageFull: there is no space for it.
@@ -89,8 +101,13 @@ class CheckpointFolder:
         return path
 
     def read_newest(self, fits: Callable[[Values], bool] = lambda values: True) -> Values | None:
-        """The newest checkpoint that can be read and that `fits`; others are skipped with a
-        warning.
+        """Reads the newest readable checkpoint that `fits`. Others are skipped with a warning.
+
+        Returns:
+            Its values, None without such a checkpoint.
+
+        Raises:
+            VersionMismatch: another version of this program wrote it.
         """
         for path in self.files():
             try:
@@ -113,7 +130,7 @@ class CheckpointFolder:
 
 
 def read_checkpoint(path: Path) -> Values:
-    """A checkpoint's values.
+    """Reads a checkpoint.
 
     Raises:
         ConfigError: there is no such file.
@@ -138,8 +155,9 @@ def read_checkpoint(path: Path) -> Values:
 
 
 def _check_archive(file: BinaryIO) -> None:
-    """Raises unless the file is a zip archive as torch writes it, whose parts take as much memory
-    as the file has bytes.
+    """Raises unless the file is a zip archive as torch writes it.
+
+    Its parts must take no more memory than the file has bytes.
     """
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
@@ -155,7 +173,7 @@ def _check_archive(file: BinaryIO) -> None:
 
 
 def algorithm_state(model: LeaguePPO) -> Values:
-    """Weights, optimizer, random state, recurrent state and counters of the algorithm."""
+    """Returns weights, optimizer, random state, recurrent state and counters of the algorithm."""
     references = model.references
     return {
         "network": model.policy.network.state_dict(),
@@ -191,14 +209,21 @@ OWN = (
 
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
-    """What a rank adds to the leader's checkpoint: its matches and what belongs to them."""
+    """Returns a rank's addition to the leader's checkpoint: its matches and the parts of their
+    state.
+
+    Args:
+        model: the algorithm.
+        env: its matches.
+        ready: ids of the matches drawn and not yet begun.
+    """
     state = algorithm_state(model)
     own = {name: state[name] for name in OWN}
     return {"algorithm": own, "environment": environment_state(env), "ready": ready}
 
 
 def parts_of(saved: Values) -> list[Values]:
-    """A checkpoint as each of its ranks would have written it alone, the leader's first."""
+    """Returns a checkpoint as each of its ranks would have written it alone, the leader's first."""
     others = [
         {**saved, **part, "algorithm": {**saved["algorithm"], **part["algorithm"]}}
         for part in saved.get("ranks", ())
@@ -207,8 +232,14 @@ def parts_of(saved: Values) -> list[Values]:
 
 
 def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
-    """What a snapshot has of `algorithm_state`: its weights, and the scale of returns in whose unit
-    its critic predicts, as measured over the card's steps. A scale of 1 was not measured.
+    """Returns the part of `algorithm_state` that a snapshot has.
+
+    These are its weights, and the scale of returns in whose unit its critic predicts, as measured
+    over the card's steps. A scale of 1 was not measured.
+
+    Args:
+        network: the snapshot.
+        card: its card.
     """
     values: Values = {"network": network.state_dict()}
     if card.reward_scale != 1.0:
@@ -219,6 +250,10 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
 
 def load_weights(model: LeaguePPO, values: Values) -> None:
     """Restores weights, and the state of the optimizer and the scale of returns where given.
+
+    Args:
+        model: the algorithm.
+        values: from `algorithm_state` or `snapshot_values`.
 
     Raises:
         ConfigError: the weights are of another agent size.
@@ -243,10 +278,10 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
-    """Restores the moments, but not how a step is computed (fused or not).
+    """Restores the moments, but not the way in which a step is computed (fused or not).
 
-    The second group is the forecast head's: a new one starts without moments, one that is gone
-    is left out.
+    The second group belongs to the forecast head. A new head starts without moments, and the
+    moments of a removed head are left out.
     """
     fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [
@@ -259,7 +294,7 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
 
 
 def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
-    """Restores what `algorithm_state` returned, for the same number of matches."""
+    """Restores the values of `algorithm_state`, for the same number of matches."""
     load_weights(model, values)
     model.num_timesteps, model._n_updates = values["num_timesteps"], values["updates"]
     model.shuffle_rng.bit_generator.state = values["shuffle_rng"]
@@ -274,7 +309,7 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
 
 
 def environment_state(env: LeagueVecEnv) -> Values:
-    """The matches in progress: game, opponents and counters."""
+    """Returns the matches in progress: game, opponents and counters."""
     return {
         # The bytes of each array: torch has neither records nor every unsigned integer.
         "game": {
@@ -294,7 +329,13 @@ def environment_state(env: LeagueVecEnv) -> Values:
 def load_environment_state(
     env: LeagueVecEnv, values: Values, assignments: Sequence[Assignment]
 ) -> None:
-    """Restores the matches in progress under `assignments`, their new leases in the same order."""
+    """Restores the matches in progress.
+
+    Args:
+        env: the matches.
+        values: from `environment_state`.
+        assignments: their new leases in the same order.
+    """
     saved = {name: part.numpy() for name, part in values["game"].items()}
     env.game.load(
         {
@@ -312,7 +353,13 @@ def load_environment_state(
 
 
 def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:
-    """Restores weights, counters and references; new matches begin after `frames` frames."""
+    """Restores weights, counters and references. New matches begin.
+
+    Args:
+        model: the algorithm.
+        algorithm: from `algorithm_state` or `snapshot_values`.
+        frames: frames played so far.
+    """
     load_weights(model, algorithm)
     model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]
     model._n_updates = algorithm["updates"]

@@ -1,6 +1,6 @@
-"""The curriculum: which opponent mix and rewards are used now, and what ends that stage.
+"""Runs the curriculum: the opponent mix and the rewards of each stage, and the rule that ends it.
 
-A stage ends by success, by time-out, or when an operator asks for another one.
+A stage ends by success, by time-out, or when an operator asks for another stage.
 """
 
 from __future__ import annotations
@@ -20,16 +20,22 @@ from learner.settings import CurriculumSettings, StageSettings
 from learner.train.build import SessionSettings, annealed_share, stage_rewards
 
 WinRates = Callable[[Stage, int, int], WinRate | None]
-"""The win rate against a stage's opponent at the present step, by matches after an earlier step;
-None where there are none, or no new ones worth a look.
+"""Returns the win rate against a stage's opponent at the present step, by matches after an earlier
+step. None where there are no matches, or no new ones worth a look.
 """
 LOOKS = 5
-"""Looks at the win rate in each snapshot interval: it changes little in between."""
+"""Looks at the win rate in each snapshot interval. It changes little in between."""
 log = logging.getLogger(__name__)
 
 
 class Curriculum:
-    """A state machine over the stages: it moves on in order, an operator to any stage."""
+    """Moves through the stages: in order by their rules, to any stage by an operator's request.
+
+    Args:
+        settings: the stages.
+        player: the player that learns.
+        place: the place to continue from.
+    """
 
     def __init__(
         self, settings: CurriculumSettings, player: str, place: Place | None = None
@@ -44,8 +50,12 @@ class Curriculum:
     def obey(self, asked: StageRequest | None, step: int) -> str:
         """Enters the stage that was asked for, once for each request.
 
+        Args:
+            asked: the newest request.
+            step: step of the training.
+
         Returns:
-            Why the stage before ended; "" when it did not.
+            Why the stage before ended, "" when it did not.
         """
         if asked is None or asked.number <= self.place.obeyed:
             return ""
@@ -57,7 +67,15 @@ class Curriculum:
         return f"asked for by hand by {asked.by}"
 
     def advance(self, step: int, win_rates: WinRates) -> str:
-        """Moves on by at most one stage when its rule or its time-out says so; returns why."""
+        """Moves on by at most a single stage when its rule or its time-out says so.
+
+        Args:
+            step: step of the training.
+            win_rates: looks up the win rate.
+
+        Returns:
+            Why the stage before ended, "" when it did not.
+        """
         if self.place.index + 1 == len(self.stages):
             return ""
         reason = self._success(step, win_rates) or self._timed_out(step)
@@ -91,17 +109,23 @@ class Curriculum:
 
 
 def _stage(settings: StageSettings) -> Stage:
-    """A stage as the league stores it."""
+    """Returns a stage as the league stores it."""
     return Stage(**settings.model_dump())
 
 
 class StageRunner:
     """Applies a curriculum to a learner's matches and reports its place to the league.
 
-    The leader of several ranks decides; all follow.
+    The leader of several ranks decides, and all follow.
 
     Args:
-        reports: False for an exploiter, whose one stage the league need not know; it can't be
+        settings: all sections.
+        client: connection to the matchmaker.
+        group: the ranks.
+        curriculum: the curriculum.
+        incarnation: the incarnation that reports.
+        step: step of the training.
+        reports: False for an exploiter, whose single stage the league need not know. It can't be
             asked to enter another.
     """
 
@@ -123,11 +147,11 @@ class StageRunner:
         self._asked = self._report(step)  # while the learner was away
 
     def begin(self, model: LeaguePPO, broker: MatchBroker) -> None:
-        """Before the first rollout: enters a stage that was asked for in the meantime."""
+        """Enters a stage, before the first rollout, that was asked for in the meantime."""
         self._change(model, broker, lambda step: self.curriculum.obey(self._asked, step))
 
     def follow(self, model: LeaguePPO, broker: MatchBroker) -> None:
-        """After an update: enters another stage if it is due or was asked for."""
+        """Enters another stage, after an update, if it is due or was asked for."""
         self._change(
             model,
             broker,
@@ -139,12 +163,12 @@ class StageRunner:
 
     @property
     def snapshot_interval(self) -> int:
-        """Steps between snapshots now: near ones are alike once the curriculum's goals are met."""
+        """Steps between snapshots now. Near ones are alike once the curriculum's goals are met."""
         has_climbed = len(self.curriculum.stages) > 1 and not self.curriculum.stage.until_opponent
         return (2 if has_climbed else 1) * self._settings.learner.snapshot_interval
 
     def set_rewards(self, model: LeaguePPO) -> None:
-        """Sets the reward weights of the stage and the step; a checkpoint needs none of this."""
+        """Sets the reward weights of the stage and the step, so that a checkpoint needs neither."""
         stage, step = self.curriculum.stage, model.num_timesteps
         model.env.reward_weights_K = stage_rewards(self._settings, stage, step)
         share = annealed_share(self._settings, stage, step)
@@ -163,7 +187,7 @@ class StageRunner:
         self._report(step, reason)
 
     def _report(self, step: int, reason: str = "") -> StageRequest | None:
-        """Reports the place if it has changed; returns the stage that the league asks for."""
+        """Reports the place if it has changed. Returns the stage that the league asks for."""
         place = self.curriculum.place
         if place == self._reported or not (self._group.is_leader and self._reports):
             return None

@@ -1,7 +1,7 @@
 """Joins a learner to its league and restores the checkpoint that it continues from.
 
-All ranks of one learner share an incarnation, which the leader opens: for the matchmaker they are
-one worker. Each rank holds its own leases under it.
+All ranks of a learner share an incarnation, which the leader opens: for the matchmaker they are
+a single worker. Each rank holds its own leases under it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """A rank's place in the league: its incarnation and the matches that it continues.
+    """Describes a rank's place in the league: its incarnation and the matches that it continues.
 
-    `playing` were in progress, `ready` were drawn and not begun; both have new leases.
+    Attributes:
+        playing: matches that were in progress, under new leases.
+        ready: matches that were drawn and not begun, under new leases.
     """
 
     incarnation: int
@@ -48,7 +50,13 @@ class Joined:
 
 
 def live_player(name: str, game: BatchedGame, generation: Generation | None = None) -> Player:
-    """The player that learns, whose weights change; an exploiter's is its generation's."""
+    """Returns the player that learns, whose weights change.
+
+    Args:
+        name: the learner's name.
+        game: the game.
+        generation: an exploiter's generation, which is a player with another name.
+    """
     return Player(
         name=name if generation is None else generation.player,
         game=game.spec.name,
@@ -59,7 +67,13 @@ def live_player(name: str, game: BatchedGame, generation: Generation | None = No
 
 
 def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) -> None:
-    """Registers the game's bots and the live player; a second time it changes nothing."""
+    """Registers the game's bots and the live player. A second call changes nothing.
+
+    Args:
+        client: connection to the matchmaker.
+        live: the player that learns.
+        game: the game.
+    """
     bots = [
         Player(name=bot.name, game=live.game, kind=PlayerKind.BOT, held_out=bot.held_out)
         for bot in game.spec.bots
@@ -68,10 +82,14 @@ def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) 
 
 
 def fits_log(client: MatchmakerClient, saved: Values) -> bool:
-    """Whether the league's log has what a checkpoint was made with; a restored backup may not.
+    """Returns whether the league's log has the matches of a checkpoint. A restored backup may not.
 
     A match's id begins with its place in the log and ends with random digits: a log that has the
-    newest one has them all.
+    newest match has them all.
+
+    Args:
+        client: connection to the matchmaker.
+        saved: the checkpoint.
     """
     parts = parts_of(saved)
     held = [name for one in parts for name in (*one["environment"]["matches"], *one["ready"])]
@@ -84,9 +102,17 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
 
 
 def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
-    """What a checkpoint would hold of the learner's newest snapshot; None if there is none.
+    """Makes the values of a checkpoint from the learner's newest snapshot.
 
-    Lost are the optimizer's moments and the references.
+    The optimizer's moments and the references are lost.
+
+    Args:
+        client: connection to the matchmaker.
+        blobs: the league's weights.
+        live: the player that learns.
+
+    Returns:
+        The values, None if there is no snapshot.
     """
     frozen = client.players(kinds=[PlayerKind.SNAPSHOT])
     for player in reversed([one for one in frozen if one.creator == live.creator]):
@@ -123,7 +149,17 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
 def continuing_parts(
     saved: Values | None, settings: SessionSettings, game: BatchedGame, group: RankGroup
 ) -> list[Values]:
-    """The parts of a checkpoint by rank, if its matches fit these settings and ranks; else none."""
+    """Splits a checkpoint by rank, if its matches fit these settings and ranks.
+
+    Args:
+        saved: the checkpoint.
+        settings: all sections.
+        game: the game.
+        group: the ranks.
+
+    Returns:
+        The parts, empty if the matches do not fit.
+    """
     parts = [] if saved is None else parts_of(saved)
     if parts and len(parts) != group.size:
         log.info(
@@ -150,10 +186,14 @@ def join_league(
     saved: Values | None,
     parts: Sequence[Values],
 ) -> Joined:
-    """Registers the bots and the live player, and opens an incarnation; all ranks call it together.
+    """Registers the bots and the live player, and opens an incarnation. All ranks call it together.
 
     Args:
-        saved: the checkpoint to continue from, if there is one.
+        group: the ranks.
+        client: connection to the matchmaker.
+        live: the player that learns.
+        game: the game.
+        saved: the checkpoint to continue from, if any.
         parts: its parts by rank whose matches continue, under new leases.
     """
     held = [(part["environment"]["matches"], part["ready"]) for part in parts]
@@ -184,7 +224,16 @@ def restore(
     parts: Sequence[Values],
     joined: Joined,
 ) -> None:
-    """Restores a checkpoint, with its matches or (without `parts`) with new ones."""
+    """Restores a checkpoint, with its matches or (without `parts`) with new ones.
+
+    Args:
+        model: the algorithm.
+        client: connection to the matchmaker.
+        group: the ranks.
+        saved: the checkpoint.
+        parts: its parts by rank, from `continuing_parts`.
+        joined: this rank's place in the league.
+    """
     if not parts:  # another number of ranks may have made it: the leader takes all frames
         frames = sum(part["environment"]["frames_played"] for part in parts_of(saved))
         load_weights_and_counters(model, saved["algorithm"], frames if group.is_leader else 0)

@@ -1,4 +1,4 @@
-"""The learner's loggers: TensorBoard always, Weights & Biases if asked."""
+"""Makes the learner's loggers: TensorBoard always, Weights & Biases if asked."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ def make_logger(
     settings: Mapping[str, Any],
     is_leader: bool = True,
 ) -> Logger:
-    """A logger into `folder`; of several ranks only the leader's writes.
+    """Makes a logger into `folder`. Of several ranks only the leader's logger writes.
 
     Args:
         wandb: off, offline or online.
-        folder: of the learner.
+        folder: folder of the learner.
         settings: all sections, stored with a Weights & Biases run.
+        is_leader: whether this rank writes.
+
+    Raises:
+        ConfigError: wandb is not installed.
+        Unavailable: Weights & Biases can't be used.
     """
     if not is_leader:
         return Logger(None, [])
@@ -35,7 +40,7 @@ def make_logger(
 
 
 class TensorBoardWriter(TensorBoardOutputFormat):
-    """Leaves out what a full disk does not take: the curves have a gap then."""
+    """Writes to TensorBoard. It leaves out points that a full disk does not take."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
@@ -56,9 +61,9 @@ class TensorBoardWriter(TensorBoardOutputFormat):
 
 
 class WandbWriter(KVWriter):
-    """Writes what TensorBoard gets, online or into the run's folder.
+    """Writes TensorBoard's scalars to Weights & Biases, online or into the run's folder.
 
-    A run that continues keeps its name and id, so that its parts are one run there.
+    A run that continues keeps its name and id, so that its parts are the same run there.
     """
 
     def __init__(
@@ -110,5 +115,5 @@ class WandbWriter(KVWriter):
         self._run.log({**scalars, "step": step})
 
     def close(self) -> None:
-        """Flushes what is left."""
+        """Flushes the rest."""
         self._run.finish()

@@ -1,4 +1,4 @@
-"""Running out of memory: how to recognise it, what to free, and what to lower."""
+"""Recognises a lack of memory, frees memory, and says which settings to lower."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch, CUDA or NumPy says with `error` that there is no memory left."""
+    """Returns whether torch, CUDA or NumPy says with `error` that there is no memory left."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     words = str(error).lower()
@@ -27,7 +27,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release(error: BaseException) -> None:
-    """Frees what the failed computation still holds through the frames of `error`."""
+    """Frees the tensors that the failed computation still holds through the frames of `error`."""
     traceback.clear_frames(error.__traceback__)
     gc.collect()
     if torch.cuda.is_available():
@@ -37,11 +37,13 @@ def release(error: BaseException) -> None:
 def too_little(
     settings: SessionSettings, device: torch.device, kept: str, activity: str = ""
 ) -> DeviceError:
-    """The error to raise.
+    """Makes the error to raise.
 
     Args:
-        kept: what the run continues from.
-        activity: what the learner was doing.
+        settings: all sections.
+        device: the device without memory.
+        kept: how the run continues.
+        activity: the learner's work at that time.
     """
     learner, agent = settings.learner, settings.agent
     during = f" in its {activity}" if activity else ""

@@ -1,4 +1,4 @@
-"""What a learner reports of itself: a dictionary of numbers per update, files, and alarms."""
+"""Reports on a learner: a dictionary of numbers per update, files, and alarms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from learner.train.monitor import MatchMonitor
 RECENT = 100
 """Matches over which win rates are taken."""
 FORGOTTEN = 50
-"""Updates without a match after which what earlier ones gave is no longer reported."""
+"""Updates without a match after which older values are no longer reported."""
 FEWEST = 10
 """Matches that a snapshot must have played to count as hardest or easiest."""
 log = logging.getLogger(__name__)
@@ -41,6 +41,10 @@ class Progress:
     """Keeps recent results and clock readings, and turns them into metrics.
 
     The names are the contract with every reader (terminal view, TensorBoard, heartbeats).
+
+    Args:
+        target_steps: steps to train for.
+        frames_per_second: the game's.
     """
 
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
@@ -71,12 +75,18 @@ class Progress:
         self._added_at[name] = self._updates
 
     def mark(self, step: int, frames: int, busy: dict[str, float]) -> None:
-        """Reads the clock after an update; `busy` are seconds so far per kind of work."""
+        """Reads the clock after an update.
+
+        Args:
+            step: steps so far.
+            frames: frames so far.
+            busy: seconds so far per kind of work.
+        """
         self._updates += 1
         self._marks.append((time.monotonic(), step, frames, busy))
 
     def metrics(self) -> dict[str, float]:
-        """Everything that is known now."""
+        """Returns all current numbers by name."""
         values = {"progress/target_steps": float(self._target), **self._rates()}
         values |= {
             name: fmean(numbers)
@@ -109,7 +119,12 @@ class Progress:
 
 
 def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
-    """Seconds so far by kind of work, for `Progress.mark`; `waiting` for the matchmaker."""
+    """Returns the seconds so far by kind of work, for `Progress.mark`.
+
+    Args:
+        model: the algorithm.
+        waiting: seconds spent waiting for the matchmaker.
+    """
     env, references = model.env, model.references
     return {
         "game": env.game_seconds,
@@ -124,7 +139,14 @@ def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
 class Reporter:
     """Writes a learner's files and keeps its `metrics`: of update, progress and alarms.
 
-    Every rank has one; only the leader's writes files and has metrics.
+    Every rank has a reporter. Only the leader's writes files and has metrics.
+
+    Args:
+        folder: folder of the files.
+        settings: the section [learner].
+        model: the algorithm.
+        broker: receives the progress for the next heartbeat.
+        group: the ranks.
     """
 
     def __init__(
@@ -177,7 +199,7 @@ class Reporter:
         self.metrics |= self._alarms
 
     def _check(self, step: int, matches: Sequence[FinishedMatch]) -> dict[str, float]:
-        """Looks for alarms; logs those that begin or end, and returns the active ones."""
+        """Looks for alarms. Logs alarms that begin or end, and returns the active ones."""
         ended = [
             MatchFacts(match.assignment.category, match.score, self._by_term(match.reward_terms))
             for match in matches

@@ -1,4 +1,4 @@
-"""The learner's CSV files, with the columns of `league.runs.columns`.
+"""Writes the learner's CSV files, with the columns of `league.runs.columns`.
 
 Every row has the learner's step, so that a resumed run drops the rows after its checkpoint.
 """
@@ -22,9 +22,15 @@ from learner.rollout.matches import FinishedMatch
 
 
 class StepTable:
-    """A CSV with a `step` column that drops the rows after `step` when it is opened.
+    """Appends to a CSV with a `step` column. When it is opened it drops the rows after `step`.
 
-    Rows are on disk after `flush`. While the disk is full they wait in memory for the next one.
+    Rows are on disk after `flush`. While the disk is full they wait in memory for the next flush.
+
+    Args:
+        path: the file.
+        columns: names of the columns.
+        step: the last step to keep.
+        head: comment line before the columns.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], step: int, head: str = "") -> None:
@@ -49,7 +55,7 @@ class StepTable:
         return [row for row in whole if int(row["step"]) <= step]
 
     def append(self, values: Sequence[object]) -> None:
-        """Adds a row, values in the order of the columns."""
+        """Adds a row. Its values have the order of the columns."""
         self._writer.writerow(values)
 
     def flush(self) -> None:
@@ -67,7 +73,13 @@ class StepTable:
 
 
 class MatchMonitor:
-    """Writes one learner's four CSVs: of its matches, its rewards and its strategy latent."""
+    """Writes a learner's four CSVs: of its matches, its rewards and its strategy latent.
+
+    Args:
+        folder: folder of the files.
+        spec: the game.
+        step: the last step to keep of older files.
+    """
 
     def __init__(self, folder: Path, spec: GameSpec, step: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +96,12 @@ class MatchMonitor:
         self._tables = (self._monitor, self._behaviour, self._rewards, self._strategy)
 
     def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
-        """Adds the matches that ended in a rollout, which the learner ended at `step`."""
+        """Adds the matches that ended in a rollout.
+
+        Args:
+            matches: the matches.
+            step: the learner's step at the end of the rollout.
+        """
         for match in matches:
             one, name = match.assignment, match.assignment.opponent.name
             elapsed = round(time.time() - self._started, 3)
@@ -101,7 +118,12 @@ class MatchMonitor:
         self._flush()
 
     def write_strategy(self, metrics: Mapping[str, float], step: int) -> None:
-        """Adds an update's diagnostics of the strategy latent, if there are some."""
+        """Adds an update's diagnostics of the strategy latent, if there are any.
+
+        Args:
+            metrics: the update's numbers.
+            step: the learner's step.
+        """
         columns = [name for name in STRATEGY if name != "step"]
         values = [metrics.get(name.replace("_", "/", 1)) for name in columns]
         if any(value is not None for value in values):

@@ -23,6 +23,13 @@ log = logging.getLogger(__name__)
 class SnapshotPublisher:
     """Publishes snapshots and references: the weights' file first, the member second.
 
+    Args:
+        client: connection to the matchmaker.
+        blobs: the league's weights.
+        card: the card without step, scale, metrics and time.
+        live: the player that learns.
+        incarnation: the incarnation that publishes.
+
     Attributes:
         parent: name of the newest snapshot.
         last_step: its step.
@@ -42,10 +49,15 @@ class SnapshotPublisher:
         self.last_step = 0
 
     def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
-        """The card of a snapshot at `step`.
+        """Makes the card of a snapshot at `step`.
 
-        The checkpoint before the snapshot keeps the card, so that a run that dies in between
-        makes the same file again.
+        The checkpoint before the snapshot keeps the card, so that a run that dies in between makes
+        the same file again.
+
+        Args:
+            step: step of the training.
+            reward_scale: divisor of the rewards.
+            metrics: numbers to keep on the card.
         """
         return dataclasses.replace(
             self._card,
@@ -59,7 +71,16 @@ class SnapshotPublisher:
     def publish(
         self, network: PlayingNetwork, card: SnapshotCard, milestone: bool = False
     ) -> Player:
-        """Freezes `network` as ``LIVE@step``; a second time it changes nothing."""
+        """Freezes `network` as ``LIVE@step``. A second call changes nothing.
+
+        Args:
+            network: the weights.
+            card: the card.
+            milestone: whether the member never retires.
+
+        Returns:
+            The member.
+        """
         player = self._freeze(network, card, PlayerKind.SNAPSHOT, milestone)
         self.parent, self.last_step = player.name, card.step
         waits = player.state is PlayerState.CANDIDATE
@@ -76,7 +97,9 @@ class SnapshotPublisher:
         return registered[0]
 
     def promote(self) -> None:
-        """Makes the newest snapshot a milestone: the run's last one, published by a stop."""
+        """Makes the newest snapshot a milestone. It is the run's last snapshot, published by a
+        stop.
+        """
         for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
                 self.register(dataclasses.replace(player, milestone=True))
@@ -86,8 +109,8 @@ class SnapshotPublisher:
     ) -> Player:
         """Makes `network` a member.
 
-        A run that continues from an older checkpoint comes to the same step with other weights:
-        the incarnation is part of the name then.
+        A run that continues from an older checkpoint comes to the same step with other weights: the
+        incarnation is part of the name then.
         """
         player = Player(
             name=str(_NAMES[kind](self._live.name, card.step)),
@@ -114,10 +137,17 @@ class SnapshotPublisher:
     # -- references -----------------------------------------------------------------------------
 
     def publish_reference(self, network: AgentNetwork, step: int) -> str:
-        """Makes `network` the member ``LIVE.reference-STEP`` and returns its name.
+        """Makes `network` the member ``LIVE.reference-STEP``.
 
         The card holds no time, so that a run that dies before its next checkpoint makes the same
         file and the same member again.
+
+        Args:
+            network: the weights.
+            step: step of the training.
+
+        Returns:
+            The member's name.
         """
         card = dataclasses.replace(self.card(step, 1.0, {}), created_at=0.0)
         return self._freeze(network, card, PlayerKind.REFERENCE).name
@@ -131,10 +161,10 @@ class SnapshotPublisher:
             log.info("%s is back", name)
 
     def reference_scores(self) -> Mapping[str, float]:
-        """Each rated reference's score, or that of its parent snapshot while it has none.
+        """Returns each rated reference's score, or its parent snapshot's score until then.
 
-        A reference plays only where a mix names the category `reference`; its parent was frozen
-        at most one `snapshot_interval` earlier. Scores of two books don't compare: clean matches
+        A reference plays only where a mix names the category `reference`. Its parent was frozen at
+        most one `snapshot_interval` earlier. Scores of two books don't compare: clean matches
         count, or training matches where these rate more of the references.
         """
         references = self._client.players(kinds=[PlayerKind.REFERENCE])
