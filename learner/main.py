@@ -29,15 +29,18 @@ from learner.settings import LearnerSettings
 
 if TYPE_CHECKING:
     from league.rpc.client import MatchmakerClient
+    from learner.train.checkpoint import Values
 
 MAIN = "main"
 NICE = 5
-"""Nice value of exploiters: on two cores two of them and an evaluator as nice leave a main one."""
+"""Nice value of exploiters: on two cores two of them and an evaluator as nice leave a main its
+core.
+"""
 log = logging.getLogger("learner")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Makes the parser of the command line."""
     arguments = argparse.ArgumentParser(
         prog="learner",
         description=__doc__,
@@ -86,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Runs the command line and returns the exit code."""
     rank = int(os.environ.get("RANK", "0")) if is_rank() else 0
     logging.basicConfig(
         level=logging.WARNING if rank else logging.INFO,  # the others would repeat the leader
@@ -133,7 +136,7 @@ def _work(words: list[str]) -> int:
 
 
 def _complete(options: argparse.Namespace) -> list[str]:
-    """Finds the league and the name that the flags leave open; returns them as flags."""
+    """Finds the league and the name that the flags leave open, and returns them as flags."""
     if options.matchmaker is None:
         run_dir, address = running_league(options.run_dir)
         options.run_dir, options.matchmaker = run_dir, address
@@ -150,7 +153,7 @@ def _complete(options: argparse.Namespace) -> list[str]:
 
 
 def _free_name(options: argparse.Namespace) -> str:
-    """A name that no running learner has and the league's own learners don't need.
+    """Chooses a name that no running learner has and the league's own learners don't need.
 
     Raises:
         ConfigError: `--name` names a running learner.
@@ -178,13 +181,13 @@ def _free_name(options: argparse.Namespace) -> str:
 
 
 def _steps_made(run_dir: Path, name: str) -> int:
-    """Step of a learner's newest checkpoint, 0 without one."""
+    """Returns the step of a learner's newest checkpoint, 0 without a checkpoint."""
     files = (run_dir / f"learner-{name}" / "checkpoints").glob("step_*.pt")
     return max((int(file.stem.removeprefix("step_")) for file in files), default=0)
 
 
 def _sections(options: argparse.Namespace) -> Sections:
-    """The run's settings, and what they say of the learner of this name alone."""
+    """Resolves the run's settings, with those for the learner of this name."""
     assignments = list(options.assignments)
     if options.steps is not None:
         assignments.append(f"learner.steps={options.steps}")
@@ -208,20 +211,24 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 
 
 def run(options: argparse.Namespace, sections: Sections) -> None:
-    """Trains as the command line says, alone or as one of several ranks."""
-    role = Role(options.role)
+    """Trains as the command line says, alone or as one of several ranks.
+
+    Args:
+        options: the flags, with the league and the name that they leave open filled in.
+        sections: the settings of the learner of this name.
+    """
+    role, threads = Role(options.role), sections.of(LearnerSettings).threads
     if role in EXPLOITING:
         step_back(NICE)
-    threads = sections.of(LearnerSettings).threads
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import torch
 
     from league.agent.device import choose_devices, keep_memory
-    from league.runs.blobs import BlobFolder
     from learner.distributed import rank_group
     from learner.exploiter.generations import ExploiterLearner, settings_of
-    from learner.train.build import SessionSettings, check_stages, initial_values
+    from learner.train.build import SessionSettings, check_stages
     from learner.train.memory import is_out_of_memory, too_little
+    from learner.train.parts import build_parts
     from learner.train.session import Session
 
     torch.set_num_threads(threads)
@@ -229,54 +236,27 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     devices, sentence = choose_devices(DeviceFlags.of(options.gpu, options.cpu, options.ranks))
     device = devices[int(os.environ["RANK"]) if is_rank() else 0]
     log.info("%s", sentence)
-    settings = SessionSettings.of(sections)
-    own = sections.of(ExploiterSettings)
+    _check_start(options, len(devices))
+    settings, exploiting = SessionSettings.of(sections), sections.of(ExploiterSettings)
     if role in EXPLOITING:
-        if options.source:
-            raise ConfigError(
-                f"--from {options.source}: {options.name} is an exploiter, whose generations start "
-                "from what exploiter.start says: leave --from out"
-            )
-        if len(devices) > 1:
-            raise ConfigError(
-                f"{options.name} is an exploiter, which learns on one device: name one"
-            )
-        settings = settings_of(settings, own, role)
+        settings = settings_of(settings, exploiting, role)
     check_stages(settings, sections["matchmaker"]["mixes"])
-    if options.source and not options.if_new and _steps_made(options.run_dir, options.name):
-        raise ConfigError(
-            f"--from {options.source}: {options.name} in {options.run_dir} has made steps already; "
-            "leave --from out (or add --if-new) to continue, or give a new --run-dir or --name"
-        )
     stop = stop_flag()
-    remind = Reminders(log.info)
-
-    def on_wait(sentence: str) -> None:
-        remind(sentence)
-        if stop():
-            raise Unavailable("stopped while waiting for the matchmaker: start again to continue")
-
     rank_group.join(device)
-    with _client(options, sections, wait_seconds=600, on_wait=on_wait) as client:
+    with _client(options, sections, wait_seconds=600, on_wait=_reminder(stop)) as client:
         place = (client, options.run_dir, device)
         common = {"name": options.name, "should_stop": stop}
         try:
             if role in EXPLOITING:
-                ExploiterLearner(settings, own, *place, role=role, **common).run()
-                return
-            initial, parent = None, ""
-            if options.source:
-                blobs = BlobFolder(options.run_dir / "blobs")
-                initial, parent = initial_values(
-                    options.source, blobs, client.players(), settings.game.name
-                )
-                if options.weights_only:
-                    initial = {"network": initial["network"]}
-            session = Session(settings, *place, initial=initial, parent=parent, **common)
-            if session.group.any(stop()):
-                session.leave()
-                return
-            session.run()
+                ExploiterLearner(settings, exploiting, *place, role=role, **common).run()
+            else:
+                initial, parent = _weights_to_start(options, client, settings.game.name)
+                parts = build_parts(settings, *place, initial=initial, parent=parent, **common)
+                session = Session(parts)
+                if session.group.any(stop()):
+                    session.leave()
+                else:
+                    session.run()
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -284,8 +264,53 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     rank_group.leave()
 
 
+def _check_start(options: argparse.Namespace, devices: int) -> None:
+    """Refuses flags that the role or the steps already made rule out."""
+    if Role(options.role) in EXPLOITING:
+        if options.source:
+            raise ConfigError(
+                f"--from {options.source}: {options.name} is an exploiter, whose generations start "
+                "from what exploiter.start says: leave --from out"
+            )
+        if devices > 1:
+            raise ConfigError(
+                f"{options.name} is an exploiter, which learns on one device: name one"
+            )
+    if options.source and not options.if_new and _steps_made(options.run_dir, options.name):
+        raise ConfigError(
+            f"--from {options.source}: {options.name} in {options.run_dir} has made steps already; "
+            "leave --from out (or add --if-new) to continue, or give a new --run-dir or --name"
+        )
+
+
+def _weights_to_start(
+    options: argparse.Namespace, client: MatchmakerClient, game: str
+) -> tuple[Values | None, str]:
+    """Reads the weights that `--from` names, and the name of their member, if any."""
+    from league.runs.blobs import BlobFolder
+    from learner.train.build import initial_values
+
+    if not options.source:
+        return None, ""
+    blobs = BlobFolder(options.run_dir / "blobs")
+    values, parent = initial_values(options.source, blobs, client.players(), game)
+    return {"network": values["network"]} if options.weights_only else values, parent
+
+
+def _reminder(stop: Callable[[], bool]) -> Callable[[str], None]:
+    """Makes the function that logs that the matchmaker is awaited, and ends the wait on a stop."""
+    remind = Reminders(log.info)
+
+    def on_wait(sentence: str) -> None:
+        remind(sentence)
+        if stop():
+            raise Unavailable("stopped while waiting for the matchmaker: start again to continue")
+
+    return on_wait
+
+
 def stop_flag() -> Callable[[], bool]:
-    """A function that returns True after SIGTERM or Ctrl-C."""
+    """Makes a function that returns True after SIGTERM or Ctrl-C."""
     stops: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stops.append(received))

@@ -91,13 +91,13 @@ def has_weights(session, expected):
 def begins_anew(session):
     """That nothing is taken over but what a learner has learnt."""
     model = session.model
-    assert (model.num_timesteps, model._n_updates, session.env.learner_step) == (0, 0, 0)
+    assert (model.num_timesteps, model._n_updates, session.model.env.learner_step) == (0, 0, 0)
     assert session.publisher.last_step == 0
-    assert session.curriculum.place == Place()
+    assert session.stages.curriculum.place == Place()
     assert model.references.members == []
-    assert session.env.assignments == [None] * session.env.num_envs
+    assert session.model.env.assignments == [None] * session.model.env.num_envs
     fresh = torch.Generator()
-    fresh.manual_seed(session.settings.learner.seed)
+    fresh.manual_seed(session.parts.settings.learner.seed)
     assert torch.equal(model.key_rng.get_state(), fresh.get_state())
     assert not any(part.any() for part in model.agent_state)
 

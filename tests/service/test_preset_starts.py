@@ -9,6 +9,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.settings.base import resolve
 from learner.train.build import SessionSettings
+from learner.train.parts import build_parts
 from learner.train.session import Session
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -32,7 +33,7 @@ def test_a_preset_trains_and_publishes_what_it_says(preset, tmp_path):
         MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server,
         MatchmakerClient(server.address) as client,
     ):
-        session = Session(own, client, tmp_path, torch.device("cpu"))
+        session = Session(build_parts(own, client, tmp_path, torch.device("cpu")))
         session.run()
         frozen = [player for player in client.players() if player.name == "main@8"]
         (view,) = client.curricula()
