@@ -155,7 +155,7 @@ class NetworkConfig:
 
 def _tuple_of(values: list[Any]) -> tuple[Any, ...]:
     """Turns whole numbers, and lists of them, into tuples. Raises `TypeError` or `ValueError`."""
-    return tuple(tuple(map(int, one)) if isinstance(one, list) else int(one) for one in values)
+    return tuple(tuple(map(int, x)) if isinstance(x, list) else int(x) for x in values)
 
 
 @dataclass(frozen=True, kw_only=True)

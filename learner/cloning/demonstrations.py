@@ -102,7 +102,7 @@ def demonstrations(
         DataCorrupt: a match, played again, ends otherwise than recorded.
     """
     found: list[Demonstration] = []
-    recipe, game = None, None  # one game plays all of a recipe: some take seconds to start
+    recipe, game = None, None  # shared by all replays of a recipe: some take seconds to start
     with ExitStack() as stack:
         for path, replay in replays:
             own = [seat for seat in replay.seats if seat.name == name]

@@ -89,9 +89,9 @@ def launch(words: Sequence[str], count: int, program: Sequence[str] = ("-m", "le
         while (result := ranks.wait(timeout=0)) is None:
             time.sleep(_POLL_SECONDS)
         failures = list(result.failures.values())
-        if not failures or (stops and any(one.exitcode in _STOPPED for one in failures)):
+        if not failures or (stops and any(rank.exitcode in _STOPPED for rank in failures)):
             return 0
-        cause = next((one for one in failures if one.exitcode != RANK_GONE), failures[0])
+        cause = next((rank for rank in failures if rank.exitcode != RANK_GONE), failures[0])
         return _explain(cause)
 
 

@@ -107,7 +107,7 @@ def read_run(folder: Path, name: str = "main") -> RunEvidence:
     saved = CheckpointFolder(newest / "checkpoints").read_newest()
     scalars = read_scalars(learner / "tensorboard")
     sections = resolve(None, config, environment={})
-    # A learner that was started by hand is not listed; all exploiters take the same settings.
+    # A learner that was started by hand is not listed. All exploiters have the same settings.
     role = Role.MAIN_EXPLOITER if generations else Role.MAIN
     for entry in sections.of(SupervisorSettings).learners:
         if entry.name == name:

@@ -205,9 +205,9 @@ class References:
         obs_XCO = buffer.obs_XNO[: context + steps, here]
         starts_XC = buffer.starts_XN[: context + steps, here]
         logits = []
-        for one in self.members:
+        for ref in self.members:
             with self.autocast():
-                logits_TCA, one.own = unrolled(one.network, obs_XCO, starts_XC, one.own, context)
+                logits_TCA, ref.own = unrolled(ref.network, obs_XCO, starts_XC, ref.own, context)
             logits.append(logits_TCA)
         self.logits_MTCA = torch.stack(logits)
         self.seconds += time.perf_counter() - started
@@ -260,8 +260,8 @@ class References:
         """Returns weights, names and counters, for a checkpoint between rollouts."""
         return {
             "members": [
-                {"name": one.name, "step": one.step, "weights": one.network.state_dict()}
-                for one in self.members
+                {"name": member.name, "step": member.step, "weights": member.network.state_dict()}
+                for member in self.members
             ],
             "renewed_at": self.renewed_at,
             "kept_at": self.kept_at,
@@ -269,7 +269,7 @@ class References:
 
     def memories(self) -> list[list[list[Tensor] | None]]:
         """Returns each member's memories of the matches in progress, for a checkpoint."""
-        return [[list(one.own), one.other and list(one.other)] for one in self.members]
+        return [[list(member.own), member.other and list(member.other)] for member in self.members]
 
     def load(self, state: Mapping[str, Any], memories: Sequence[Any] = ()) -> None:
         """Continues from a checkpoint.

@@ -61,7 +61,7 @@ class RewardTransform(History):
             own_logits_NA: the learner's logits in its own seats.
         """
         rows, other_N, legal_N2A = np.arange(env.num_envs), 1 - env.seat_N, env.game.legal_N2A
-        live = [one is not None and one.opponent.kind is PlayerKind.LIVE for one in env.assignments]
+        live = [m is not None and m.opponent.kind is PlayerKind.LIVE for m in env.assignments]
         row = self.context + t
         self.own_logits_TNA[t], self.starts_XN[row] = own_logits_NA, starts_N
         self.obs_XNO[row] = torch.as_tensor(

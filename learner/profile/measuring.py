@@ -132,11 +132,11 @@ class Measured:
 
     def cpu_cores(self) -> float:
         """Returns CPU time over wall clock: the number of cores that the process kept busy."""
-        return sum(one.cpu_seconds for one in self.bursts) / sum(one.seconds for one in self.bursts)
+        return sum(b.cpu_seconds for b in self.bursts) / sum(b.seconds for b in self.bursts)
 
     def steps_per_cpu_second(self) -> float:
         """Returns the steps for each second of CPU time, however busy the machine is."""
-        return sum(one.steps for one in self.bursts) / sum(one.cpu_seconds for one in self.bursts)
+        return sum(b.steps for b in self.bursts) / sum(b.cpu_seconds for b in self.bursts)
 
     def to_json(self) -> dict[str, Any]:
         """Returns plain values, as `--output` writes them."""

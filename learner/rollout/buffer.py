@@ -228,6 +228,6 @@ class SequenceBuffer(History):
 
     def minibatch(self, rows: Tensor) -> Minibatch:
         """Returns the sequences of the matches `rows`."""
-        whole = [one.name for one in fields(Minibatch) if one.name != "rows_B"]
+        whole = [field.name for field in fields(Minibatch) if field.name != "rows_B"]
         parts = {name: getattr(self, name.replace("B", "N")) for name in whole}
         return Minibatch(**{name: _rows(name, x, rows) for name, x in parts.items()}, rows_B=rows)

@@ -90,7 +90,7 @@ class LeagueVecEnv(VecEnv):
         self._failed_in_a_row = self._failing_steps = 0
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
-        # Of the newest step: what the batched policy chose, and where kept, what was played.
+        # The batched policy's choices in the newest step and, where kept, the actions played.
         self.opponent_actions_NA = self._actions_N2A[:, 0]
         self.keeps_actions = False
         self.opponent_actions: OpponentActions | None = None
@@ -152,7 +152,7 @@ class LeagueVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
     ) -> list[Any]:
-        if method_name == "action_masks":  # the one method that differs from match to match
+        if method_name == "action_masks":  # the only method that differs from match to match
             masks_NA = self.action_masks()
             return [masks_NA[n] for n in self._get_indices(indices)]
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._get_indices(indices)]
@@ -161,7 +161,7 @@ class LeagueVecEnv(VecEnv):
         """Returns True for `Monitor`: the `info` of a match's end has a monitor's numbers."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
-    # -- what the learner reads -----------------------------------------------------------------
+    # -- read by the learner --------------------------------------------------------------------
 
     def observations(self) -> NDArray[np.float32]:
         """Copies the learner's view of every match `[N, O]`.
@@ -329,7 +329,7 @@ def actions_of(
     if played_N2A is not None:
         known_N = np.ones_like(known_N)
     actions_NA = (sent_N2A if played_N2A is None else played_N2A)[rows, seat_N]
-    if legal_NA is not None:  # a forced choice says nothing, an illegal one has no probability
+    if legal_NA is not None:  # forced choices say nothing, illegal ones have no probability
         known_N = known_N & (legal_NA.sum(-1) > 1) & (actions_NA * legal_NA).any(-1)
     return OpponentActions(
         actions_NA=actions_NA * known_N[:, None], legal_NA=legal_NA, known_N=known_N

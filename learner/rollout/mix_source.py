@@ -41,7 +41,7 @@ class MixSource:
             if not bot.held_out
         }
         players |= {"self": [live], "snapshots": list(snapshots)}
-        players |= {one.name: [one] for one in snapshots}
+        players |= {snapshot.name: [snapshot] for snapshot in snapshots}
         drawn = [name for name, weight in mix.items() if weight > 0 and players.get(name)]
         self._groups = {name: players[name] for name in drawn or ["self"]}
         weights = np.array([mix[name] for name in drawn] or [1.0])

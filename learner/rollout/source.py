@@ -190,7 +190,7 @@ class MatchBroker:
             self._changed.notify_all()
         self._thread.join(timeout=3)
         if self._is_leader and self._error is None and not self._thread.is_alive():
-            with contextlib.suppress(LeagueError):  # must not hide what ended the run
+            with contextlib.suppress(LeagueError):  # must not hide the error that ended the run
                 self._send_beat()
                 self._client.release_matches(self._incarnation, reason=reason)
 

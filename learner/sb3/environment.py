@@ -132,7 +132,7 @@ class JoinedEnv(LeagueVecEnv):
 
     def close(self) -> None:
         """Returns the unplayed matches and leaves the league. A second call changes nothing."""
-        with contextlib.suppress(LeagueError):  # this must not hide what ended the training
+        with contextlib.suppress(LeagueError):  # must not hide the error that ended the training
             self.heartbeat()
         self.broker.close("the learner leaves")
         self.client.close()
@@ -287,7 +287,7 @@ class PublishEvery(BaseCallback):
     def _on_step(self) -> bool:
         return True
 
-    def _on_rollout_start(self) -> None:  # the weights are those of a whole update
+    def _on_rollout_start(self) -> None:  # the weights come from a whole update
         if self.num_timesteps // self.steps > self._published // self.steps:
             publish(self.model)
             self._published = self.num_timesteps

@@ -147,7 +147,7 @@ def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]
                 f"it has {', '.join(sorted(mixes))}"
             )
         known = [*bots, *CATEGORIES]
-        for category in mixes[stage.mix]:  # an unknown one would never be drawn, silently
+        for category in mixes[stage.mix]:  # an unknown category would never be drawn, silently
             if category not in known:
                 hint = nearest(category, known) or f"there are {', '.join(known)}"
                 raise ConfigError(

@@ -84,7 +84,7 @@ class CheckpointFolder:
                 with contextlib.suppress(OSError):  # a disk without hard links
                     os.link(path, kept)
             os.replace(temporary, path)
-            for unfit in self.unfit:  # the new one is on disk, so a crash leaves one that fits
+            for unfit in self.unfit:  # the new file is on disk, so a crash leaves a file that fits
                 if unfit != path and unfit.exists():
                     unfit.replace(unfit.with_suffix(".unfit"))
             self.unfit = []
@@ -285,8 +285,8 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
     """
     fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [
-        {**one, **{way: own[way] for way in ("fused", "foreach", "capturable")}}
-        for one, own in zip(saved, fresh, strict=False)
+        {**group, **{way: own[way] for way in ("fused", "foreach", "capturable")}}
+        for group, own in zip(saved, fresh, strict=False)
     ] + fresh[len(saved) :]
     known = {index for group in groups for index in group["params"]}
     state = {index: moments for index, moments in values["state"].items() if index in known}
@@ -317,7 +317,7 @@ def environment_state(env: LeagueVecEnv) -> Values:
             for name, array in env.game.save().items()
         },
         "opponent_policy": env.opponent_policy.save(),
-        "matches": [one.match_id for one in env.assignments if one is not None],
+        "matches": [match.match_id for match in env.assignments if match is not None],
         "steps": torch.from_numpy(env.steps_N.copy()),
         "step_start": torch.from_numpy(env.step_start_N.copy()),
         "terms": torch.from_numpy(env.terms_NK.copy()),

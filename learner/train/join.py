@@ -92,7 +92,7 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
         saved: the checkpoint.
     """
     parts = parts_of(saved)
-    held = [name for one in parts for name in (*one["environment"]["matches"], *one["ready"])]
+    held = [name for part in parts for name in (*part["environment"]["matches"], *part["ready"])]
     if saved["log_position"] > client.status().log_position:
         return False
     try:
@@ -115,13 +115,13 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
         The values, None if there is no snapshot.
     """
     frozen = client.players(kinds=[PlayerKind.SNAPSHOT])
-    for player in reversed([one for one in frozen if one.creator == live.creator]):
+    for player in reversed([other for other in frozen if other.creator == live.creator]):
         try:
             network, card = load_snapshot(blobs, player.digest)
         except (NotFound, DataCorrupt) as error:
             log.warning("%s can't be continued from: %s", player.name, error)
             continue
-        places = {one.player: one.place for one in client.curricula()}
+        places = {view.player: view.place for view in client.curricula()}
         place = places.get(live.name, Place())
         log.warning(
             "no checkpoint fits the league's log: training continues from %s, with a new "

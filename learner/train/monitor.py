@@ -103,13 +103,13 @@ class MatchMonitor:
             step: the learner's step at the end of the rollout.
         """
         for match in matches:
-            one, name = match.assignment, match.assignment.opponent.name
+            played, name = match.assignment, match.assignment.opponent.name
             elapsed = round(time.time() - self._started, 3)
             self._monitor.append(
                 (round(match.reward, 4), match.steps, elapsed, step, name, match.score)
             )
             stats = [round(match.stats[name], 4) for name in self._spec.stats]
-            leading = (step, one.match_id, name, one.category, one.learner_seat)
+            leading = (step, played.match_id, name, played.category, played.learner_seat)
             self._behaviour.append((*leading, match.score, match.frames, *stats))
         if matches:
             means = np.mean([match.reward_terms for match in matches], axis=0)

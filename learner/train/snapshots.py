@@ -172,5 +172,5 @@ class SnapshotPublisher:
 
     def _scores(self, book: Book, references: Sequence[Player]) -> dict[str, float]:
         rated = {row.player.name: row.score for row in self._client.ratings(book) if row.games}
-        scores = {one.name: rated.get(one.name, rated.get(one.parent)) for one in references}
+        scores = {row.name: rated.get(row.name, rated.get(row.parent)) for row in references}
         return {name: score for name, score in scores.items() if score is not None}

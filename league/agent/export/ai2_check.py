@@ -212,4 +212,4 @@ def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
     raw *= SCALES
     raw[:, 1] = np.clip(raw[:, 1], -7.0, 7.0)
     raw[:, 2:4] = np.clip(raw[:, 2:4], -10.0, 10.0)
-    return raw.ravel().round(5)  # what float32 adds to counts
+    return raw.ravel().round(5)  # float32 adds as much to counts

@@ -98,22 +98,22 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
             "onnx onnxscript` (the extra `export`), or choose --format sb3, which needs nothing "
             "more"
         ) from None
-    one = OneStep(copy.deepcopy(network).requires_grad_(False)).eval()
+    step = OneStep(copy.deepcopy(network).requires_grad_(False)).eval()
     batch = torch.export.Dim("batch")
     # Two rows: of one, the exporter would conclude that there is never another number.
-    inputs = one.example(2)
+    inputs = step.example(2)
     shapes: list[Any] = [{0: batch} for _ in inputs]
     # The exporter notes optional packages and deprecations.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            one,
+            step,
             inputs,
             dynamo=True,
             verbose=False,
-            input_names=one.input_names,
-            output_names=one.output_names,
+            input_names=step.input_names,
+            output_names=step.output_names,
             dynamic_shapes=(*shapes[:3], tuple(shapes[3:])),
         )
     assert program is not None
