@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from league.cli.options import Assignments
@@ -57,7 +55,7 @@ def doctor(
             "--run-dir has its own settings: leave out --preset, --config, --game and --set"
         )
 
-    from learner.doctor.findings import REASONS, ordered, primary_causes, systems_of
+    from learner.doctor.findings import Diagnosis, ordered
     from learner.doctor.game import examine_game
     from learner.doctor.run import judge_run, read_run
     from learner.doctor.setup import set_up_of
@@ -80,57 +78,18 @@ def doctor(
         say("training the minimal agent")
         finding, curve = train_minimal_agent(set_up)
         findings.append(finding)
-    found = ordered(findings)
-    causes = primary_causes(found)
-    systems = systems_of(found)
-    verdict = max(systems.values(), key=lambda one: one.severity)
     seconds = round(time.monotonic() - started, 1)
-    told = {
-        "subject": subject,
-        "verdict": verdict,
-        "seconds": seconds,
-        "systems": systems,
-        "causes": [
-            {"reason": finding.key, "consequences": [one.key for one in consequences]}
-            for finding, consequences in causes
-        ],
-        "findings": [
-            {
-                "reason": one.key,
-                "title": one.title,
-                "system": REASONS[one.key].system,
-                "measured": one.measured,
-                "verdict": one.verdict,
-                "fix": one.fix,
-            }
-            for one in found
-        ],
-        "curve": curve,
-    }
+    diagnosis = Diagnosis(subject, seconds, ordered(findings), curve)
     if json_file is not None:
-        write_whole(json_file, json.dumps(told, indent=1) + "\n")
-    counts = Counter(one.verdict for one in found if one.is_bad)
-    bad = [f"{n} {kind}{'s' * (n > 1)}" for kind, n in sorted(counts.items())]
-    print(f"{subject}: {', '.join(bad) or 'healthy'} ({seconds:.0f} s)")
-    print(", ".join(f"{name} {worst}" for name, worst in systems.items()))
-    for one in found:
-        print(f"{one.verdict:<8} {one.key:>2}  {one.title:<32} {one.measured}")
-    if curve:
-        parts = np.array_split(curve, min(8, len(curve)))
-        said = " ".join(f"{part.mean():.3g}" for part in parts)
-        print(f"minimal agent, reward of a match: {said}")
-    for finding, consequences in causes:
-        print(f"{finding.verdict}: {finding.title} ({finding.key})")
-        print(f"  measured: {finding.measured}\n  fix: {finding.fix}")
-        for one in consequences:
-            print(f"  follows: {one.title} ({one.key})")
-    return int(verdict == "failure")
+        write_whole(json_file, json.dumps(diagnosis.to_json(), indent=1) + "\n")
+    print("\n".join(diagnosis.lines()))
+    return int(diagnosis.verdict == "failure")
 
 
 def _named(
     preset: str | None, config: Path | None, game: str | None
 ) -> tuple[str | None, list[str]]:
-    """Preset and flags that are meant; games of choices get the preset made for them."""
+    """Returns the preset and the flags to use. Games of choices get the preset made for them."""
     from league.games.registry import game_spec
 
     flags = []

@@ -1,20 +1,23 @@
-"""What the doctor can find: systems, reasons for not learning, verdicts, causes and consequences.
+"""Describes what the doctor can find: reasons for not learning, verdicts, causes, consequences.
 
-A broken part breaks what depends on it, and only the first is worth fixing: `primary_causes` puts
-every other finding under the one that leads to it.
+A broken part breaks the parts that depend on it, and only the first is worth fixing:
+`primary_causes` puts every other finding under its cause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 
 class Verdict(StrEnum):
-    """How a reason was judged. `UNKNOWN`: this set-up gives no way to measure it."""
+    """Judges a reason. `UNKNOWN`: this set-up gives no way to measure it."""
 
     UNKNOWN = "unknown"
     OK = "ok"
@@ -27,7 +30,9 @@ class Verdict(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Why an agent may not learn: its name, its system, and the reasons that it makes look bad."""
+    """Explains why an agent may not learn: its name, its system, and the reasons that follow from
+    it.
+    """
 
     title: str
     system: str
@@ -73,14 +78,14 @@ E from a run's files, M with --emergency."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }
-"""The reasons that each reason alone makes look bad; any failure explains M. It has no circle."""
+"""The reasons that each reason alone makes look bad. Any failure explains M. It has no circle."""
 SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
 """The eight system checks, and the updates that the last reasons are about."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One reason judged: what was measured, the verdict, and the fix (empty when all is well)."""
+    """Judges a reason by a measurement, with a fix (empty when all is well)."""
 
     key: str
     measured: str
@@ -99,34 +104,47 @@ class Finding:
 def judged(
     key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str
 ) -> Finding:
-    """A finding with the worst verdict that holds; it keeps its fix where something is bad."""
+    """Makes a finding with the worst verdict that holds.
+
+    Args:
+        key: the reason.
+        measured: the measurement in words.
+        failure: whether it is a failure.
+        warning: whether it is a warning.
+        fix: the fix, kept where something is bad.
+    """
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
     fix = "" if verdict is Verdict.OK else fix
     return Finding(key=key, measured=measured, verdict=verdict, fix=fix)
 
 
 def unknown(key: str, why: str) -> Finding:
-    """A reason that could not be measured here."""
+    """Makes the finding of a reason that could not be measured here.
+
+    Args:
+        key: the reason.
+        why: why not, in words.
+    """
     return Finding(key=key, measured=why, verdict=Verdict.UNKNOWN)
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding per reason, the worst where there are several, in the order of `REASONS`."""
+    """Returns a finding per reason, the worst of several, in the order of `REASONS`."""
     worst: dict[str, Finding] = {}
-    for finding in sorted(findings, key=lambda one: -one.verdict.severity):
+    for finding in sorted(findings, key=lambda finding: -finding.verdict.severity):
         worst.setdefault(finding.key, finding)
     return tuple(worst[key] for key in REASONS if key in worst)
 
 
 class Cause(NamedTuple):
-    """A finding that nothing else explains, with those that follow from it."""
+    """Groups a finding that nothing else explains with the findings that follow from it."""
 
     finding: Finding
     consequences: tuple[Finding, ...] = ()
 
 
 def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
-    """Every bad finding once, as a cause or under the first cause that leads to it.
+    """Returns every bad finding once, as a cause or under the first cause that leads to it.
 
     Failures come first, and a warning never explains a failure.
     """
@@ -134,24 +152,92 @@ def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
     bad.sort(key=lambda finding: -finding.verdict.severity)
 
     @cache
-    def cause_of(one: Finding) -> Finding:
+    def cause_of(finding: Finding) -> Finding:
+        severity = finding.verdict.severity
         above = [
             other
             for other in bad
-            if one.key in LEADS_TO[other.key] and other.verdict.severity >= one.verdict.severity
+            if finding.key in LEADS_TO[other.key] and other.verdict.severity >= severity
         ]
-        return min(map(cause_of, above), key=bad.index, default=one)
+        return min(map(cause_of, above), key=bad.index, default=finding)
 
-    below: dict[Finding, list[Finding]] = {one: [] for one in bad if cause_of(one) is one}
-    for one in bad:
-        if one not in below:
-            below[cause_of(one)].append(one)
-    return tuple(Cause(finding, tuple(rest)) for finding, rest in below.items())
+    causes = [finding for finding in bad if cause_of(finding) is finding]
+    below: dict[Finding, list[Finding]] = {cause: [] for cause in causes}
+    for finding in bad:
+        if finding not in below:
+            below[cause_of(finding)].append(finding)
+    return tuple(Cause(cause, tuple(rest)) for cause, rest in below.items())
 
 
 def systems_of(findings: Iterable[Finding]) -> dict[str, Verdict]:
-    """Verdict by system: the worst of its reasons."""
+    """Returns the verdict by system: the worst of its reasons."""
     worst: dict[str, Verdict] = {}
-    for finding in sorted(findings, key=lambda one: one.verdict.severity):
+    for finding in sorted(findings, key=lambda finding: finding.verdict.severity):
         worst[REASONS[finding.key].system] = finding.verdict
     return {name: worst[name] for name in SYSTEMS if name in worst}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Collects the findings of an examination, by reason.
+
+    Attributes:
+        subject: the set-up or the run.
+        seconds: length of the examination.
+        findings: the findings, from `ordered`.
+        curve: rewards of the minimal agent's matches, empty where it was not trained.
+    """
+
+    subject: str
+    seconds: float
+    findings: tuple[Finding, ...]
+    curve: tuple[float, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict."""
+        return max(systems_of(self.findings).values(), key=lambda verdict: verdict.severity)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns plain values, as `--json` writes them."""
+        return {
+            "subject": self.subject,
+            "verdict": self.verdict,
+            "seconds": self.seconds,
+            "systems": systems_of(self.findings),
+            "causes": [
+                {"reason": cause.key, "consequences": [finding.key for finding in consequences]}
+                for cause, consequences in primary_causes(self.findings)
+            ],
+            "findings": [
+                {
+                    "reason": finding.key,
+                    "title": finding.title,
+                    "system": REASONS[finding.key].system,
+                    "measured": finding.measured,
+                    "verdict": finding.verdict,
+                    "fix": finding.fix,
+                }
+                for finding in self.findings
+            ],
+            "curve": self.curve,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yields the report as the terminal shows it."""
+        counts = Counter(finding.verdict for finding in self.findings if finding.is_bad)
+        bad = [f"{n} {kind}{'s' * (n > 1)}" for kind, n in sorted(counts.items())]
+        yield f"{self.subject}: {', '.join(bad) or 'healthy'} ({self.seconds:.0f} s)"
+        yield ", ".join(f"{name} {worst}" for name, worst in systems_of(self.findings).items())
+        for finding in self.findings:
+            what = f"{finding.key:>2}  {finding.title:<32} {finding.measured}"
+            yield f"{finding.verdict:<8} {what}"
+        if self.curve:
+            parts = np.array_split(self.curve, min(8, len(self.curve)))
+            said = " ".join(f"{part.mean():.3g}" for part in parts)
+            yield f"minimal agent, reward of a match: {said}"
+        for cause, consequences in primary_causes(self.findings):
+            yield f"{cause.verdict}: {cause.title} ({cause.key})"
+            yield f"  measured: {cause.measured}\n  fix: {cause.fix}"
+            for finding in consequences:
+                yield f"  follows: {finding.title} ({finding.key})"

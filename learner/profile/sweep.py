@@ -1,24 +1,39 @@
-"""What a sweep measures and recommends, and what a profile prints."""
+"""Profiles: plans a sweep, measures its configurations, recommends one and prints them."""
 
 from __future__ import annotations
 
+import os
+import platform
+import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import ValidationError
 
-from league.cli.output import print_pairs, print_table
+from league import __version__
+from league.agent.device import choose_device
+from league.cli.output import print_pairs, print_table, say
 from league.errors import ConfigError
-from league.settings.base import fault_of
+from league.settings.base import Sections, fault_of, lay_over
+from league.settings.device_flags import cores
+from learner.profile import measuring
 from learner.profile.measuring import Measured
+from learner.profile.opponents import make_snapshots
 from learner.settings import LearnerSettings
+from learner.train.build import SessionSettings, check_stages
 
+SECONDS, SWEEP_SECONDS = 20.0, 6.0
+BURSTS, SWEEP_BURSTS = 5, 3
+"""Bursts of one configuration. Their spread shows how steady the machine is."""
 Changes = Mapping[str, str | int]
 AXES = ("matches", "batch_size", "threads", "precision")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
-"""Those of them that change what a step teaches: the rollouts, and the optimizer's steps."""
+"""Axes that change the effect of a step: the rollouts, and the optimizer's steps."""
 CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
 MIB = 1 << 20
@@ -40,12 +55,142 @@ ADVICE = {
 }
 
 
+@dataclass(frozen=True)
+class Profile:
+    """Holds the measurements of a single configuration, or of a sweep.
+
+    Attributes:
+        sections: all settings.
+        rows: the measurements in the order in which they were made.
+        own: the configuration of the settings.
+        machine: facts about it and its software.
+        snapshots: number of frozen opponents.
+        stopped: whether Ctrl-C ended it early.
+    """
+
+    sections: Sections
+    rows: list[Measured]
+    own: Changes
+    machine: Mapping[str, Any]
+    snapshots: int
+    stopped: bool
+
+    @property
+    def best(self) -> Measured | None:
+        """The recommended row, None if nothing was measured."""
+        return recommended(self.rows, self.own)
+
+    def sentences(self) -> list[str]:
+        """States the bottleneck of the recommended row, then the warnings."""
+        best = self.best
+        if best is None:
+            return []
+        before = next((row for row in self.rows if row.changes == self.own), None)
+        warnings = {doubt(best, before), *(row.warning for row in self.rows)} - {""}
+        said = [f"bottleneck: {bottleneck(best, self.machine)}"]
+        return said + [f"warning: {warning}" for warning in sorted(warnings)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns plain values, as `--output` writes them."""
+        best = self.best
+        return {
+            "machine": self.machine,
+            "settings": self.sections,
+            "snapshots": self.snapshots,
+            "rows": [row.to_json() for row in self.rows],
+            "stopped": self.stopped,
+            "recommended": None if best is None else self.rows.index(best),
+            "said": self.sentences(),
+        }
+
+
+def take(
+    sections: Sections,
+    wanted: Mapping[str, Sequence[str | int]] | None,
+    seconds: float | None,
+    trace: Path | None,
+    gpu: int | None,
+    cpu: bool,
+) -> Profile:
+    """Measures the settings, or with `wanted` a sweep around them. Ctrl-C ends it early.
+
+    Args:
+        sections: all settings.
+        wanted: the sweep's values by axis, as `plan` takes them. None measures the settings alone.
+        seconds: seconds measured of each configuration, None for the default.
+        trace: file for a trace of two updates.
+        gpu: number of the GPU to compute on.
+        cpu: whether to compute on the CPU even if there is a GPU.
+
+    Raises:
+        ConfigError: the settings, the device or the whole sweep can't be used.
+    """
+    settings, learner = SessionSettings.of(sections), sections["learner"]
+    mixes = sections["matchmaker"]["mixes"]
+    check_stages(settings, mixes)
+    device, sentence = choose_device(gpu, cpu)
+    say(sentence)
+    on_gpu = device.type == "cuda"
+    machine: dict[str, Any] = {
+        "system": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": cores(),
+        "load_average": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "kumite": __version__,
+        "device": str(device),
+        "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
+    }
+    own: Changes = {axis: learner[axis] for axis in AXES}
+    cells = [own] if wanted is None else plan(learner, wanted, machine["cores"], on_gpu)
+    length, bursts = (SECONDS, BURSTS) if wanted is None else (SWEEP_SECONDS, SWEEP_BURSTS)
+    rows: list[Measured] = []
+    stopped = False
+    with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
+        # the snapshots of a whole run's league at its end
+        saved = learner["steps"] // learner["snapshot_interval"]
+        count = max(1, min(sections["matchmaker"]["max_saved"], saved))
+        met = mixes[settings.curriculum.stages[-1].mix].get("snapshots", 0) > 0
+        snapshots = make_snapshots(Path(folder), settings, count if met else 0)
+        say(f"playing against {len(snapshots)} fresh snapshots")
+        order = measuring.Order(
+            sections=sections,
+            device=str(device),
+            snapshots=tuple(snapshots),
+            blobs=Path(folder),
+            seconds=(seconds or length) / bursts,
+            bursts=bursts,
+            trace=None if trace is None else trace.absolute(),
+        )
+        try:
+            for number, cell in enumerate(cells, 1):
+                say(f"measurement {number} of {len(cells)}")
+                changed = lay_over({**sections, "learner": {**learner, **cell}})
+                measured = measuring.measure(replace(order, sections=changed))
+                rows.append(replace(measured, changes=cell))
+        except KeyboardInterrupt:
+            stopped = True
+            say("stopped: what was measured until now follows")
+    return Profile(sections, rows, own, machine, len(snapshots), stopped)
+
+
 def plan(
     learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
 ) -> list[Changes]:
-    """All combinations of each axis's values: those asked for, else some around the settings'.
+    """Combines the values of all axes.
 
-    Leaves out those that can't be; raises `ConfigError` when that is all of them.
+    Args:
+        learner: the settings [learner].
+        wanted: values by axis. Missing axes get some around the settings' values.
+        cores: cores of the machine.
+        gpu: whether it computes on a GPU.
+
+    Returns:
+        The valid combinations, the settings' own first.
+
+    Raises:
+        ConfigError: no combination is valid.
     """
     matches, batch, n_steps = (learner[name] for name in ("matches", "batch_size", "n_steps"))
     precision = learner["precision"]
@@ -74,9 +219,16 @@ def plan(
 
 
 def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
-    """The fastest row; of those as fast within `CLOSE`, the one that changes least of `own`.
+    """Returns the fastest row. Of rows as fast within `CLOSE` it returns the least changed.
 
-    What changes learning counts before what changes speed alone. None when nothing was measured.
+    Changes of learning count before changes of speed alone.
+
+    Args:
+        rows: the measurements.
+        own: the configuration of the settings.
+
+    Returns:
+        The row, None when nothing was measured.
     """
     counted = [row for row in rows if row.bursts]
     best = max((row.speed().median for row in counted), default=0.0)
@@ -91,7 +243,12 @@ def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
 
 
 def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
-    """What takes the most time and what to change, in one or two sentences."""
+    """Names the most expensive kind of work and the remedy, in one or two sentences.
+
+    Args:
+        row: the measurement.
+        facts: facts about the machine.
+    """
     kind, busy = row.slowest(), row.cpu_cores()
     said = f"{kind} takes {row.shares()[kind]:.0%} of the time: {ADVICE[kind]}."
     if facts["device"] == "cpu" and busy < STARVED:
@@ -104,7 +261,12 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
 
 
 def doubt(best: Measured, before: Measured | None) -> str:
-    """A warning when the recommended row's lead is no larger than the spread, else ""."""
+    """Warns when the recommended row's lead is no larger than the spread. Returns "" otherwise.
+
+    Args:
+        best: the recommended row.
+        before: the row of the unchanged settings.
+    """
     if before is None or before is best or not before.bursts:
         return ""
     ours, theirs = best.speed(), before.speed()
@@ -117,7 +279,12 @@ def doubt(best: Measured, before: Measured | None) -> str:
 
 
 def print_row(row: Measured, title: str) -> None:
-    """Prints each part's speed and share, then what the process took of the machine."""
+    """Prints each part's speed and share, then the process's use of the machine.
+
+    Args:
+        row: the measurement.
+        title: title of the table.
+    """
     speed = row.speed()
     lines = [
         [kind, f"{speed.median / share:,.0f}" if share else "", f"{share:.1%}"]
@@ -141,7 +308,13 @@ def print_row(row: Measured, title: str) -> None:
 
 
 def print_sweep(rows: Sequence[Measured], best: Measured, own: Changes) -> None:
-    """Prints all configurations, the fastest first, those that failed last."""
+    """Prints all configurations, the fastest first, failed ones last.
+
+    Args:
+        rows: the measurements.
+        best: the recommended row.
+        own: the configuration of the settings.
+    """
     cells = []
     for row in sorted(rows, key=lambda row: -row.speed().median if row.bursts else 0.0):
         figures = [""] * 5
