@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evaluator.benchmark import Benchmark
+    from evaluator.benchmark.scores import Benchmark
 
 __all__ = ["Benchmark"]
 
@@ -14,6 +14,6 @@ def __getattr__(name: str) -> Any:
     """Loads `Benchmark`, with all that it needs, when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'evaluator' has no attribute {name!r}")
-    from evaluator.benchmark import Benchmark
+    from evaluator.benchmark.scores import Benchmark
 
     return Benchmark

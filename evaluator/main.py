@@ -104,8 +104,8 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     # Heavy imports wait until flags and settings are known to be good.
     import torch
 
-    from evaluator.runner import Evaluator
-    from evaluator.service import EvaluatorServer
+    from evaluator.clean.runner import Evaluator
+    from evaluator.clean.service import EvaluatorServer
     from league.replay import Recipe
     from league.rpc.client import MatchmakerClient
 

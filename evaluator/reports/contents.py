@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from evaluator.benchmark import Score
+from evaluator.benchmark.scores import Score
 from evaluator.reports import players as of_player
 from evaluator.reports.players import (
     Bound,
@@ -21,6 +21,7 @@ from evaluator.reports.players import (
     measured,
     met_in_log,
 )
+from league.console.text import when
 from league.errors import LeagueError, NotFound, nearest
 from league.exploiters import is_mains_snapshot
 from league.games.base import GameSpec
@@ -34,7 +35,6 @@ from league.runs.exploits import exploits_of
 from league.stats.ratings.cross_check import cross_check
 from league.views.leaderboard import MOST_FITTED
 from league.views.report import Forest, Panel, Report, Section, Trend
-from league.views.text import when
 
 TOP = 5
 TOLD = 20

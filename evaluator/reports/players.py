@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from scipy.special import betaincinv, stdtrit
 
-from evaluator.benchmark import Score
+from evaluator.benchmark.scores import Score
+from league.console import text as texts
 from league.errors import InvalidName
 from league.exploiters import EXPLOITING
 from league.games.base import GameSpec
@@ -20,7 +21,6 @@ from league.runs.exploits import PAYOFFS, POINTS, Exploit
 from league.stats.gates import Certificate
 from league.stats.gates.estimate import estimate
 from league.stats.payoff import Stakes
-from league.views import text as texts
 from league.views.report import Forest, Panel, Section
 
 TRAINING, HELD_OUT, LEAGUE = "training bots", "held-out bots", "league snapshots"

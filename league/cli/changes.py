@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from league.cli.connection import League, with_league
-from league.cli.output import operator, print_pairs, print_table, say, when
+from league.console.output import operator, print_pairs, print_table, say, when
+from league.contest.league import League, with_league
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
 from league.ids import SnapshotName
 from league.players import Book, PlayerKind, PlayerState, Rating

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.connection import League, with_league
+from league.contest.league import League, with_league
 
 
 @with_league

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from league.cli.connection import League, RunDir, with_league
-from league.cli.options import Assignments, Blobs, GameName, Greedy, check_png
-from league.cli.output import print_table, say
 from league.cli.play import MatchName, find_replay
+from league.console.options import Assignments, Blobs, GameName, Greedy, RunDir, check_png
+from league.console.output import print_table, say
+from league.contest.league import League, with_league
 from league.errors import ConfigError, InvalidInput, NotFound
 from league.runs.files import write_whole
 from league.runs.folder import CURVES
 
 if TYPE_CHECKING:
     from league.agent.snapshot import SnapshotCard
-    from league.cli.members import Member
+    from league.contest.members import Member
     from league.games.base import GameSpec
     from league.games.settings import GameSettings
 
@@ -74,7 +74,7 @@ def export(
         return
     if check is not None or snapshot is None or out is None:
         raise InvalidInput("name a SNAPSHOT and --out PATH, or a file to --check alone")
-    from league.cli.members import Finder
+    from league.contest.members import Finder
 
     kind = _format_of(format, out)
     if greedy and kind != "ai2":
@@ -159,7 +159,7 @@ def _format_of(format: str | None, path: Path) -> str:
 def _spec(settings: GameSettings, member: Member, card: SnapshotCard) -> GameSpec:
     """The spec of the snapshot's game, with the run's settings where the run plays that game."""
     from league.agent.snapshot import check_rules
-    from league.cli.members import game_settings
+    from league.contest.members import game_settings
     from league.games.settings import check_game_of_file
 
     if settings.name != card.game:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from league.cli.connection import League
-from league.cli.options import Assignments
-from league.cli.output import print_table, say, when
+from league.console.options import Assignments
+from league.console.output import print_table, say, when
+from league.contest.league import League
 from league.errors import AlreadyExists, InvalidInput
 from league.runs.files import write_whole
 from league.runs.folder import write_config

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from league.cli.connection import League, with_league
-from league.cli.output import print_pairs, print_table, say, when
+from league.console.output import print_pairs, print_table, say, when
+from league.contest.league import League, with_league
 from league.errors import NotFound
 from league.exploiters import EXPLOITING, Generation
 from league.gates import CandidateGate, GateState, VictimGate

@@ -7,7 +7,7 @@ import sys
 
 PROGRAMS = {
     "start": ("league.cluster.main", "trains a league in one terminal view, as bin/start-league"),
-    "league": ("league.cli.main", "asks a league, as bin/league"),
+    "league": ("league", "asks a league, as bin/league"),
     "learner": ("learner", "adds a learner to a running league, as bin/learner"),
     "matchmaker": ("matchmaker", "serves one league, as bin/matchmaker"),
     "evaluator": ("evaluator", "plays a league's clean matches, as bin/evaluator"),

@@ -24,7 +24,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from league import __version__
-from league.cli.options import SeveralValues
+from league.console.options import SeveralValues
 from league.errors import InvalidInput, LeagueError, NotFound, nearest
 
 GROUP = "kumite.commands"
@@ -201,7 +201,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(sentence: str, status: int) -> int:
     print(f"league: {sentence}", file=sys.stderr)
     return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

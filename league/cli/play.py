@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.cli.connection import League, RunDir, with_league
-from league.cli.options import Assignments, Blobs, GameName, Greedy, Seed, Speed
-from league.cli.output import is_terminal, print_table, say
+from league.console.options import Assignments, Blobs, GameName, Greedy, RunDir, Seed, Speed
+from league.console.output import is_terminal, print_table, say
+from league.contest.league import League, with_league
 from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.metrics import wilson_interval
 
@@ -65,7 +65,7 @@ def demo(
     """Plays a match of two members and shows it."""
     import numpy as np
 
-    from league.cli.members import Finder, numbered, play, say_it_compiles
+    from league.contest.members import Finder, numbered, play, say_it_compiles
     from league.replay import Bout, save_replay
 
     finder, rng = Finder(league, game, blobs, assignments or ()), np.random.default_rng([seed, 3])
@@ -130,7 +130,7 @@ def find_replay(
 
     `game` and `assignments` are flags: they or the run name a game that a file alone may not.
     """
-    from league.cli.members import Finder
+    from league.contest.members import Finder
     from league.replay import load_replay
 
     def own() -> GameSettings:
@@ -310,7 +310,7 @@ def record(
     assignments: Assignments = None,
 ) -> None:
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
-    from league.cli.members import Finder, bouts_of, play, say_it_compiles
+    from league.contest.members import Finder, bouts_of, play, say_it_compiles
     from league.games.base import CHOICE
     from league.replay import Recipe, save_replay
 

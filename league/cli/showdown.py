@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.cli.connection import League, RunDir, with_league
-from league.cli.options import Assignments, Blobs, GameName, Seed
 from league.cli.play import MatchName, find_replay
+from league.console.options import Assignments, Blobs, GameName, RunDir, Seed
+from league.contest.league import League, with_league
 from league.errors import InvalidInput, Unavailable
 from league.games.showdown import install as installation
 from league.replay import Playback, Replay
@@ -99,8 +99,8 @@ def play(
 ) -> None:
     """Plays a person who challenges it on a Showdown server of this machine."""
     from league.agent.snapshot import load_snapshot, read_card
-    from league.cli.members import Finder, check_plays
     from league.cli.showdown_member import MemberOnServer
+    from league.contest.members import Finder, check_plays
     from league.games.showdown.simulator import teams_of
 
     game = game or (None if league.run_dir else "showdown:gen9randombattle")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.cli.options import AsJson
-from league.cli.output import print_pairs, say
+from league.console.options import AsJson
+from league.console.output import print_pairs, say
 from league.errors import DataCorrupt, InvalidInput, NotFound
 
 if TYPE_CHECKING:  # scipy takes half a second to load

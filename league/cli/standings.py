@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.cli.connection import League, with_league
-from league.cli.options import BookName
-from league.cli.output import is_terminal, print_table, say, share, when
+from league.console.options import BookName
+from league.console.output import is_terminal, print_table, say, share, when
+from league.contest.league import League, with_league
 from league.errors import InvalidInput, nearest
 from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating, newest_snapshot
 from league.runs.files import write_whole

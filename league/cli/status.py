@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 from rich.filesize import decimal
 
-from league.cli.connection import League, with_league
-from league.cli.options import AsJson
-from league.cli.output import plain, print_pairs, print_table, share, when
+from league.console.options import AsJson
+from league.console.output import plain, print_pairs, print_table, share, when
+from league.console.text import long_duration, speed
+from league.contest.league import League, with_league
 from league.errors import InvalidInput, nearest
 from league.gates import CandidateGate
 from league.players import EVENT_KINDS, Event, MatchRecord
 from league.status import LeagueStatus, WorkerStatus
-from league.views.text import long_duration, speed
 
 WORKERS = "worker player does step# rate# leases# seen#"
 SHARES = "player category configured# expected# realised# matches#"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, SupportsFloat
 
 import typer
 
-from league.cli.connection import League, with_league
-from league.cli.options import BookName, Plot, check_png
-from league.cli.output import print_pairs, print_table, say
+from league.console.options import BookName, Plot, check_png
+from league.console.output import print_pairs, print_table, say
+from league.contest.league import League, with_league
 from league.errors import InvalidInput
 from league.players import Book, Rating
 from league.runs.files import write_whole

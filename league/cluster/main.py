@@ -23,6 +23,7 @@ from rich.console import Console
 
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import DASHBOARD, Address, LearnerOptions, plan
+from league.console.text import plain
 from league.errors import (
     ConfigError,
     DataCorrupt,
@@ -41,7 +42,6 @@ from league.service.die_with_parent import end_with_parent
 from league.settings.base import resolve
 from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
-from league.views.text import plain
 
 _HEADLINE_SECONDS = 60.0
 _LISTENING_SECONDS = 0.5  # between two looks into the dashboard's log
@@ -363,7 +363,7 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     for command in commands:
         command += ["--run-dir", str(folder.path)]
         try:
-            program = [sys.executable, "-m", "league.cli.main", *command]
+            program = [sys.executable, "-m", "league", *command]
             subprocess.run(program, timeout=_HEADLINE_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             words = shlex.join(["bin/league", *command])

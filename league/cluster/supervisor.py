@@ -319,7 +319,7 @@ class Supervisor:
         """Begins to draw the curves of a run that has a learner, in a process of low priority."""
         if self._drawing is not None or self._reader.facts.learner is None:
             return
-        command = ["nice", "-n", "5", sys.executable, "-m", "league.cli.main", "curves"]
+        command = ["nice", "-n", "5", sys.executable, "-m", "league", "curves"]
         self._drawing = subprocess.Popen(
             [*command, "--run-dir", str(self._folder.path)],
             stdout=subprocess.DEVNULL,

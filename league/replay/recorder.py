@@ -25,7 +25,7 @@ class Bout:
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
     seed: int
     pupil: str = ""
-    """Player that `league.agent.recorded_matches` slows down or disturbs, "" for none."""
+    """Player that `league.contest.matches` slows down or disturbs, "" for none."""
 
     def match_id(self, recipe: Recipe) -> str:
         """Returns 32 hexadecimal digits, the same for the same players, game and seed."""

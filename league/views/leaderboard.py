@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from league.console.text import percent, when
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.rpc.client import MatchmakerClient
@@ -20,7 +21,6 @@ from league.runs.files import write_whole
 from league.stats.payoff import Stakes, paid_each
 from league.status import Share
 from league.views.html import Text, bar, joined, page, section, table, tag
-from league.views.text import percent, when
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.cross_check import CrossCheck

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.cli.options import Assignments
-from league.cli.output import say
+from league.console.options import Assignments
+from league.console.output import say
 from league.errors import InvalidInput
 from league.games.base import CHOICE
 from league.runs.files import write_whole

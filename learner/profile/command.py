@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Assignments, SeveralValues
-from league.cli.output import say
+from league.console.options import Assignments, SeveralValues
+from league.console.output import say
 from league.errors import InvalidInput, LeagueError
 from league.runs.files import write_whole
 from league.runs.folder import write_config

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from league import __version__
 from league.agent.device import choose_device
-from league.cli.output import print_pairs, print_table, say
+from league.console.output import print_pairs, print_table, say
 from league.errors import ConfigError
 from league.settings.base import Sections, fault_of, lay_over
 from league.settings.device_flags import cores

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from league.cli.output import print_pairs, print_table, say
+from league.console.output import print_pairs, print_table, say
 from league.errors import InvalidInput
 
 

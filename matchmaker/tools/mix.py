@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from league.cli.output import print_table
+from league.console.output import print_table
 from league.errors import InvalidInput, NotFound
 from league.exploiters import EXPLOITING
 from league.players import Event, Player, PlayerKind

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder 
 sys.path.append(str(Path(__file__).parent))
 from evaluation_budget import KINDS, STEPS, League, cells_of
 
-from evaluator.plan import Batch
+from evaluator.clean.plan import Batch
 from league.ids import SnapshotName
 from league.stats.ratings import Drift
 from league.stats.ratings.cross_check import cross_check

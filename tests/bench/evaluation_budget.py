@@ -39,9 +39,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder 
 sys.path.append(str(Path(__file__).parent))
 from simulated_players import played
 
-from evaluator.allocation import allocate
-from evaluator.plan import Batch, Facts, Plan
-from evaluator.runner import ALLOCATED
+from evaluator.clean.allocation import allocate
+from evaluator.clean.plan import Batch, Facts, Plan
+from evaluator.clean.runner import ALLOCATED
 from evaluator.settings import EvaluatorSettings
 from league.ids import SnapshotName
 from league.players import Book, PayoffCell, Player, PlayerKind, Rating, Role

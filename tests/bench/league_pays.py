@@ -54,10 +54,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
-from evaluator.benchmark import Benchmark
+from evaluator.benchmark.scores import Benchmark
 from league.agent.history_policy import answers
 from league.agent.snapshot import load_snapshot
-from league.cli.connection import League
+from league.contest.league import League
 from league.errors import InvalidInput
 from league.games import exact
 from league.games.registry import game_spec, make_batched
@@ -230,7 +230,7 @@ def mixture(tree: exact.GameTree, tables: Sequence[exact.Table]) -> exact.Table:
 
 def asked(*words: str) -> Any:
     """What `bin/league … --json` prints."""
-    command = [sys.executable, "-m", "league.cli.main", *words, "--json"]
+    command = [sys.executable, "-m", "league", *words, "--json"]
     return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
 
 

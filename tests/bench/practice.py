@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.arena import Arena
+from evaluator.clean.arena import Arena
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import load_snapshot

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder 
 from plain import plain_lstm
 from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
 
-from league.cli.connection import League
+from league.contest.league import League
 from league.errors import LeagueError
 from league.games.registry import game_spec, reward_weights
 from league.metrics import wilson_interval

@@ -27,7 +27,7 @@ from league.agent.architectures import network_of
 from league.agent.config import SIZES, AgentConfig
 from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.cli.main import main
-from league.cli.members import check_plays
+from league.contest.members import check_plays
 from league.errors import ConfigError, InvalidInput, Unavailable, VersionMismatch
 from league.games import hosted
 from league.games.ai2 import observation

@@ -289,7 +289,7 @@ def test_a_stopped_server_is_told() -> None:
         port = free.getsockname()[1]
     words = ["showdown", "serve", "--port", str(port)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "league.cli.main", *words],
+        [sys.executable, "-m", "league", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -317,7 +317,7 @@ def test_a_person_on_a_server_plays_a_member() -> None:
             Server(port)
         words = ["showdown", "play", "visitor", "--as", "heuristics", "--port", str(port)]
         member = subprocess.Popen(
-            [sys.executable, "-m", "league.cli.main", *words], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "league", *words], stdout=subprocess.PIPE, text=True
         )
         assert member.stdout
         assert "gen9randombattle" in member.stdout.readline()

@@ -11,8 +11,8 @@ import grpc
 from evaluator_league import MATCH_SECONDS
 from waiting import PATIENCE
 
-from evaluator.runner import Evaluator
-from evaluator.service import EvaluatorServer
+from evaluator.clean.runner import Evaluator
+from evaluator.clean.service import EvaluatorServer
 from evaluator.settings import EvaluatorSettings
 from league.games.registry import game_spec, make_batched
 from league.replay import Recipe

@@ -10,7 +10,7 @@ import pytest
 from cli_league import served
 from evaluator_league import register_bots_and_live, register_snapshot
 
-from evaluator.plan import Facts, Plan
+from evaluator.clean.plan import Facts, Plan
 from evaluator.settings import EvaluatorSettings
 from league.cli.main import main
 from league.errors import InvalidName

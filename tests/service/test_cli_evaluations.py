@@ -134,7 +134,7 @@ def test_matches_of_other_requests_are_said_to_count(
     play(client, client.request_evaluation("main", ["based"], 40, "user@host"))
     status, number, err = call("eval", "main", "--against", "based", "--matches", "4", "--queue")
     assert (status, "is done: 4 of 4 matches" in err) == (0, True)
-    monkeypatch.setattr("league.cli.output.is_terminal", lambda: True)
+    monkeypatch.setattr("league.console.output.is_terminal", lambda: True)
     assert "More than wanted" in call("evaluations", number.strip())[1]
 
 

@@ -61,7 +61,7 @@ def test_a_live_run_is_asked_at_its_own_matchmaker(
     served_run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # would fail if it were called
-    monkeypatch.setattr("league.cli.connection._read_only_matchmaker", None)
+    monkeypatch.setattr("league.contest.league._read_only_matchmaker", None)
     assert main(["ratings", "--run-dir", str(served_run)]) == 0
     assert rows(capsys.readouterr().out)[0]["player"] == "main@2000"
 
@@ -136,7 +136,7 @@ def test_the_newest_run_is_meant_when_none_is_named(
 def test_a_command_says_what_it_waits_for(
     run_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.cli.connection.SAID_SECONDS", 0.01)
+    monkeypatch.setattr("league.contest.league.SAID_SECONDS", 0.01)
     assert main(["ratings", "--run-dir", str(run_dir)]) == 0
     said = capsys.readouterr()
     assert rows(said.out)[0]["player"] == "main@2000"
@@ -146,8 +146,8 @@ def test_a_command_says_what_it_waits_for(
 def test_a_command_gives_up_where_nothing_moves(
     run_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.cli.connection.SAID_SECONDS", 0.05)
-    monkeypatch.setattr("league.cli.connection.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("league.contest.league.SAID_SECONDS", 0.05)
+    monkeypatch.setattr("league.contest.league.IDLE_SECONDS", 0.5)
     start = subprocess.Popen
 
     def stopped(*arguments: Any, **more: Any) -> Any:
@@ -155,7 +155,7 @@ def test_a_command_gives_up_where_nothing_moves(
         process.send_signal(signal.SIGSTOP)
         return process
 
-    monkeypatch.setattr("league.cli.connection.subprocess.Popen", stopped)
+    monkeypatch.setattr("league.contest.league.subprocess.Popen", stopped)
     assert main(["ratings", "--run-dir", str(run_dir)]) == Unavailable.exit_code
     assert f"{run_dir}/league.db" in capsys.readouterr().err.splitlines()[-1]
 

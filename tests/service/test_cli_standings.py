@@ -156,8 +156,11 @@ def test_a_narrow_terminal_shows_what_matters_most(
     league: Callable[..., str], monkeypatch: pytest.MonkeyPatch, width: int, gone: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    for module in ("standings", "output"):  # patched first, output's would be imported for good
-        monkeypatch.setattr(f"league.cli.{module}.is_terminal", lambda: True)
+    for module in (
+        "cli.standings",
+        "console.output",
+    ):  # patched first, output's would be imported for good
+        monkeypatch.setattr(f"league.{module}.is_terminal", lambda: True)
     shown = league("ratings", "--fit").splitlines()
     assert max(map(len, shown)) <= width
     (headings,) = [line for line in shown if "player" in line]

@@ -28,7 +28,7 @@ def on_terminal(
         # a background job ignores it, and hands that on
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.environ |= {"COLUMNS": str(columns), "LINES": str(rows), "TERM": "xterm-256color"}
-        os.execv(sys.executable, [sys.executable, "-m", "league.cli.main", *words])
+        os.execv(sys.executable, [sys.executable, "-m", "league", *words])
     seen = b""
     while True:
         try:

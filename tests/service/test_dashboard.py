@@ -82,7 +82,7 @@ def address(run: Path, client: MatchmakerClient) -> Iterator[str]:
 @contextmanager
 def serving(run_dir: Path, *words: str, **options: Any) -> Iterator[str]:
     """The dashboard's own process, and its address; `options` are of `subprocess.Popen`."""
-    command = [sys.executable, "-m", "league.cli.main", "dashboard", "--run-dir", str(run_dir)]
+    command = [sys.executable, "-m", "league", "dashboard", "--run-dir", str(run_dir)]
     command += words
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     options = {"stdout": subprocess.PIPE, "text": True, "env": own} | options

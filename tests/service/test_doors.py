@@ -24,7 +24,7 @@ from small_league import small_league
 from test_matchmaker_process import ready_port
 from waiting import PATIENCE, wait_for
 
-from evaluator.service import EvaluatorServer
+from evaluator.clean.service import EvaluatorServer
 from league.errors import Busy, StorageReadOnly
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run

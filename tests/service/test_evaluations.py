@@ -13,7 +13,7 @@ import pytest
 from small_league import SmallLeague, played, report, small_league, snapshot
 from staged import events
 
-from evaluator.service import EvaluatorServer
+from evaluator.clean.service import EvaluatorServer
 from league.errors import (
     Forbidden,
     InvalidInput,

@@ -11,11 +11,11 @@ import pytest
 from cli_league import rows
 
 from evaluator import commands
-from evaluator.comparison import compare
-from league.agent.recorded_matches import paired
-from league.cli.connection import League
+from evaluator.benchmark.comparison import compare
 from league.cli.main import main
-from league.cli.members import Finder, play
+from league.contest.league import League
+from league.contest.matches import paired
+from league.contest.members import Finder, play
 from league.stats.gates import Gate, MultinomialTest, Result, Risks
 
 Capture = pytest.CaptureFixture[str]
@@ -70,7 +70,7 @@ def test_a_resting_league_s_snapshots_and_files_play(finished: Path, capsys: Cap
 def test_a_terminal_says_why_more_matches_are_played_than_asked_for(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.cli.output.is_terminal", lambda: True)
+    monkeypatch.setattr("league.console.output.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     words = ["eval", "caller", "--game", "kuhn", "--matches", "8", "--against"]
     assert "More than 8" not in printed(capsys, *words, "nash")

@@ -12,7 +12,7 @@ from evaluating import BOTS, FIRST, running
 from evaluator_league import games, register_snapshot
 from waiting import wait_for
 
-from evaluator.arena import Arena
+from evaluator.clean.arena import Arena
 from league.errors import Fenced, Refused
 from league.players import Book, MatchResult, SeatResult
 from league.rpc.client import MatchmakerClient

@@ -14,7 +14,7 @@ from evaluating import FIRST, SETTINGS
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 from waiting import PATIENCE, wait_for
 
-from evaluator.runner import Evaluator
+from evaluator.clean.runner import Evaluator
 from evaluator.settings import EvaluatorSettings
 from league.games.registry import make_batched
 from league.gates import GateState

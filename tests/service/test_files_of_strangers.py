@@ -171,7 +171,7 @@ def test_the_dashboard_names_a_replay_that_it_does_not_play(
     save_replay(kept / "hostile.replay", replace(kuhn, recipe=hostile(mark, KINDS[0])))
     save_replay(kept / "forged.replay", replace(kuhn, final="0" * 32))
     (kept / "cut.replay").write_bytes((kept / "good.replay").read_bytes()[:-1])
-    command = [sys.executable, "-m", "league.cli.main", "dashboard", "--run-dir", str(run)]
+    command = [sys.executable, "-m", "league", "dashboard", "--run-dir", str(run)]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own

@@ -16,9 +16,9 @@ from scipy.stats import beta
 from small_league import played
 
 from league.cli.main import main
+from league.console.text import at_least
 from league.gates import GateState
 from league.players import Book, Pairing
-from league.views.text import at_least
 
 Capture = pytest.CaptureFixture[str]
 

@@ -17,7 +17,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from small_league import SmallLeague, played, small_league
 
-from evaluator.service import EvaluatorServer
+from evaluator.clean.service import EvaluatorServer
 from league.errors import (
     Busy,
     ConfigError,

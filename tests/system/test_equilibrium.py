@@ -24,6 +24,6 @@ def test_the_average_of_a_league_in_kuhn_is_hard_to_exploit(tmp_path: Path) -> N
 
     words = ["--headless", "--cpu", "--preset", "board", "--set", "game.name=kuhn"]
     ran("league.cluster.main", *words, "--steps", "200000")
-    average = json.loads(ran("league.cli.main", "exploitability", "main@average", "--json"))
+    average = json.loads(ran("league", "exploitability", "main@average", "--json"))
     assert average["player"] == "main@average"
     assert average["nash_conv"] < 0.15, "uniform play has 0.917"

@@ -71,7 +71,7 @@ def events(run: Path, kind: str) -> list[dict[str, object]]:
     words = [
         sys.executable,
         "-m",
-        "league.cli.main",
+        "league",
         "watch",
         "--run-dir",
         str(run),
@@ -136,7 +136,7 @@ def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
         league.wait()
     assert league.returncode == 0, log.read_text()
 
-    listed = [sys.executable, "-m", "league.cli.main", "exploiters", "--run-dir", str(run)]
+    listed = [sys.executable, "-m", "league", "exploiters", "--run-dir", str(run)]
     table = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
     head, *lines = [line.split("\t") for line in table.splitlines()]
     rows = [dict(zip(head, line, strict=True)) for line in lines]

@@ -12,7 +12,7 @@ import numpy as np
 from agents import TINY, network
 
 from league.agent.config import AgentConfig
-from league.agent.recorded_matches import paired, play_bouts
+from league.contest.matches import paired, play_bouts
 from league.games.settings import GameSettings
 from league.replay import Contender, Recipe, Replay
 from learner.cloning.demonstrations import Demonstration, demonstrations

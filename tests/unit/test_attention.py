@@ -13,9 +13,9 @@ from agents import TINY, network
 from PIL import Image
 
 from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
-from league.agent.recorded_matches import Bout, play_bouts
 from league.agent.snapshot import SnapshotCard
 from league.agent.strategy import get_strategy_latent, observations_of
+from league.contest.matches import Bout, play_bouts
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL
 from league.games.registry import game_spec

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evaluator import Benchmark
-from evaluator.benchmark import ratio, win_rate
+from evaluator.benchmark.scores import ratio, win_rate
 from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput, NotFound

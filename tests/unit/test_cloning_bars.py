@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from league.agent.device import keep_memory
-from league.agent.recorded_matches import paired, play_bouts
 from league.agent.snapshot import load_snapshot
+from league.contest.matches import paired, play_bouts
 from league.games.base import EXTERNAL
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Contender, Recipe, save_replay

@@ -12,7 +12,7 @@ import pytest
 from agents import network
 from recordings import BASED, GAME, SMALL, demos, played, recorded
 
-from league.agent.recorded_matches import paired, play_bouts
+from league.contest.matches import paired, play_bouts
 from league.errors import DataCorrupt, InvalidInput, VersionMismatch
 from league.games.base import EXTERNAL
 from league.games.registry import make_batched
@@ -33,7 +33,7 @@ def test_what_is_recorded_side_by_side_verifies_alone() -> None:
 
 def test_more_matches_than_rows_are_all_played(monkeypatch: pytest.MonkeyPatch) -> None:
     together = {r.match_id: r for _, r in recorded()}
-    monkeypatch.setattr("league.agent.recorded_matches.ROWS", 3)
+    monkeypatch.setattr("league.contest.matches.ROWS", 3)
     apart = {r.match_id: r for _, r in played()}
     assert apart.keys() == together.keys()
     for match_id, replay in apart.items():

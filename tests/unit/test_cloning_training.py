@@ -15,7 +15,7 @@ from agents import CHOICE, network
 from recordings import SMALL, demos, made_up, recorded
 
 from league.agent.config import AgentConfig
-from league.agent.recorded_matches import paired, play_bouts
+from league.contest.matches import paired, play_bouts
 from league.errors import InvalidInput, NumericalFault
 from league.games.registry import game_spec
 from league.games.settings import GameSettings

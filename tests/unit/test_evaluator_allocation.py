@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from evaluator.allocation import allocate, goals
-from evaluator.plan import Facts, Plan
+from evaluator.clean.allocation import allocate, goals
+from evaluator.clean.plan import Facts, Plan
 from evaluator.settings import EvaluatorSettings
 from league.players import Book, PayoffCell, Player, PlayerKind, Role
 from league.stages import CurriculumStatus, Place, Stage

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from evaluator.arena import Arena
+from evaluator.clean.arena import Arena
 from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
 from league.games.base import BatchedGame

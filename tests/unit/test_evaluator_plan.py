@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator.plan import Batch, Facts, Plan, exploiters_to_meet
+from evaluator.clean.plan import Batch, Facts, Plan, exploiters_to_meet
 from evaluator.settings import EvaluatorSettings
 from league.errors import ConfigError
 from league.evaluations import Evaluation

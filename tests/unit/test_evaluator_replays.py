@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from test_evaluator_arena import BASED, CONSTANT, ME, OTHER, assignment, load
 
-from evaluator.arena import Arena
-from evaluator.reports.replays import Recorder
+from evaluator.clean.arena import Arena
+from evaluator.clean.replays import Recorder
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
 from league.players import Assignment, MatchResult

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.reports.table import COLUMNS, Row, write_table
+from evaluator.clean.table import COLUMNS, Row, write_table
 from league.errors import StorageFull
 from league.players import Book, PayoffCell, Player, PlayerKind
 

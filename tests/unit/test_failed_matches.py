@@ -10,7 +10,7 @@ import torch
 from learning import MATCHES, assignments, config, make_env, make_model, network_of
 from rollouts import collect
 
-from evaluator.arena import Arena
+from evaluator.clean.arena import Arena
 from league.errors import ConfigError
 from league.games.brawl.game import BrawlGame
 from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss

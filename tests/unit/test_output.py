@@ -2,13 +2,13 @@
 
 import pytest
 
-from league.cli import output
-from league.cli.output import print_pairs, print_table, progress, say, when
 from league.cli.status import event_line
+from league.console import output
+from league.console.output import print_pairs, print_table, progress, say, when
+from league.console.text import measured
 from league.errors import LeagueError
 from league.metrics import Measured
 from league.players import Event
-from league.views.text import measured
 
 FORGED = "it failed\n9\t2026-01-01\toperator_action\tbob\x1b[2K"
 PLAIN = "it failed 9 2026-01-01 operator_action bob [2K"

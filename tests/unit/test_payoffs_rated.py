@@ -10,10 +10,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from evaluator.comparison import Finding, compare
+from evaluator.benchmark.comparison import Finding, compare
 from evaluator.reports.players import TRAINING, ancestors, drops, headline, met_in_log
-from league.cli.connection import League
-from league.cli.members import Finder
+from league.contest.league import League
+from league.contest.members import Finder
 from league.games.settings import GameSettings
 from league.players import Player, PlayerKind, Rating
 from league.stats.gates import Gate, MultinomialTest

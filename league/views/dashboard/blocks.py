@@ -11,11 +11,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from league.console.text import percent
 from league.errors import plain
 from league.metrics import wilson_interval
 from league.runs.records import broken
 from league.views.html import Text, bar, joined, text
-from league.views.text import percent
 
 MOST_POINTS: Final = 300
 """Points of a line. A chart is some 600 pixels wide."""

@@ -51,7 +51,7 @@ class ExploitJob:
         if self.log is None:
             raise NotFound("The weights are not here: open the dashboard with --run-dir.")
         command = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable]
-        command += ["-m", "league.cli.main", "exploit", "--run-dir", str(self._run_dir)]
+        command += ["-m", "league", "exploit", "--run-dir", str(self._run_dir)]
         command += ["--steps", str(steps), "--tries", str(TRIES), "--", player]
         with self._lock:
             if self.is_running():

@@ -221,7 +221,7 @@ class Source:
         return self.kept(("met", player), MIX_SECONDS, lambda: self._count_met(player))
 
     def _count_met(self, player: str) -> list[dict[str, Any]]:
-        command = [sys.executable, "-m", "league.cli.main", "mix", "--json", "--player", player]
+        command = [sys.executable, "-m", "league", "mix", "--json", "--player", player]
         try:
             done = subprocess.run(
                 [*command, "--run-dir", str(self.run_dir)],

@@ -12,12 +12,12 @@ from typing import IO
 from rich.console import Console
 from rich.live import Live
 
+from league.console.text import Words, plain
 from league.errors import is_full
 from league.runs.alarms import of_metrics as alarms_of
 from league.status import CORE_WAIT, MOST_CORE_WAIT
 from league.views.facts import Note, Screen, State
 from league.views.terminal.panels import duration, leaderboard, learner_words, opponents, view
-from league.views.text import Words, plain
 
 _LONGEST = 25
 """Rows of the printed leaderboard. The exported leaderboard has all rows."""

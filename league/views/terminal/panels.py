@@ -15,12 +15,12 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from league.console.text import Words
 from league.metrics import wilson_interval
 from league.players import PlayerKind
 from league.runs.alarms import of_metrics as alarms_of
 from league.status import WorkerStatus
 from league.views.facts import MEASURED, ProcessFacts, Screen, State
-from league.views.text import Words
 
 ACCENT, GOOD, MIDDLING, POOR = "bright_cyan", "green", "yellow", "red"
 FAINT, BOT = "bright_black", "bright_blue"

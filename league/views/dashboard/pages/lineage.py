@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from league.console.text import when
 from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import lineage_of
 from league.players import Player, PlayerKind, PlayerState
@@ -15,7 +16,6 @@ from league.views.dashboard.blocks import Block, Chart, player_link
 from league.views.dashboard.source import Source
 from league.views.html import Text, joined, section, table, tag
 from league.views.style import SCREEN_PALETTE
-from league.views.text import when
 
 MOST = 400
 """Snapshots that the picture shows. Active snapshots come first, then an even choice of the

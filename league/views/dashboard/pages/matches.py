@@ -8,13 +8,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from league.console.text import percent, when
 from league.errors import LeagueError, NotFound
 from league.players import Book, MatchLine, MatchRecord, MatchResult
 from league.views.dashboard.blocks import Block, choice, entry, form, link, player_link, suggestions
 from league.views.dashboard.replays import insights, replay_of
 from league.views.dashboard.source import Source
 from league.views.html import Text, facts, joined, section, table, tag
-from league.views.text import percent, when
 
 ROWS = 50
 CANDIDATES = 15

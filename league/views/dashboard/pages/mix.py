@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from league.console.text import percent
 from league.status import Share
 from league.views.dashboard.blocks import GRID, Block, Chart, link
 from league.views.dashboard.source import Source
 from league.views.html import joined, section, table
 from league.views.style import SCREEN_PALETTE
-from league.views.text import percent
 
 KINDS = ("self", "snapshots", "exploiters", "bots")
 

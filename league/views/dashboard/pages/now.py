@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from markupsafe import Markup
 
+from league.console.text import long_duration, percent, speed, when
 from league.metrics import wilson_interval
 from league.runs.alarms import of_metrics as alarms_of
 from league.status import SILENT_SECONDS, WorkerStatus
@@ -14,7 +15,6 @@ from league.views.dashboard.blocks import Block, player_link, wins_bar
 from league.views.dashboard.source import Source
 from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
-from league.views.text import long_duration, percent, speed, when
 
 SHOWN_EVENTS = 20
 

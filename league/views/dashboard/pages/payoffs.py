@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from league.console.text import percent
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.stats.payoff import Stakes
@@ -14,7 +15,6 @@ from league.views.dashboard.blocks import Block, Chart, choice, form, player_lin
 from league.views.dashboard.source import Source
 from league.views.html import facts, section, table
 from league.views.style import SCREEN_PALETTE
-from league.views.text import percent
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.study import Structure

@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 from markupsafe import Markup
 
+from league.console.text import percent, when
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, Player, Rating
 from league.stats.ratings.belief import Belief, spread
@@ -23,7 +24,6 @@ from league.views.dashboard.blocks import (
 )
 from league.views.dashboard.source import Source
 from league.views.html import Text, facts, joined, section, table, tag
-from league.views.text import percent, when
 
 ROWS = 50
 BOOKS = {"eval": "clean matches", "greedy": "greedy matches", "train": "training"}

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from league.console.text import when
 from league.evaluations import OpponentScore, Report
 from league.views.dashboard.blocks import Block, choice, entry, form, link, player_link, suggestions
 from league.views.dashboard.source import Source
 from league.views.html import Text, joined, section, table, tag, text
-from league.views.text import when
 
 ROWS = 30
 STEPS = {"100000": "100,000 steps", "300000": "300,000 steps", "1000000": "1,000,000 steps"}

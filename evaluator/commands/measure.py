@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.cli.connection import League, with_league
-from league.cli.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
-from league.cli.output import print_table, progress, say
+from league.console.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
+from league.console.output import print_table, progress, say
+from league.console.text import interval, measured, number
+from league.contest.league import League, with_league
 from league.errors import InvalidInput
 from league.evaluations import PAIRED
 from league.players import Book
 from league.views.report import finite, make_folder, write
-from league.views.text import interval, measured, number
 
 if TYPE_CHECKING:  # these load numpy and torch
-    from evaluator.benchmark import Score
-    from evaluator.comparison import Comparison
+    from evaluator.benchmark.comparison import Comparison
+    from evaluator.benchmark.scores import Score
 
 MEANS = (
     *("damage_ratio", "knockouts", "pickups", "falls", "damage_dealt", "damage_taken"),
@@ -81,14 +81,14 @@ def evaluate(
             raise InvalidInput("--report is of matches that are played here: leave out --queue")
         if seed:
             raise InvalidInput("--seed is of matches that are played here: leave out --queue")
-        from league.cli.evaluations import ask
+        from league.contest.evaluations import ask
 
         book = Book.GREEDY if greedy else Book.EVAL
         return ask(league, player, against or (), matches, book, game, wait=wait, as_json=as_json)
     if wait:
         raise InvalidInput("--wait is for --queue: matches that are played here are waited for")
-    from evaluator.benchmark import Benchmark
-    from league.cli.members import Finder, say_it_compiles
+    from evaluator.benchmark.scores import Benchmark
+    from league.contest.members import Finder, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
     settings = finder.settings([player, *(against or ())])
@@ -167,8 +167,8 @@ def ready(
     as_json: AsJson = False,
 ) -> int:
     """Checks PLAYER against the bars for the end of training: wins, damage, survival and more."""
-    from evaluator.benchmark import Benchmark
-    from league.cli.members import Finder, say_it_compiles
+    from evaluator.benchmark.scores import Benchmark
+    from league.contest.members import Finder, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
     settings = finder.settings([player, against])
@@ -241,8 +241,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Plays A against B until a sequential test knows which one is stronger."""
-    from evaluator.comparison import compare as played
-    from league.cli.members import Finder, say_it_compiles
+    from evaluator.benchmark.comparison import compare as played
+    from league.contest.members import Finder, say_it_compiles
     from league.stats.gates import Gate, MultinomialTest, Risks
 
     finder = Finder(league, game, blobs, assignments or ())

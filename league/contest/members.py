@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from league.cli.connection import League
-from league.cli.output import say
+from league.console.output import say
+from league.contest.league import League
 from league.errors import DataCorrupt, InvalidInput, InvalidName, NotFound, nearest
 from league.evaluations import Who, members_of, mixture_of, text_of
 from league.games.base import EXTERNAL, GameSpec
@@ -246,8 +246,8 @@ def play(
     Raises:
         InvalidInput: networks hold their keys for unequally many frames.
     """
-    from league.agent.recorded_matches import play_bouts
     from league.agent.snapshot import load_snapshot, read_card
+    from league.contest.matches import play_bouts
 
     skips, of_digest = {}, {member.digest: member for member in members}
     for member in members:
@@ -290,7 +290,7 @@ def bouts_of(
     Args:
         errs: the first is the bouts' pupil.
     """
-    from league.agent.recorded_matches import paired
+    from league.contest.matches import paired
 
     def pairs_of(one: Member, other: Member, count: int, seed: int) -> list[Bout]:
         seated = one.seated, other.seated

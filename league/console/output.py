@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
 
-from league.views.text import Words, plain, share, when
+from league.console.text import Words, plain, share, when
 
 __all__ = ["operator", "plain", "print_pairs", "print_table", "share", "when"]
 

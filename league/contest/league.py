@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Any
 
-import typer
-
-from league.cli.output import say
+from league.console.options import Address, At, RunDir, Tls, TokenFile
+from league.console.output import say
 from league.errors import InvalidInput, LeagueError, Refused, Unavailable
 from league.rpc.client import MatchmakerClient
 from league.runs import finding
@@ -37,38 +36,6 @@ SAID_SECONDS, IDLE_SECONDS = 10.0, 60.0
 no processor time before the command gives up.
 """
 STOP_SECONDS = 5.0
-
-Address = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="The address of a running matchmaker.")
-]
-RunDir = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="A run, running or finished (default: the newest in runs/)."),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A file with the token to send (default: KUMITE_TOKEN, KUMITE_TOKEN_FILE, or the "
-        "run's own).",
-    ),
-]
-Tls = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="A folder with ca.pem, and with client.pem and client.key for mutual TLS (default: "
-        "KUMITE_TLS, or the folder in the run's settings).",
-    ),
-]
-At = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHEN",
-        help="Show the league as it was then: a time (2026-11-21T14:00, UTC by default), Unix "
-        "seconds, or a log position.",
-    ),
-]
 
 
 @dataclass

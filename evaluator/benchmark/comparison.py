@@ -9,7 +9,7 @@ from enum import Enum
 
 import numpy as np
 
-from league.cli.members import Finder, bouts_of, play
+from league.contest.members import Finder, bouts_of, play
 from league.errors import DataCorrupt, InvalidInput
 from league.replay import Bout, Recipe, Replay
 from league.stats.gates import (

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from league.cli.connection import League
-from league.cli.members import Entrant, Finder, Member, play
+from league.contest.league import League
+from league.contest.members import Entrant, Finder, Member, play
 from league.errors import DataCorrupt, InvalidInput
 from league.evaluations import Who, pairs_of
 from league.games.base import CHOICE
@@ -126,7 +126,7 @@ class Benchmark:
         """Plays one mixture against another: each two members in proportion to their weights, one
         pair of matches at least.
         """
-        from league.agent.recorded_matches import paired
+        from league.contest.matches import paired
 
         bouts, weights, pairs_wanted = list[Bout](), list[float](), -(-self.matches // 2)
         for one, weight in zip(player.members, player.weights, strict=True):

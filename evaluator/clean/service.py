@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from evaluator.runner import ALLOCATED, Evaluator
+from evaluator.clean.runner import ALLOCATED, Evaluator
 from league.gates import GateState
 from league.rpc.channel import CALL_SECONDS
 from league.rpc.client import MatchmakerClient

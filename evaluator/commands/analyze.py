@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.cli.connection import League, with_league
-from league.cli.options import Assignments, Blobs, GameName, Seed
-from league.cli.output import print_pairs, print_table, say
+from league.console.options import Assignments, Blobs, GameName, Seed
+from league.console.output import print_pairs, print_table, say
+from league.console.text import interval
+from league.contest.league import League, with_league
 from league.errors import InvalidInput
 from league.metrics import Measured
 from league.runs.blobs import SUFFIX
 from league.runs.files import write_whole
 from league.views.report import finite, make_folder
-from league.views.text import interval
 
 if TYPE_CHECKING:
     from league.replay import Bout
@@ -62,7 +62,7 @@ def analyze(
     assignments: Assignments = None,
 ) -> None:
     """Finds out which opponents an agent's strategy latent recognises."""
-    from league.cli.members import Finder, play, say_it_compiles
+    from league.contest.members import Finder, play, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
     settings = finder.settings([player, *(against or [])], alone=True)
@@ -78,9 +78,9 @@ def analyze(
         make_folder(out)  # before anything is played
 
     from evaluator.analysis.analyse import analyse, watch
-    from league.agent.recorded_matches import paired
     from league.agent.snapshot import load_snapshot, read_card
     from league.agent.strategy import with_encoder
+    from league.contest.matches import paired
 
     network, card = load_snapshot(member.blobs, member.digest)
     with_encoder(network, member.name)

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from evaluator.reports.replays import Recorder
+from evaluator.clean.replays import Recorder
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard, check_rules, load_snapshot, read_card

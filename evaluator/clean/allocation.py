@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.plan import Plan
+from evaluator.clean.plan import Plan
 from league.exploiters import EXPLOITING
 from league.ids import lineage_of
 from league.players import Book, PlayerKind, PlayerState

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evaluator.allocation import allocate
-from evaluator.arena import Arena, Weights
-from evaluator.plan import Batch, Entry, Facts, Plan
-from evaluator.reports.replays import Recorder
-from evaluator.reports.table import write_table
+from evaluator.clean.allocation import allocate
+from evaluator.clean.arena import Arena, Weights
+from evaluator.clean.plan import Batch, Entry, Facts, Plan
+from evaluator.clean.replays import Recorder
+from evaluator.clean.table import write_table
 from evaluator.settings import EvaluatorSettings
 from league.errors import (
     DataCorrupt,

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from league.cli.connection import League, with_league
-from league.cli.output import say
+from league.console.output import say
+from league.console.text import plain
+from league.contest.league import League, with_league
 from league.runs.exploits import FOLDER
 from league.runs.files import read_json
-from league.views.text import plain
 
 
 @with_league(past=True)

@@ -1,0 +1,1 @@
+"""Clean matches on demand: `Benchmark` measures a player, `compare` tests two."""

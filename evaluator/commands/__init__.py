@@ -1,0 +1,1 @@
+"""The evaluator's commands of `bin/league`."""

@@ -1,0 +1,1 @@
+"""What all commands share: flags, tables and words on a terminal."""

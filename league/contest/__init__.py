@@ -1,0 +1,1 @@
+"""Who plays whom: leagues, their members and mixtures, and the matches that commands play."""
