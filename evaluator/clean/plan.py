@@ -37,6 +37,12 @@ early ones of a short run were met too seldom to be patched.
 """
 BATCH_MATCHES = 128
 """Most matches of a request that are planned at once; then something else has its turn."""
+TOGETHER = 24
+"""Matches that batches have together at most, unless the first batch alone has more. A snapshot
+that arrives meanwhile waits for them.
+"""
+ALLOCATED = 16
+"""Matches that are allocated at once, by one fit."""
 Counts = Mapping[tuple[str, str, Book], int]
 """Matches in the matchmaker's log by row, column and book."""
 
@@ -152,6 +158,7 @@ class Plan:
         for (row, _, book), games in facts.counts.items():
             if book is Book.EVAL:
                 self._played[row] += games
+        self.gates = [gate for gate in facts.gates if gate.state is GateState.OPEN]
         self.snapshots = [
             player
             for player in facts.players.values()
@@ -325,3 +332,72 @@ class Plan:
         ancestors = [name for name in before if name in spaced and self._is_usable(player, name)]
         entries += [Entry(player.name, name, Book.EVAL, greedy) for name in ancestors]
         return self._batch(player.name, entries)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextWork:
+    """What an evaluator plays next: a gate, or else batches.
+
+    Attributes:
+        turn: the kind whose turn it is, as `next_work` takes it the next time.
+        subject: whose gate or batch comes first, "" if nothing is due.
+        waiting: the subjects of everything else that is due.
+        awaited: the batch of the newest snapshot. It is played alone, because learners wait for
+            its result.
+        batches: played together if no batch is awaited, or if other evaluators have leased it.
+        has_room: whether allocated matches fit next to `batches`, by number and by budget.
+    """
+
+    turn: int
+    subject: str = ""
+    waiting: tuple[str, ...] = ()
+    gate: CandidateGate | None = None
+    awaited: Batch | None = None
+    batches: tuple[Batch, ...] = ()
+    has_room: bool = False
+
+
+def next_work(plan: Plan, turn: int) -> NextWork:
+    """Chooses what is played next.
+
+    Exploiters' gates come first. Mains' gates, requests, snapshots and milestones take turns. Small
+    batches are played together: a larger batch of matches costs almost no extra time.
+
+    Args:
+        plan: everything that is due.
+        turn: the kind that had the last turn, 0 at the start.
+
+    Returns:
+        The next work.
+    """
+    kinds: list[Sequence[CandidateGate | Batch]] = [plan.gates, *plan.batches()]
+    order = [(turn + place) % len(kinds) for place in range(1, len(kinds) + 1)]
+    due = [(kind, item) for kind in order for item in kinds[kind]]
+    due.sort(key=lambda pair: not (isinstance(pair[1], CandidateGate) and pair[1].is_exploiters))
+    subject, waiting = "", tuple[str, ...]()
+    if due:
+        subject, *others = dict.fromkeys(_subject(item) for _, item in due)
+        turn, waiting = due[0][0], tuple(others)
+        if isinstance(due[0][1], CandidateGate):
+            return NextWork(turn=turn, subject=subject, waiting=waiting, gate=due[0][1])
+    newest = plan.snapshots[-1].name if plan.snapshots else ""
+    ready = [item for _, item in due if isinstance(item, Batch)]
+    awaited = next((batch for batch in ready if batch.subject == newest), None)
+    batches, matches = list[Batch](), 0
+    for batch in ready:
+        if batch is not awaited and (not batches or matches + batch.matches <= TOGETHER):
+            batches.append(batch)
+            matches += batch.matches
+    total = matches + ALLOCATED
+    return NextWork(
+        turn=turn,
+        subject=subject,
+        waiting=waiting,
+        awaited=awaited,
+        batches=tuple(batches),
+        has_room=total <= TOGETHER and plan.budget >= total,
+    )
+
+
+def _subject(item: CandidateGate | Batch) -> str:
+    return item.candidate if isinstance(item, CandidateGate) else item.subject

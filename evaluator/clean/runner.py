@@ -17,7 +17,7 @@ import numpy as np
 
 from evaluator.clean.allocation import allocate
 from evaluator.clean.arena import Arena, Weights
-from evaluator.clean.plan import Batch, Entry, Facts, Plan
+from evaluator.clean.plan import ALLOCATED, Batch, Entry, Facts, Plan, next_work
 from evaluator.clean.replays import Recorder
 from evaluator.clean.table import write_table
 from evaluator.settings import EvaluatorSettings
@@ -68,12 +68,6 @@ FAILURES = 4
 """Reports of broken matches of two players before they are left out, until a restart: a process
 that dies takes all of its matches at once.
 """
-TOGETHER = 24
-"""Matches that batches together have at most, but for a first one that has more: a snapshot that
-comes meanwhile waits for them.
-"""
-ALLOCATED = 16
-"""Matches that are allocated at once, by one fit."""
 FITTED = 300
 """Matches are allocated among this number of newest snapshots: their fit takes a second."""
 TABLE_SECONDS = 30.0
@@ -305,14 +299,6 @@ class Progress:
         return f"matches of {self.current or 'the league'}{count}{waits}"
 
 
-def _subject(one: CandidateGate | Batch) -> str:
-    return one.candidate if isinstance(one, CandidateGate) else one.subject
-
-
-def _is_exploiters_gate(one: CandidateGate | Batch) -> bool:
-    return isinstance(one, CandidateGate) and one.is_exploiters
-
-
 class Evaluator:
     """Plays gates and batches of clean matches on `game` for all players of the league.
 
@@ -401,39 +387,20 @@ class Evaluator:
     # --- what is played next
 
     def _work(self) -> bool:
-        """Plays a gate or batches; returns whether there was one that this evaluator could lease.
-
-        Gates of exploiters come first. Mains' gates, requests, snapshots and milestones take turns.
-        The newest snapshot plays alone, as its result is awaited. Next to other batches some more
-        are played, those that wait and then pairs that are allocated: a step takes hardly longer.
-        """
+        """Plays a gate or batches; returns whether this evaluator could lease matches for it."""
         plan = self.plan()
         self.snapshots_done = len(plan.evaluated)
         self._refuse_requests(plan)
-        gates = [gate for gate in plan.facts.gates if gate.state is GateState.OPEN]
-        kinds: list[Sequence[CandidateGate | Batch]] = [gates, *plan.batches()]
-        order = [(self._turn + place) % len(kinds) for place in range(1, len(kinds) + 1)]
-        due = [(kind, one) for kind in order for one in kinds[kind]]
-        due.sort(key=lambda found: not _is_exploiters_gate(found[1]))
-        if due:
-            self._turn, first = due[0]
-            names = dict.fromkeys(_subject(one) for _, one in due)
-            waiting = tuple(name for name in names if name != _subject(first))
-            self.progress = Progress(current=_subject(first), waiting=waiting, is_idle=False)
-            if isinstance(first, CandidateGate):
-                return self._play_gate(first, plan.facts.players)
-        newest = plan.snapshots[-1].name if plan.snapshots else ""
-        ready = [one for _, one in due if isinstance(one, Batch)]
-        awaited = next((one for one in ready if one.subject == newest), None)
-        if awaited is not None and self._play_batches([awaited], plan):
+        work = next_work(plan, self._turn)
+        self._turn = work.turn
+        if work.subject or work.has_room:
+            self.progress = Progress(current=work.subject, waiting=work.waiting, is_idle=False)
+        if work.gate is not None:
+            return self._play_gate(work.gate, plan.facts.players)
+        if work.awaited is not None and self._play_batches([work.awaited], plan):
             return True
-        batches, matches = list[Batch](), 0
-        for one in ready:
-            if one is not awaited and (not batches or matches + one.matches <= TOGETHER):
-                batches.append(one)
-                matches += one.matches
-        if matches + ALLOCATED <= TOGETHER and plan.budget >= matches + ALLOCATED:
-            self.progress = self.progress if due else Progress(is_idle=False)
+        batches = list(work.batches)
+        if work.has_room:
             batches += filter(None, [self._aside(lambda: self._allocated(plan))])
         return bool(batches) and self._play_batches(batches, plan)
 

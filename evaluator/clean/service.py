@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from evaluator.clean.runner import ALLOCATED, Evaluator
-from league.gates import GateState
+from evaluator.clean.plan import ALLOCATED
+from evaluator.clean.runner import Evaluator
 from league.rpc.channel import CALL_SECONDS
 from league.rpc.client import MatchmakerClient
 from league.rpc.status import error_of
@@ -27,8 +26,7 @@ from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-_SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"]
-SERVICE = _SERVICE.full_name
+SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
 THREADS = 4
 MAX_REQUEST_BYTES = 64 * 1024
 STOP_SECONDS = 0.25
@@ -51,7 +49,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
         waiting: Sequence[str] = progress.waiting
         if not progress.current:  # then it needs a new look
             plan = self._evaluator.plan(self._client)
-            gates = [g.candidate for g in plan.facts.gates if g.state is GateState.OPEN]
+            gates = [gate.candidate for gate in plan.gates]
             due = [batch.subject for kind in plan.batches() for batch in kind]
             waiting = list(dict.fromkeys([*gates, *due]))
             drained, unspent = not waiting, plan.budget
@@ -65,37 +63,37 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
             unspent=unspent if unspent >= ALLOCATED else 0,
         )
 
+    async def RequestEvaluation(self, request: Any, context: Any) -> Any:
+        return await self._passed_on("RequestEvaluation", request, context)
+
+    async def CancelEvaluation(self, request: Any, context: Any) -> Any:
+        return await self._passed_on("CancelEvaluation", request, context)
+
+    async def GetReport(self, request: Any, context: Any) -> Any:
+        return await self._passed_on("GetReport", request, context)
+
+    async def ListReports(self, request: Any, context: Any) -> Any:
+        return await self._passed_on("ListReports", request, context)
+
+    async def WatchReports(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        with self._matchmaker(context) as (stub, metadata):
+            async for report in stub.WatchReports(request, metadata=metadata):
+                yield report
+
+    async def _passed_on(self, name: str, request: Any, context: Any) -> Any:
+        """The matchmaker's answer to a call."""
+        with self._matchmaker(context) as (stub, metadata):
+            return await getattr(stub, name)(request, metadata=metadata, timeout=CALL_SECONDS)
+
     @contextmanager
-    def matchmakers(self, name: str, context: Any) -> Iterator[Callable[..., Any]]:
-        """The matchmaker's method, called with the token of our caller; its errors are ours."""
-        shown = [(key, value) for key, value in context.invocation_metadata() if key == HEADER]
+    def _matchmaker(self, context: Any) -> Iterator[tuple[Any, Any]]:
+        """The matchmaker's stub and our caller's token. The matchmaker's errors become ours."""
         self._channel = self._channel or self._client.asynchronous()
-        method = getattr(evaluator_pb2_grpc.EvaluatorServiceStub(self._channel), name)
+        token = [(key, value) for key, value in context.invocation_metadata() if key == HEADER]
         try:
-            yield partial(method, metadata=shown)
+            yield evaluator_pb2_grpc.EvaluatorServiceStub(self._channel), token
         except grpc.RpcError as failure:
             raise error_of(failure) from None
-
-
-def _passed_on(name: str, *, is_stream: bool) -> Any:
-    """The method that gives a call to the matchmaker, and its answers to the caller."""
-
-    async def stream(self: EvaluatorServicer, request: Any, context: Any) -> AsyncIterator[Any]:
-        with self.matchmakers(name, context) as call:
-            async for reply in call(request):
-                yield reply
-
-    async def unary(self: EvaluatorServicer, request: Any, context: Any) -> Any:
-        with self.matchmakers(name, context) as call:
-            return await call(request, timeout=CALL_SECONDS)
-
-    return stream if is_stream else unary
-
-
-for _method in _SERVICE.methods:
-    if _method.name not in vars(EvaluatorServicer):
-        _answer = _passed_on(_method.name, is_stream=_method.server_streaming)
-        setattr(EvaluatorServicer, _method.name, _answer)
 
 
 class EvaluatorServer:

@@ -40,8 +40,7 @@ sys.path.append(str(Path(__file__).parent))
 from simulated_players import played
 
 from evaluator.clean.allocation import allocate
-from evaluator.clean.plan import Batch, Facts, Plan
-from evaluator.clean.runner import ALLOCATED
+from evaluator.clean.plan import ALLOCATED, Batch, Facts, Plan
 from evaluator.settings import EvaluatorSettings
 from league.ids import SnapshotName
 from league.players import Book, PayoffCell, Player, PlayerKind, Rating, Role

@@ -13,7 +13,7 @@ from evaluator_league import games, register_snapshot
 from waiting import wait_for
 
 from evaluator.clean.arena import Arena
-from evaluator.clean.runner import ALLOCATED
+from evaluator.clean.plan import ALLOCATED
 from league.evaluations import EvaluationState
 from league.players import Assignment, Book
 from league.replay import load_replay, verify

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator.clean.plan import Batch, Facts, Plan, exploiters_to_meet
+from evaluator.clean.plan import Batch, Facts, Plan, exploiters_to_meet, next_work
 from evaluator.settings import EvaluatorSettings
 from league.errors import ConfigError
 from league.evaluations import Evaluation
@@ -269,3 +269,58 @@ def test_of_too_many_exploiters_the_newest_are_met_always_and_the_others_in_turn
     older = [met[f"x.g1@{number}"] for number in range(10)]
     assert min(older) > 50, older  # 80 on average, with a deviation of 8
     assert max(older) < 110, older
+
+
+def open_gate(candidate: str, like: CandidateGate | None = None) -> CandidateGate:
+    generation = like and like.generation
+    return CandidateGate(candidate, generation=generation, state=GateState.OPEN, victims=())
+
+
+def test_exploiters_gates_come_first_and_the_other_kinds_of_work_take_turns() -> None:
+    of_main, of_exploiter = open_gate("main@20"), open_gate("x.g1@0", gates_of(1)[0])
+    facts = {"requests": [asked(7, 200)], "counts": {}}
+    members = [snapshot(10), exploiter(0)]
+    work = next_work(plan_of(*members, gates=[of_main, of_exploiter], **facts), 2)
+    assert work.gate is of_exploiter
+    assert work.subject == "x.g1@0"
+    assert set(work.waiting) == {"main@20", "main@10", "x.g1@0"} - {"x.g1@0"}
+    plan, turn, turns = plan_of(*members, gates=[of_main], **facts), 0, []
+    for _ in range(4):
+        work = next_work(plan, turn)
+        turns.append(work.gate.candidate if work.gate else work.turn)
+        turn = work.turn
+    assert turns == [1, 2, "main@20", 1], "no milestone is due"
+
+
+def test_the_newest_snapshots_batch_is_awaited_and_small_batches_are_played_together() -> None:
+    three = [snapshot(step) for step in (10, 20, 30)]
+    counts = {
+        ("main@10", "based", Book.EVAL): 30,
+        ("main@20", "random", Book.EVAL): 26,
+        ("main@30", "constant", Book.EVAL): 20,
+    }
+    work = next_work(plan_of(*three, counts=counts), 0)
+    assert work.awaited is not None
+    assert (work.subject, work.awaited.subject) == ("main@30", "main@30")
+    assert [(one.subject, one.matches) for one in work.batches] == [("main@20", 14)]
+    assert work.waiting == ("main@20", "main@10")
+    counts["main@20", "random", Book.EVAL] = 30
+    work = next_work(plan_of(*three, counts=counts), 0)
+    assert [(one.subject, one.matches) for one in work.batches] == [
+        ("main@20", 10),
+        ("main@10", 10),
+    ]
+
+
+def test_allocated_matches_need_room_and_budget() -> None:
+    players = [snapshot(10), snapshot(20)]
+    spent = {(name, "based", Book.EVAL): 40 for name in ("main@10", "main@20")}
+    idle = next_work(plan_of(*players, counts=spent), 3)
+    assert (idle.turn, idle.subject, idle.batches) == (3, "", ())
+    assert idle.has_room
+    over = {**spent, ("main@10", "main@20", Book.EVAL): 70}
+    assert not next_work(plan_of(*players, counts=over), 0).has_room, "the budget is spent"
+    asks = [asked(7, 110)]
+    work = next_work(plan_of(*players, counts=spent, requests=asks), 0)
+    assert [one.matches for one in work.batches] == [70]
+    assert not work.has_room

@@ -1,0 +1,96 @@
+"""The rows of a game, in which matches begin and end independently of each other.
+
+Shape suffixes: N rows (matches at once), S seats of all rows, 2 seats of a match, A action width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.agent.batched_policy import BatchedPolicy
+from league.agent.contract import PlayingNetwork
+from league.games.base import EXTERNAL, BatchedGame
+from league.replay import Bout
+
+
+class Table:
+    """Seats players in the rows of `game`: a row is idle or plays a match.
+
+    One `BatchedPolicy` plays the seats of networks. The game itself plays its bots.
+
+    Args:
+        game: the game. All of its rows become idle.
+        load: digest → network.
+        seed: of the actions that networks draw.
+        device: where networks compute.
+    """
+
+    def __init__(
+        self,
+        game: BatchedGame,
+        load: Callable[[str], PlayingNetwork],
+        *,
+        seed: int,
+        device: str = "cpu",
+    ) -> None:
+        self._game = game
+        self._policy = BatchedPolicy(
+            2 * game.num_matches,
+            load,
+            seed=seed,
+            action_size=game.spec.action_size,
+            action_kind=game.spec.action_kind,
+            device=device,
+        )
+        game.bots_N2[:], game.idle_N[:] = EXTERNAL, True
+
+    @property
+    def free(self) -> int:
+        """Number of idle rows."""
+        return int(self._game.idle_N.sum())
+
+    def seat(self, bouts: Sequence[Bout], greedy: Sequence[bool]) -> list[int]:
+        """Begins matches in the first idle rows.
+
+        Args:
+            bouts: the matches, at most `free`.
+            greedy: for each match, whether its networks take the likeliest action.
+
+        Returns:
+            The row of each match.
+
+        Raises:
+            ValueError: there are more matches than idle rows.
+        """
+        rows = np.flatnonzero(self._game.idle_N)[: len(bouts)].tolist()
+        if len(rows) < len(bouts):
+            raise ValueError(f"{len(bouts)} matches don't fit in {len(rows)} free rows")
+        seeds_N = np.zeros(self._game.num_matches, np.uint64)
+        where_N = np.zeros(self._game.num_matches, np.bool_)
+        for row, bout, is_greedy in zip(rows, bouts, greedy, strict=True):
+            seeds_N[row], where_N[row] = bout.seed, True
+            self._game.bots_N2[row] = bout.bots
+            for seat, contender in enumerate(bout.seats):
+                if bout.bots[seat] == EXTERNAL:
+                    self._policy.seat(2 * row + seat, contender.digest, greedy=is_greedy)
+        if rows:
+            self._game.idle_N[rows] = False
+            self._game.reset(seeds_N, where_N)
+        return rows
+
+    def decide(self) -> NDArray[np.uint8]:
+        """Returns the networks' actions, `[N, 2, A]`; in other seats they are 0."""
+        game = self._game
+        seats = 2 * game.num_matches
+        legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
+        actions_SA = self._policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
+        return actions_SA.reshape(game.num_matches, 2, -1)
+
+    def leave(self, row: int) -> None:
+        """Makes a row idle, whose match has ended."""
+        for seat in (0, 1):
+            self._policy.vacate(2 * row + seat)
+        self._game.idle_N[row] = True
