@@ -1,4 +1,4 @@
-"""Which of two players is stronger: direct matches in pairs until a sequential test has decided."""
+"""Tests which of two players is stronger, by direct pairs of matches and a sequential test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from enum import Enum
 
 import numpy as np
 
-from league.contest.members import Finder, bouts_of, play
+from league.contest.matches import bouts_of, play
+from league.contest.members import Finder
 from league.errors import DataCorrupt, InvalidInput
 from league.replay import Bout, Recipe, Replay
 from league.stats.gates import (
@@ -35,16 +36,16 @@ class Finding(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two players and the same sequential test for each: is it stronger than the other?
+    """Two players, and the same sequential test for each: is it stronger than the other?
 
     Attributes:
         first, second: the players' names.
-        gates: what both tests have counted: in games with payoffs pairs of matches by their stakes.
-        stake: mean size of a match's payment, over pairs that don't pay 0; 0 in games without
-            payoffs.
+        gates: the counts of both tests. In games with payoffs they count pairs by their stakes.
+        stake: mean size of a match's payment, over pairs that don't pay 0. In games without payoffs
+            it is 0.
         payoff_unit: unit of payoffs.
         played: pairs played to their end.
-        failed: matches that could not be played to their end; their pairs do not count.
+        failed: matches that could not be played to their end. Their pairs do not count.
     """
 
     first: str
@@ -57,7 +58,7 @@ class Comparison:
 
     @property
     def finding(self) -> Finding:
-        """What both tests say together."""
+        """Returns the common verdict of both tests."""
         verdicts = [gate.verdict for gate in self.gates]
         if Verdict.ACCEPT in verdicts:
             return Finding.SECOND if verdicts[1] is Verdict.ACCEPT else Finding.FIRST
@@ -70,14 +71,19 @@ class Comparison:
 
     @property
     def elo(self) -> Estimate | None:
-        """By how much `first` is stronger in Elo, with a 95 % interval, the stop allowed for; None
-        without a pair.
+        """Estimates the first player's lead in Elo with a 95 % interval that allows for the
+        stopping rule.
+
+        Returns:
+            The lead, or None before the first pair.
         """
         return self._lead(elo_of)
 
     @property
     def payoff(self) -> Estimate | None:
-        """The mean payment to `first`, as `elo`; None in games without payoffs."""
+        """Estimates the mean payment to `first`, as `elo` does. In games without payoffs it is
+        None.
+        """
         return self._lead(lambda share: (2.0 * share - 1.0) * self.stake) if self.stake else None
 
     def _lead(self, of: Callable[[float], float]) -> Estimate | None:
@@ -91,7 +97,9 @@ class Comparison:
 
     @property
     def _last(self) -> tuple[int, Gate]:
-        """The test that accepts, else the one that counted more, with its player's place."""
+        """Returns the test that accepts, or else the test with more results, and its player's
+        index.
+        """
         if self.finding in (Finding.FIRST, Finding.SECOND):
             seat = int(self.finding is Finding.SECOND)
         else:
@@ -151,17 +159,24 @@ def compare(
 ) -> Comparison:
     """Plays pairs of matches, each seed once from either seat, until both tests have decided.
 
-    Pairs count in the order in which they began: short matches end first, and counting them first
-    would favour who wins or loses quickly. What is still played when the tests decide is left out.
-    Of a mixture a member is drawn for each pair. In games with payoffs pairs count as in a gate.
+    Pairs count in the order in which they began. Short matches end first, and counting them first
+    would favour players who win or lose quickly. Matches in progress when the tests decide are left
+    out. A mixture draws a member for each pair. In games with payoffs pairs count as in a gate.
 
     Args:
+        finder: finds the players.
+        names: both players.
         gate: the test that each player has to pass, without results.
         most: matches after which it ends undecided.
-        on_pair: sees the comparison after each pair.
+        seed: seed of the first pair and of sampled actions.
+        greedy: whether networks take the likeliest action.
+        on_pair: receives the comparison after each pair.
+
+    Returns:
+        The last comparison.
 
     Raises:
-        InvalidInput: both names mean one player.
+        InvalidInput: both names mean the same player.
         DataCorrupt: no pair could be played to its end.
     """
     settings = finder.settings(names)

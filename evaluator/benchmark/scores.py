@@ -1,4 +1,4 @@
-"""Plays clean matches of one player against others here, without a matchmaker, and measures them.
+"""Plays clean matches of a player against others, without a matchmaker, and measures them.
 
 Shape suffixes: P pairs of matches, K measures, T frames, 2 seats or matches of a pair, A actions.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from league.contest.league import League
-from league.contest.members import Entrant, Finder, Member, play
+from league.contest.members import Entrant, Finder, Member
 from league.errors import DataCorrupt, InvalidInput
 from league.evaluations import Who, pairs_of
 from league.games.base import CHOICE
@@ -35,17 +35,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """What `player` did against `opponent`.
+    """The measured play of `player` against `opponent`.
 
     Attributes:
-        matches, wins, draws, losses: of whole pairs; of a mixture without its weights.
+        matches, wins, draws, losses: matches of whole pairs. For a mixture they are not weighted.
         failed: matches that could not be played to their end.
-        win_rate: wins / matches, a draw is no win; Wilson's interval.
+        win_rate: wins / matches, where a draw is no win, with Wilson's interval.
         means: totals of a match by name, its `reward` by the game's settings, and its `seconds`
-            (`choices` in games of them); and in games that count damage and falls `damage_ratio`
-            (dealt / taken) and `seconds_per_fall` (played / own stocks lost).
-        actions: share of its decisions in which the player used a key or a choice; empty for a bot
-            whose keys the game does not report.
+            (`choices` in games of choices). Games that count damage and falls also have
+            `damage_ratio` (dealt / taken) and `seconds_per_fall` (played / own stocks lost).
+        actions: share of its decisions in which the player used a key or a choice. It is empty for
+            a bot whose keys the game does not report.
     """
 
     player: str
@@ -65,14 +65,13 @@ class Benchmark:
     """Matches of `agent` against each of `opponents`, in pairs: each seed once from either seat.
 
     Args:
-        agent: who plays: a bot, a snapshot, a .safetensors file, a mixture, or a
-            `PlayingNetwork` in memory.
-        opponents: names, or who by a name of your own. All meet the same seeds.
+        agent: a bot, a snapshot, a .safetensors file, a mixture, or a `PlayingNetwork` in memory.
+        opponents: names, or players by a name of your own. All meet the same seeds.
         matches: against each opponent, rounded up to whole pairs.
-        greedy: networks take the likeliest keys or choices, else they are sampled.
-        seed: of the first pair and of sampled keys.
+        greedy: networks take the likeliest keys or choices instead of samples.
+        seed: seed of the first pair and of sampled keys.
         run_dir: the run of the snapshots, the newest in ``runs/`` by default.
-        game: the game's name, by default that of the run.
+        game: the game's name, the run's game by default.
         finder: finds the players, instead of `run_dir` and `game`.
     """
 
@@ -123,10 +122,10 @@ class Benchmark:
         opponent: Entrant,
         on_match: Callable[[str, int], None],
     ) -> Score:
-        """Plays one mixture against another: each two members in proportion to their weights, one
-        pair of matches at least.
+        """Plays a mixture against another: each two members in proportion to their weights, and at
+        least a pair of matches.
         """
-        from league.contest.matches import paired
+        from league.contest.matches import paired, play
 
         bouts, weights, pairs_wanted = list[Bout](), list[float](), -(-self.matches // 2)
         for one, weight in zip(player.members, player.weights, strict=True):
@@ -163,7 +162,7 @@ class Benchmark:
 
 
 class _Seen(NamedTuple):
-    """A match as one of its players saw it; `uses_A` and `decisions` are 0 where unknown."""
+    """A match from a player's side. `uses_A` and `decisions` are 0 if they are unknown."""
 
     outcome: float
     totals: Mapping[str, float]
@@ -231,10 +230,18 @@ def _score(
 
 
 def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
-    """The weighted share of matches that are won.
+    """Computes the weighted share of matches that are won.
 
-    Wilson's interval for the number of independent matches that these are worth: of unequal weights
-    1 / Σ w² (Kish), fewer by the factor 1 + ρ where the matches of a pair repeat one another.
+    The interval is Wilson's for the effective number of independent matches. With unequal weights
+    this number is 1 / Σ w² (Kish). It falls by the factor 1 + ρ if the matches of a pair repeat one
+    another.
+
+    Args:
+        won_P2: whether each match of each pair was won.
+        weight_P: weights of the pairs.
+
+    Returns:
+        The share with its 95 % interval.
     """
     weight_P = weight_P / weight_P.sum()
     share = min(float(weight_P @ won_P2.mean(1)), 1.0)
@@ -250,16 +257,20 @@ def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
 def ratio(
     top_P: Floats, bottom_P: Floats, weight_P: Floats, *, least: float = 0.0, logs: bool = False
 ) -> Measured:
-    """Σ w top / Σ w bottom over pairs of matches, with the interval of its linear approximation.
+    """Computes Σ w top / Σ w bottom over pairs of matches, with a linearised interval.
 
     The pairs are independent, so their residuals top − ratio · bottom give the standard error
-    (Cochran, "Sampling Techniques", 1977, 6.4), with Student's t for the pairs that the weights are
-    worth.
+    (Cochran, "Sampling Techniques", 1977, 6.4), with Student's t for the effective number of pairs.
 
     Args:
-        least: the smallest sum of `bottom` over all pairs that is believed: 3 for counts, as none
-            among n is well possible up to a rate of 3 / n.
-        logs: take the interval of the ratio's logarithm, for ratios of two random sums.
+        top_P, bottom_P: sums of each pair.
+        weight_P: weights of the pairs.
+        least: the smallest sum of `bottom` over all pairs that is believed. For counts it is 3,
+            because a rate of up to 3 / n often shows no event in n pairs.
+        logs: takes the interval of the ratio's logarithm, for ratios of two random sums.
+
+    Returns:
+        The ratio with its 95 % interval.
     """
     weight_P = weight_P / weight_P.sum()
     bottom = max(float(weight_P @ bottom_P), least / len(weight_P))

@@ -1,4 +1,4 @@
-"""Plays assigned matches next to each other: one compiled game, a few batched forward passes.
+"""Plays assigned matches in parallel: a compiled game, and a few batched forward passes.
 
 Shape suffixes: N rows (matches at once), 2 seats, A action width, O observation width.
 """
@@ -11,12 +11,13 @@ from functools import lru_cache, partial
 import numpy as np
 
 from evaluator.clean.replays import Recorder
-from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard, check_rules, load_snapshot, read_card
+from league.contest.table import Table
 from league.errors import NotFound
 from league.games.base import EXTERNAL, BatchedGame, GameSpec, match_result
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind
+from league.replay import Bout, Contender
 from league.runs.blobs import BlobFolder
 
 RESIDENT = 32
@@ -24,7 +25,9 @@ RESIDENT = 32
 
 
 class Weights:
-    """Networks and cards by digest, for the game `spec`; the last used stay in memory."""
+    """Loads networks and cards by digest for the game `spec`. The last used networks stay in
+    memory.
+    """
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
         self._spec, self._blobs = spec, blobs
@@ -45,11 +48,19 @@ class Weights:
 
 
 class Arena:
-    """The rows of `game`, each idle or playing one assigned match.
+    """Plays assigned matches in the rows of `game`.
 
-    One `BatchedPolicy` acts for snapshots every `frame_skip` frames, sampled at temperature 1, or
-    greedily in the greedy book; the game plays bots itself. Networks run on `device`. `recorder`
-    sees every decision.
+    Args:
+        game: the game. It plays bots itself.
+        load: digest → network.
+        frame_skip: frames between the decisions of snapshots. They sample at temperature 1, or act
+            greedily in the greedy book.
+        seed: seed of the samples.
+        recorder: sees every decision.
+        device: where networks compute.
+
+    Attributes:
+        frames_played: frames of all matches so far, over all rows.
     """
 
     def __init__(
@@ -62,70 +73,50 @@ class Arena:
         recorder: Recorder | None = None,
         device: str = "cpu",
     ) -> None:
-        self._game = game
-        self._frame_skip = frame_skip
-        self._recorder = recorder
-        self._batched_policy = BatchedPolicy(
-            2 * game.num_matches,
-            load,
-            seed=seed,
-            action_size=game.spec.action_size,
-            action_kind=game.spec.action_kind,
-            device=device,
-        )
-        self._rows: list[Assignment | None] = [None] * game.num_matches
-        game.idle_N[:] = True
-        self._actions_shape = (game.num_matches, 2, game.spec.action_size)
+        self._game, self._frame_skip, self._recorder = game, frame_skip, recorder
+        self._table = Table(game, load, seed=seed, device=device)
+        self._matches: dict[int, Assignment] = {}
         self.frames_played = 0  # by matches in progress, over all rows
-        game.bots_N2[:] = EXTERNAL
 
     @property
     def rows(self) -> int:
         """Matches that can be played at once."""
-        return len(self._rows)
+        return self._game.num_matches
 
     @property
     def free(self) -> int:
         """Rows that could take a match."""
-        return int(self._game.idle_N.sum())
+        return self._table.free
 
     @property
     def busy(self) -> int:
         """Matches in progress."""
-        return len(self._rows) - self.free
+        return len(self._matches)
 
     def seat(self, assignments: Sequence[Assignment]) -> None:
         """Begins these matches, at most `free` of them."""
-        rows = np.flatnonzero(self._game.idle_N)[: len(assignments)]
-        if len(rows) < len(assignments):
-            raise ValueError(f"{len(assignments)} matches don't fit in {len(rows)} free rows")
-        if not assignments:
-            return
-        seeds_N = np.zeros(self._game.num_matches, dtype=np.uint64)
-        where_N = np.zeros(self._game.num_matches, dtype=np.bool_)
+        greedy = [assignment.book is Book.GREEDY for assignment in assignments]
+        rows = self._table.seat(list(map(self._bout, assignments)), greedy)
         for row, assignment in zip(rows, assignments, strict=True):
-            self._rows[row] = assignment
-            seeds_N[row], where_N[row] = assignment.seed, True
-            greedy = assignment.book is Book.GREEDY
-            for seat, player in enumerate(assignment.seats):
-                is_bot = player.kind is PlayerKind.BOT
-                bot = self._game.spec.bot_index(player.name) if is_bot else EXTERNAL
-                self._game.bots_N2[row, seat] = bot
-                if not is_bot:
-                    self._batched_policy.seat(2 * int(row) + seat, player.digest, greedy=greedy)
+            self._matches[row] = assignment
             if self._recorder is not None:
-                self._recorder.begin(int(row), assignment)
-        self._game.idle_N[rows] = False
-        self._game.reset(seeds_N, where_N)
+                self._recorder.begin(row, assignment)
+
+    def _bout(self, assignment: Assignment) -> Bout:
+        bots = [
+            self._game.spec.bot_index(player.name) if player.kind is PlayerKind.BOT else EXTERNAL
+            for player in assignment.seats
+        ]
+        first, second = (Contender(name=one.name, digest=one.digest) for one in assignment.seats)
+        return Bout(seats=(first, second), bots=(bots[0], bots[1]), seed=assignment.seed)
 
     def step(self) -> list[MatchResult]:
-        """One decision of every match in progress; returns the matches that ended."""
+        """Plays a decision of every match in progress, and returns the results of matches that
+        ended.
+        """
         game = self._game
         frames_before_N = game.frames_N.copy()
-        seats = 2 * game.num_matches
-        legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
-        actions_SA = self._batched_policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
-        actions_N2A = actions_SA.reshape(self._actions_shape)
+        actions_N2A = self._table.decide()
         if self._recorder is not None:
             self._recorder.note(actions_N2A)
         game.step(actions_N2A, self._frame_skip)
@@ -135,14 +126,9 @@ class Arena:
         return [self._leave(int(row)) for row in ended]
 
     def _leave(self, row: int) -> MatchResult:
-        assignment = self._rows[row]
-        assert assignment is not None
         failure = self._game.failures.get(row, "")
-        result = match_result(assignment, self._game, row, failure=failure)
+        result = match_result(self._matches.pop(row), self._game, row, failure=failure)
         if self._recorder is not None:
             self._recorder.end(row, self._game)
-        for seat in (0, 1):
-            self._batched_policy.vacate(2 * row + seat)
-        self._rows[row] = None
-        self._game.idle_N[row] = True
+        self._table.leave(row)
         return result

@@ -1,41 +1,44 @@
 """Replays of batches: a player's first match, and the first that it loses to each opponent.
 
-Shape suffixes: N rows, 2 seats, A action width, B bytes of a row's packed actions.
+Shape suffixes: N rows, 2 seats, A action width.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import LeagueError
-from league.games.base import BatchedGame
+from league.games.base import EXTERNAL, BatchedGame
 from league.players import Assignment
 from league.replay import SUFFIX, Contender, MatchRecorder, Recipe, final_digest, save_replay
 
 _log = logging.getLogger("evaluator")
 
 
-@dataclass(frozen=True)
-class _Match:
-    """A match in progress and its decisions so far, packed."""
+class _Match(NamedTuple):
+    """A match in progress: its decisions, the player's seat, and both names, the player's first."""
 
-    assignment: Assignment
+    take: MatchRecorder
     seat: int
     pair: tuple[str, str]
     is_first: bool
-    decisions_B: list[NDArray[np.uint8]] = field(default_factory=list)
 
 
 @dataclass
 class Recorder:
-    """Writes replays of `players` in an arena's rows into `folder`, where the newest `most` stay.
+    """Writes replays of `players` into `folder`, where the newest `most` stay.
 
-    Where both seats are theirs, the match is the one's in seat 0.
+    If both seats are theirs, the match counts for seat 0.
+
+    Attributes:
+        recipe: the arena's game.
+        frame_skip: frames between decisions.
     """
 
     folder: Path
@@ -48,22 +51,30 @@ class Recorder:
     _rows: dict[int, _Match] = field(default_factory=dict)
 
     def begin(self, row: int, assignment: Assignment) -> None:
-        """`assignment` begins in `row` with the next decision."""
+        """Begins to record a match of `players`. `row` plays it from the next decision on."""
         names = [seat.name for seat in assignment.seats]
         seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
-        if seat is not None:
-            pair = names[seat], names[1 - seat]
-            self._rows[row] = _Match(assignment, seat, pair, names[seat] not in self._seen)
-            self._seen.add(names[seat])
+        if seat is None:
+            return
+        first, second = (Contender(name=one.name, digest=one.digest) for one in assignment.seats)
+        take = MatchRecorder(
+            recipe=self.recipe,
+            seats=(first, second),
+            bots=(EXTERNAL, EXTERNAL),
+            seed=assignment.seed,
+            match_id=assignment.match_id,
+        )
+        pair = names[seat], names[1 - seat]
+        self._rows[row] = _Match(take, seat, pair, names[seat] not in self._seen)
+        self._seen.add(names[seat])
 
     def note(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """The next decision of all rows."""
-        packed_NB = np.packbits(actions_N2A.reshape(len(actions_N2A), -1), axis=1)
+        """Records the next decision of all rows."""
         for row, match in self._rows.items():
-            match.decisions_B.append(packed_NB[row])
+            match.take.note(actions_N2A[row], self.frame_skip)
 
     def end(self, row: int, game: BatchedGame) -> None:
-        """The match in `row` ended in the last step; a replay that can't be kept is logged."""
+        """Keeps the match that ended in `row` if it is due. A failure to write it is logged."""
         match = self._rows.pop(row, None)
         if match is None:
             return
@@ -76,25 +87,15 @@ class Recorder:
         try:
             self._keep(row, match, game)
         except (LeagueError, OSError) as error:
-            _log.warning("no replay of match %s is kept: %s", match.assignment.match_id, error)
+            _log.warning("no replay of match %s is kept: %s", match.take.match_id, error)
 
     def _keep(self, row: int, match: _Match, game: BatchedGame) -> None:
         """Plays the match again to write down its bots' actions, too."""
-        assignment, shape = match.assignment, (2, game.spec.action_size)
-        first, second = (Contender(name=seat.name, digest=seat.digest) for seat in assignment.seats)
-        recorder = MatchRecorder(
-            recipe=self.recipe,
-            seats=(first, second),
-            bots=(int(game.bots_N2[row, 0]), int(game.bots_N2[row, 1])),
-            seed=assignment.seed,
-            match_id=assignment.match_id,
-        )
-        for packed_B in match.decisions_B:
-            actions_2A = np.unpackbits(packed_B, count=shape[0] * shape[1]).reshape(shape)
-            recorder.note(actions_2A, self.frame_skip)
-        replay = recorder.finish(float(game.outcomes_N[row]), final_digest(game, row))
+        first, second = game.bots_N2[row].tolist()
+        take = replace(match.take, bots=(first, second))
+        replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row))
         self.folder.mkdir(exist_ok=True)
-        save_replay(self.folder / f"{assignment.match_id}{SUFFIX}", replay)
+        save_replay(self.folder / f"{take.match_id}{SUFFIX}", replay)
         kept = sorted(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
         for path in kept[: max(0, len(kept) - self.most)]:
             path.unlink(missing_ok=True)

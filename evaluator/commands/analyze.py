@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.console.options import Assignments, Blobs, GameName, Seed
+from league.console.options import Assignments, Blobs, GameName, Seed, takes_several
 from league.console.output import print_pairs, print_table, say
 from league.console.text import interval
 from league.contest.league import League, with_league
@@ -35,6 +35,7 @@ OPPONENTS = "opponent matches# named# mostly_called called# silhouette# moved# d
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
 
 
+@takes_several
 @with_league
 def analyze(
     league: League,
@@ -62,7 +63,7 @@ def analyze(
     assignments: Assignments = None,
 ) -> None:
     """Finds out which opponents an agent's strategy latent recognises."""
-    from league.contest.members import Finder, play, say_it_compiles
+    from league.contest.members import Finder, say_it_compiles
 
     finder = Finder(league, game, blobs, assignments or ())
     settings = finder.settings([player, *(against or [])], alone=True)
@@ -80,7 +81,7 @@ def analyze(
     from evaluator.analysis.analyse import analyse, watch
     from league.agent.snapshot import load_snapshot, read_card
     from league.agent.strategy import with_encoder
-    from league.contest.matches import paired
+    from league.contest.matches import paired, play
 
     network, card = load_snapshot(member.blobs, member.digest)
     with_encoder(network, member.name)

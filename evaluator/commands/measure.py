@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.console.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed
+from league.console.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed, takes_several
 from league.console.output import print_table, progress, say
 from league.console.text import interval, measured, number
 from league.contest.league import League, with_league
@@ -50,6 +50,7 @@ Matches = Annotated[
 ]
 
 
+@takes_several
 @with_league
 def evaluate(
     league: League,

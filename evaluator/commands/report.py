@@ -1,4 +1,4 @@
-"""``league report``: a page, a picture and all numbers of a run or of one of its players."""
+"""``league report``: a page, a picture and all numbers of a run, or of a player."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``league pin``, ``quarantine``, ``stage`` and ``import``: what an operator changes."""
+"""Commands that change a league: ``pin``, ``quarantine``, ``stage`` and ``import``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from league.console.options import takes_several
 from league.console.output import operator, print_pairs, print_table, say, when
 from league.contest.league import League, with_league
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
@@ -124,7 +125,9 @@ def _quarantine_worker(
 
 
 def _check_change(player: str | None, first: bool, second: bool, flags: str) -> None:
-    """Raises `InvalidInput` unless a name comes with exactly one of two flags, or nothing comes."""
+    """Raises `InvalidInput` unless a name comes with exactly one of two flags, or no name and no
+    flag.
+    """
     if first + second != (player is not None):
         raise InvalidInput(f"name a player and give {flags}; or give nothing, to list them")
 
@@ -206,6 +209,7 @@ def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
     return f"{found.sentence(player, opponent)}{few}: goal {reached}"
 
 
+@takes_several
 @with_league
 def import_(
     league: League,
@@ -250,7 +254,7 @@ def import_(
 
 
 def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> list[Rating]:
-    """The snapshots of these names, best first; a run's own players in quarantine stay there."""
+    """Returns the snapshots of these names, best first. Quarantined players stay in their run."""
     names = [
         rating.player.name
         for rating in rated

@@ -1,8 +1,8 @@
 """``bin/league``: commands that show a league and change it.
 
-Other packages add commands through the entry point group ``kumite.commands``: the entry point's
-name is the command, its value a function with typer's annotations or a `typer.Typer`. The function
-returns the exit status (None is 0) and its docstring is the command's help.
+Other packages add commands through the entry point group ``kumite.commands``. The entry point's
+name is the command. Its value is a function with typer's annotations, or a `typer.Typer`. The
+function returns the exit status (None is 0), and its docstring is the command's help.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from league import __version__
-from league.console.options import SeveralValues
 from league.errors import InvalidInput, LeagueError, NotFound, nearest
 
 GROUP = "kumite.commands"
@@ -96,7 +95,7 @@ def _help_of(path: str) -> str:
 
 
 class CommandGroup(TyperGroup):
-    """The built-in commands and those of other packages. Only the one that is called loads."""
+    """The built-in commands and other packages' commands. Only the command that is called loads."""
 
     @functools.cached_property
     def targets(self) -> dict[str, tuple[str, str]]:
@@ -113,7 +112,7 @@ class CommandGroup(TyperGroup):
         return list(self.targets)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        """What the help needs of a command."""
+        """Returns a command with its help. It stays unloaded if its source contains the help."""
         panel, path = self.targets[cmd_name]
         text = _help_of(path)
         if not text:
@@ -136,8 +135,7 @@ def _load(name: str, path: str) -> Any:
     target = getattr(importlib.import_module(module), attribute)
     if not isinstance(target, typer.Typer):
         alone = typer.Typer(add_completion=False)
-        takes_several = name in ("analyze", "eval", "import")
-        alone.command(name, cls=SeveralValues if takes_several else None)(target)
+        alone.command(name, cls=getattr(target, "command_class", None))(target)
         target = alone
     loaded = typer.main.get_command(target)
     loaded.name = name

@@ -1,6 +1,6 @@
-"""``league demo``, ``replay`` and ``record``: matches played, kept, and shown again.
+"""``league demo``, ``replay`` and ``record``: plays matches, keeps them, and shows them again.
 
-A shown match is drawn on a terminal and listed as lines elsewhere; a demo is recorded first.
+A terminal draws a match, other output lists its events. A demo is recorded before it is shown.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def demo(
     """Plays a match of two members and shows it."""
     import numpy as np
 
-    from league.contest.members import Finder, numbered, play, say_it_compiles
+    from league.contest.matches import play
+    from league.contest.members import Finder, numbered, say_it_compiles
     from league.replay import Bout, save_replay
 
     finder, rng = Finder(league, game, blobs, assignments or ()), np.random.default_rng([seed, 3])
@@ -226,8 +227,9 @@ def _draw(
 def _moments(
     playback: Playback, names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Each frame as the game draws it, with the events since the one before; a game of choices has
-    a last one with its end.
+    """Yields each frame as the game draws it, with the events since the frame before.
+
+    A game of choices has a last frame with its end.
     """
     from league.games.base import CHOICE
     from league.games.drawing.lines import seat_text
@@ -236,7 +238,7 @@ def _moments(
     game, before, legal_2A = playback.game, dict[str, Any](), None
 
     def choices() -> list[str]:
-        """What each seat chose in the last frame, where it had a choice."""
+        """Lists each seat's choice in the last frame, if it had any."""
         done_N2A = game.played_N2A()
         if legal_2A is None or done_N2A is None:
             return []
@@ -310,7 +312,8 @@ def record(
     assignments: Assignments = None,
 ) -> None:
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
-    from league.contest.members import Finder, bouts_of, play, say_it_compiles
+    from league.contest.matches import bouts_of, play
+    from league.contest.members import Finder, say_it_compiles
     from league.games.base import CHOICE
     from league.replay import Recipe, save_replay
 

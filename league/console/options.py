@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -11,6 +12,7 @@ from typer.core import TyperCommand
 from league.errors import InvalidInput
 from league.players import Book
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 Address = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="The address of a running matchmaker.")
 ]
@@ -92,6 +94,12 @@ class SeveralValues(TyperCommand):
                 is_first = False
             spread.append(word)
         return super().parse_args(ctx, spread)
+
+
+def takes_several(command: Command) -> Command:
+    """Gives a command the class `SeveralValues`."""
+    command.command_class = SeveralValues  # type: ignore[attr-defined]
+    return command
 
 
 def check_png(file: Path | None) -> None:

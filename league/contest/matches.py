@@ -1,22 +1,24 @@
 """Plays many matches at once and records each as a replay.
 
-The game plays its bots, one batched policy plays the snapshots.
-
-Shape suffixes: N rows (matches at once), S seats, 2 seats of a match, A action width.
+Shape suffixes: N rows (matches at once), F frames, 2 seats of a match, A action width.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
+from league.agent.snapshot import load_snapshot, read_card
+from league.contest.members import Entrant, Member, check_plays
+from league.contest.table import Table
 from league.errors import InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
+from league.games.settings import GameSettings
 from league.replay import BatchRecorder, Bout, Contender, Recipe, Replay
 from league.replay.recorder import keys_for_decision
 
@@ -34,9 +36,19 @@ def paired(
     seed: int,
     pupil: str = "",
 ) -> list[Bout]:
-    """Matches of two players: each seed from `seed` on once from either seat.
+    """Makes matches of two players: each seed from `seed` on once from either seat.
 
-    A player that meets itself gets a seed for each match: swapped seats would repeat the match.
+    A player that meets itself gets a seed for each match, because swapped seats would repeat it.
+
+    Args:
+        first, second: the players.
+        bots: for each player `EXTERNAL`, or the index of a bot.
+        matches: the number of matches.
+        seed: the first seed.
+        pupil: player that `play_bouts` slows down or disturbs.
+
+    Returns:
+        The matches, in the order of their seeds.
     """
     one = Bout(seats=(first, second), bots=bots, seed=seed, pupil=pupil)
     if (first, bots[0]) == (second, bots[1]):
@@ -44,6 +56,94 @@ def paired(
     straight = [replace(one, seed=seed + pair) for pair in range(-(-matches // 2))]
     swapped = [replace(bout, seats=(second, first), bots=(bots[1], bots[0])) for bout in straight]
     return [bout for pair in zip(straight, swapped, strict=True) for bout in pair][:matches]
+
+
+def play(
+    settings: GameSettings,
+    members: Sequence[Member],
+    bouts: Sequence[Bout],
+    *,
+    seed: int,
+    greedy: bool,
+    failures: dict[Bout, str],
+    pace: int = 1,
+    disturb: float = 0.0,
+) -> Iterator[Replay]:
+    """Plays bouts of members as `play_bouts` does.
+
+    Args:
+        settings: the game.
+        members: all players of the bouts.
+        bouts: the matches.
+        seed, greedy, failures, disturb: as for `play_bouts`.
+        pace: frames for which the pupil, a bot, holds its keys.
+
+    Returns:
+        The replays, in the order in which the matches end.
+
+    Raises:
+        InvalidInput: networks hold their keys for unequally many frames.
+    """
+    skips, of_digest = {}, {member.digest: member for member in members}
+    for member in members:
+        if member.network is not None:
+            skips[member.name] = settings.frame_skip
+        elif member.blobs is not None:
+            card = read_card(member.blobs, member.digest)
+            check_plays(member.name, card, settings.spec())
+            skips[member.name] = card.frame_skip
+    if len({*skips.values(), *([pace] if pace > 1 else [])}) > 1:
+        listed = ", ".join(f"{name} decides every {skip} frames" for name, skip in skips.items())
+        listed += f"; --pace {pace}" if pace > 1 else ""
+        raise InvalidInput(f"the paces differ ({listed}): name players of one pace, or bots")
+
+    def load(digest: str) -> PlayingNetwork:
+        member = of_digest[digest]
+        if member.network is not None:
+            return member.network
+        assert member.blobs is not None
+        return load_snapshot(member.blobs, digest)[0]
+
+    return play_bouts(
+        Recipe.of(settings),
+        bouts,
+        load,
+        frame_skip=next(iter(skips.values()), 1),
+        seed=seed,
+        greedy=greedy,
+        pace=pace,
+        disturb=disturb,
+        failures=failures,
+    )
+
+
+def bouts_of(
+    first: Entrant, second: Entrant, matches: int, seed: int, *, errs: bool = False
+) -> list[Bout]:
+    """Makes matches in pairs as `paired` does. A mixture draws a member for each pair.
+
+    Args:
+        first, second: the players or mixtures.
+        matches: the number of matches.
+        seed: the first seed.
+        errs: the first player is the bouts' pupil.
+
+    Returns:
+        The matches.
+    """
+
+    def pairs_of(one: Member, other: Member, count: int, seed: int) -> list[Bout]:
+        seated = one.seated, other.seated
+        pupil = one.name if errs else ""
+        return paired(one.contender, other.contender, seated, count, seed, pupil=pupil)
+
+    if len(first.members) == len(second.members) == 1:
+        return pairs_of(first.members[0], second.members[0], matches, seed)
+    rng = np.random.default_rng([seed, 3])
+    bouts = list[Bout]()
+    while len(bouts) < matches:  # two seeds a pair, in case that a member meets itself
+        bouts += pairs_of(first.draw(rng), second.draw(rng), 2, seed + len(bouts))
+    return bouts[:matches]
 
 
 def play_bouts(
@@ -58,26 +158,26 @@ def play_bouts(
     disturb: float = 0.0,
     failures: dict[Bout, str] | None = None,
 ) -> Iterator[Replay]:
-    """Plays all bouts, `ROWS` at once, and yields each when it has ended, without failed ones.
+    """Plays all bouts, `ROWS` at once, and yields each match at its end, but no failed match.
 
     The result depends on the arguments alone.
 
+    A learner from records alone sees only the recorded player's situations, and is lost after its
+    first mistake. Demonstrations with noise, where the noise is not learnt, cure that (DART, arXiv
+    1703.09327). A mistake repeats the player's own keys from an earlier moment of the match: the
+    right keys at a wrong time, as in a clone's mistakes.
+
     Args:
-        recipe: of the game.
-        bouts: the matches; seats without a bot are played by the snapshot of their digest.
+        recipe: the game.
+        bouts: the matches. Snapshots play the seats without a bot, by the seats' digests.
         load: digest → network.
         frame_skip: frames between a snapshot's decisions, sampled at temperature 1.
-        seed: of the sampling.
+        seed: seed of the sampling.
         greedy: whether snapshots take the likeliest action instead.
         pace: frames between decisions of a bout's `pupil`, if it is a bot: it then plays as an
             agent that follows it would (`league.replay.recorder`).
         disturb: share of the frames in which the pupil makes a mistake.
         failures: gets the reason of each match that failed.
-
-    A learner from records alone sees only situations that the recorded player gets into, and is
-    lost after its first mistake. Demonstrations with noise, where the noise is not learnt, cure
-    that (DART, arXiv 1703.09327). A mistake holds what the player itself did at an earlier moment
-    of the match: the right keys at a wrong time, which is the mistake that a clone makes.
 
     Raises:
         InvalidInput: pace or disturbance in a game that does not report what its bots do.
@@ -90,38 +190,32 @@ def play_bouts(
                 f"{spec.name} does not report what its players do, so mistakes could not be "
                 "marked: leave out --disturb and --pace"
             )
-        policy = BatchedPolicy(
-            2 * game.num_matches,
-            load,
-            seed=seed,
-            action_size=spec.action_size,
-            action_kind=spec.action_kind,
-        )
-        table = _Table(game, policy, BatchRecorder(game, recipe), pace, disturb, seed)
-        waiting = list(reversed(bouts))
-        while waiting or table.bouts:
-            table.seat(waiting, greedy)
-            actions_N2A = table.decide()
+        table = Table(game, load, seed=seed)
+        recorded = _Recorded(game, table, BatchRecorder(game, recipe), pace, disturb, seed)
+        waiting = deque(bouts)
+        while waiting or recorded.bouts:
+            recorded.seat([waiting.popleft() for _ in range(min(table.free, len(waiting)))], greedy)
+            actions_N2A = recorded.decide()
             for _ in range(max(frame_skip, pace)):
-                table.step(actions_N2A)
-                yield from table.finished({} if failures is None else failures)
+                recorded.step(actions_N2A)
+                yield from recorded.finished({} if failures is None else failures)
     finally:
         game.close()
 
 
-class _Table:
-    """The rows of a game, each with a bout or idle; bouts begin where a decision does."""
+class _Recorded:
+    """Records the bouts of a table frame by frame, with the mistakes and the pace of pupils."""
 
     def __init__(
         self,
         game: BatchedGame,
-        policy: BatchedPolicy,
+        table: Table,
         recorder: BatchRecorder,
         pace: int,
         disturb: float,
         seed: int,
     ) -> None:
-        self._game, self._policy, self._recorder, self._pace = game, policy, recorder, pace
+        self._game, self._table, self._recorder, self._pace = game, table, recorder, pace
         self.bouts: dict[int, Bout] = {}
         rows = game.num_matches
         self._bots_N2 = np.full((rows, 2), EXTERNAL, np.int8)
@@ -136,37 +230,21 @@ class _Table:
         self._chance = disturb / ((SHORTEST + LONGEST) / 2 * (1.0 - disturb))
         self._rng = np.random.default_rng([seed, 2])
         self._mistakes: dict[int, list[tuple[int, int, int]]] = {}
-        game.bots_N2[:], game.idle_N[:] = EXTERNAL, True
         game.reset(np.zeros(rows, np.uint64))
 
-    def seat(self, waiting: list[Bout], greedy: bool) -> None:
-        """Seats the next bouts in idle rows."""
-        where_N = np.zeros(self._game.num_matches, np.bool_)
-        seeds_N = np.zeros(self._game.num_matches, np.uint64)
-        for row in range(self._game.num_matches):
-            if row in self.bouts or not waiting:
-                continue
-            bout = self.bouts[row] = waiting.pop()
-            where_N[row], seeds_N[row] = True, bout.seed
-            self._game.idle_N[row] = False
+    def seat(self, bouts: Sequence[Bout], greedy: bool) -> None:
+        """Seats bouts in idle rows."""
+        rows = self._table.seat(bouts, [greedy] * len(bouts))
+        for row, bout in zip(rows, bouts, strict=True):
+            self.bouts[row], self._mistakes[row] = bout, []
             self._bots_N2[row] = bout.bots
             self._pupil_N2[row] = [seat.name == bout.pupil for seat in bout.seats]
             self._slow_N2[row] = self._pupil_N2[row] & (self._bots_N2[row] != EXTERNAL)
             self._left_N2[row], self._held_N2A[row], self._last_N2A[row] = 0, 0, 0
-            self._mistakes[row] = []
-            for seat, contender in enumerate(bout.seats):
-                if bout.bots[seat] == EXTERNAL:
-                    self._policy.seat(2 * row + seat, contender.digest, greedy=greedy)
-        if where_N.any():
-            self._game.reset(seeds_N, where_N)
 
     def decide(self) -> NDArray[np.uint8]:
         """Actions of the seats that the game does not play, `[N, 2, A]`."""
-        game = self._game
-        seats = 2 * game.num_matches
-        legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
-        actions_SA = self._policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
-        actions_N2A = actions_SA.reshape(game.num_matches, 2, -1)
+        actions_N2A = self._table.decide()
         if self._pace > 1:
             ahead_N2A = self._looked_ahead(actions_N2A)
             self._held_N2A = np.where(self._slow_N2[..., None], ahead_N2A, actions_N2A)
@@ -174,7 +252,7 @@ class _Table:
         return actions_N2A
 
     def _looked_ahead(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Keys that follow what each seat would do in the next `pace` frames, `[N, 2, A]`."""
+        """Returns keys that imitate each seat's next `pace` frames, `[N, 2, A]`."""
         game, state = self._game, self._game.save()
         frames: list[NDArray[np.uint8]] = []
         game.bots_N2[:] = self._bots_N2
@@ -209,14 +287,15 @@ class _Table:
         self._left_N2 = np.maximum(self._left_N2 - 1, 0)
 
     def finished(self, failures: dict[Bout, str]) -> Iterator[Replay]:
-        """The matches that ended in the last frame; `failures` gets why others failed."""
+        """Yields the matches that ended in the last frame. `failures` gets the reasons of failed
+        matches.
+        """
         for row in map(int, np.flatnonzero(self._game.ended_N)):
             bout = self.bouts.pop(row, None)
             if bout is None:
                 continue
-            self._pupil_N2[row], self._game.idle_N[row] = False, True
-            for seat in (0, 1):
-                self._policy.vacate(2 * row + seat)
+            self._pupil_N2[row] = False
+            self._table.leave(row)
             if row in self._game.failures:
                 failures[bout] = self._game.failures[row]
             else:

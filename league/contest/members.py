@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from league.games.base import EXTERNAL, GameSpec
 from league.games.settings import GameSettings
 from league.ids import checked_digest, is_mixture
 from league.players import Player, PlayerKind, newest_snapshot
-from league.replay import Bout, Contender, Recipe, Replay
+from league.replay import Contender
 from league.runs.blobs import MOST_BYTES, SUFFIX, BlobFolder
 from league.runs.files import open_file
 from league.settings.base import resolve
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One seat: a bot by its index in the game's spec, weights by digest in a folder, or a network
-    in memory.
+    """A player for a seat: a bot by its index in the game's spec, weights by digest in a folder, or
+    a network in memory.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Member:
 
     @property
     def seated(self) -> int:
-        """What `BatchedGame.bots_N2` holds of it."""
+        """Returns the member's value in `BatchedGame.bots_N2`."""
         return EXTERNAL if self.bot is None else self.bot
 
     @property
@@ -53,9 +53,9 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:
-    """Who enters matches: a member, or a mixture of members that have `weights`, whose sum is 1.
+    """A player of matches: a member, or a mixture of members with `weights` that sum to 1.
 
-    One of them plays a match: it is drawn before the match begins.
+    A member is drawn before each match begins.
     """
 
     name: str
@@ -86,8 +86,15 @@ class Finder:
     assignments: Sequence[str] = ()
 
     def settings(self, whos: Sequence[Who], *, alone: bool = False) -> GameSettings:
-        """The game of the run that the members come from, unless `--game` names another one; with
-        `alone` mixtures are refused.
+        """Returns the game of the members' run, unless `--game` names another game.
+
+        Args:
+            whos: names and mixtures.
+            alone: refuses mixtures.
+
+        Raises:
+            InvalidInput: a mixture is not allowed.
+            NotFound: there is no run, or the game has no such bot.
         """
         names = [name for who in whos for name in mixture_of(who)]
         if alone and (
@@ -111,7 +118,17 @@ class Finder:
         return own if own is not None and self.game in (None, own.name) else named
 
     def find(self, spec: GameSpec, names: Sequence[str]) -> list[Member]:
-        """A member for each name; asks the league only about names that are no bots or files."""
+        """Returns a member for each name. Only names other than bots and files are looked up in the
+        league.
+
+        Args:
+            spec: the game.
+            names: bots, snapshots, live players and weights files.
+
+        Raises:
+            NotFound: there is no such member.
+            InvalidInput: a player has no weights.
+        """
         members: dict[str, Member] = {}
         bots = {bot.name: index for index, bot in enumerate(spec.bots)}
         for name in names:
@@ -126,7 +143,16 @@ class Finder:
         return [members[name] for name in names]
 
     def entrants(self, spec: GameSpec, whos: Sequence[Who]) -> list[Entrant]:
-        """An entrant for each name or mixture."""
+        """Returns an entrant for each name or mixture.
+
+        Args:
+            spec: the game.
+            whos: names and mixtures.
+
+        Raises:
+            NotFound: there is no such member.
+            InvalidInput: a player has no weights.
+        """
         parts = [members_of(who, lambda: self.players, self._nash) for who in whos]
         names = list(dict.fromkeys(name for part in parts for name in part))
         members = dict(zip(names, self.find(spec, names), strict=True))
@@ -202,12 +228,27 @@ class Finder:
 
 
 def game_settings(name: str, assignments: Sequence[str] = ()) -> GameSettings:
-    """The settings of a game by its name, with its default options but for what flags say."""
+    """Returns the settings of a game by its name.
+
+    Args:
+        name: the game's name.
+        assignments: changes of its default options, from flags.
+    """
     return resolve(assignments=[f"game.name={name}", *assignments]).of(GameSettings)
 
 
 def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
-    """Raises when an agent's game, observations or actions are others."""
+    """Checks that an agent was made for a game.
+
+    Args:
+        name: the agent's name, for messages.
+        card: its card.
+        spec: the game.
+
+    Raises:
+        InvalidInput: its observations or actions differ.
+        VersionMismatch: the game's rules differ.
+    """
     from league.agent.snapshot import check_rules
 
     check_rules(name, card, spec)
@@ -228,82 +269,6 @@ def say_it_compiles(settings: GameSettings) -> None:
     """Says why the first match of brawl takes longer."""
     if settings.name == "brawl":
         say("(brawl; the first match on a machine takes a moment to compile)")
-
-
-def play(
-    settings: GameSettings,
-    members: Sequence[Member],
-    bouts: Sequence[Bout],
-    *,
-    seed: int,
-    greedy: bool,
-    failures: dict[Bout, str],
-    pace: int = 1,
-    disturb: float = 0.0,
-) -> Iterator[Replay]:
-    """Plays bouts of members as `play_bouts` does; `pace` is that of a bot which holds its keys.
-
-    Raises:
-        InvalidInput: networks hold their keys for unequally many frames.
-    """
-    from league.agent.snapshot import load_snapshot, read_card
-    from league.contest.matches import play_bouts
-
-    skips, of_digest = {}, {member.digest: member for member in members}
-    for member in members:
-        if member.network is not None:
-            skips[member.name] = settings.frame_skip
-        elif member.blobs is not None:
-            card = read_card(member.blobs, member.digest)
-            check_plays(member.name, card, settings.spec())
-            skips[member.name] = card.frame_skip
-    if len({*skips.values(), *([pace] if pace > 1 else [])}) > 1:
-        listed = ", ".join(f"{name} decides every {skip} frames" for name, skip in skips.items())
-        listed += f"; --pace {pace}" if pace > 1 else ""
-        raise InvalidInput(f"the paces differ ({listed}): name players of one pace, or bots")
-
-    def load(digest: str) -> PlayingNetwork:
-        member = of_digest[digest]
-        if member.network is not None:
-            return member.network
-        assert member.blobs is not None
-        return load_snapshot(member.blobs, digest)[0]
-
-    return play_bouts(
-        Recipe.of(settings),
-        bouts,
-        load,
-        frame_skip=next(iter(skips.values()), 1),
-        seed=seed,
-        greedy=greedy,
-        pace=pace,
-        disturb=disturb,
-        failures=failures,
-    )
-
-
-def bouts_of(
-    first: Entrant, second: Entrant, matches: int, seed: int, *, errs: bool = False
-) -> list[Bout]:
-    """Matches in pairs as `paired` makes them; of a mixture a member is drawn for each pair.
-
-    Args:
-        errs: the first is the bouts' pupil.
-    """
-    from league.contest.matches import paired
-
-    def pairs_of(one: Member, other: Member, count: int, seed: int) -> list[Bout]:
-        seated = one.seated, other.seated
-        pupil = one.name if errs else ""
-        return paired(one.contender, other.contender, seated, count, seed, pupil=pupil)
-
-    if len(first.members) == len(second.members) == 1:
-        return pairs_of(first.members[0], second.members[0], matches, seed)
-    rng = np.random.default_rng([seed, 3])
-    bouts = list[Bout]()
-    while len(bouts) < matches:  # two seeds a pair, in case that a member meets itself
-        bouts += pairs_of(first.draw(rng), second.draw(rng), 2, seed + len(bouts))
-    return bouts[:matches]
 
 
 def numbered(members: list[Member]) -> list[Member]:

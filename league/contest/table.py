@@ -17,14 +17,14 @@ from league.replay import Bout
 
 
 class Table:
-    """Seats players in the rows of `game`: a row is idle or plays a match.
+    """Seats players in the rows of `game`, each idle or with a match.
 
-    One `BatchedPolicy` plays the seats of networks. The game itself plays its bots.
+    A `BatchedPolicy` plays the seats of networks. The game itself plays its bots.
 
     Args:
         game: the game. All of its rows become idle.
         load: digest → network.
-        seed: of the actions that networks draw.
+        seed: seed of the actions that networks draw.
         device: where networks compute.
     """
 
@@ -82,7 +82,7 @@ class Table:
         return rows
 
     def decide(self) -> NDArray[np.uint8]:
-        """Returns the networks' actions, `[N, 2, A]`; in other seats they are 0."""
+        """Returns the networks' actions, `[N, 2, A]`. In other seats they are 0."""
         game = self._game
         seats = 2 * game.num_matches
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)

@@ -14,8 +14,8 @@ from evaluator import commands
 from evaluator.benchmark.comparison import compare
 from league.cli.main import main
 from league.contest.league import League
-from league.contest.matches import paired
-from league.contest.members import Finder, play
+from league.contest.matches import paired, play
+from league.contest.members import Finder
 from league.stats.gates import Gate, MultinomialTest, Result, Risks
 
 Capture = pytest.CaptureFixture[str]

@@ -86,7 +86,7 @@ def test_the_first_loss_is_kept_and_no_win(
     outcomes = [0.5, 1.0, 0.0, 0.0]
     chosen: list[str] = []
     monkeypatch.setattr(
-        Recorder, "_keep", lambda self, row, match, game: chosen.append(match.assignment.match_id)
+        Recorder, "_keep", lambda self, row, match, game: chosen.append(match.take.match_id)
     )
     recording = recorder(tmp_path)
     for number, own in enumerate(outcomes):
