@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
-    """Logs from time to time what the program waits for, and ends the wait once `stop` is set."""
+    """Logs from time to time why the program waits, and ends the wait once `stop` is set."""
     remind = Reminders(_log.info)
 
     def on_wait(sentence: str) -> None:
@@ -66,7 +66,7 @@ def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
 
 
 def _leave_in_time() -> None:
-    """Last resort after a signal; the lease's deadline makes it safe."""
+    """Ends the process if it hangs after a signal. The leases' deadline makes this safe."""
     time.sleep(STOP_SECONDS)
     words = "evaluator: stopped without handing its leases back: they expire"
     print(words, file=sys.stderr, flush=True)
@@ -87,7 +87,15 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
-    """Runs the evaluator until `stop`; raises `LeagueError`."""
+    """Runs the evaluator until `stop`.
+
+    Args:
+        arguments: parsed flags.
+        stop: ends it.
+
+    Raises:
+        LeagueError: it can't start or continue.
+    """
     sections = resolve_run(arguments.run_dir, arguments.preset, arguments.config, default=None)
     settings, game_settings = sections.of(EvaluatorSettings), sections.of(GameSettings)
     operations = sections.of(OperationsSettings)
@@ -138,7 +146,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code of the program; errors are one sentence on stderr."""
+    """Runs the program and returns its exit code. An error is a sentence on stderr."""
     arguments = _parser().parse_args(argv)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own message names a taken port
     configure("human")  # until the settings are known

@@ -1,1 +1,1 @@
-"""What an agent's strategy latent says of its opponents: ``bin/league analyze``."""
+"""``bin/league analyze``: shows how well an agent's strategy latent recognises its opponents."""

@@ -1,6 +1,6 @@
-"""From recorded matches of an agent to what its strategy latent says of the opponents.
+"""Measures how well an agent's strategy latent recognises opponents in recorded matches.
 
-Shape suffixes: as in `measures`; P pooled outputs, O observation.
+Shape suffixes: as in `measures`, P pooled outputs, O observation.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ LEAST_SEEDS: Final = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Watched:
-    """What an agent saw in M matches.
+    """Observations of an agent in M matches.
 
     Attributes:
         opponents: K names.
-        labels: of each match, its opponent's place among them and its seed.
-        seen: of each match, the observations at the agent's decisions, `[T, O]`.
+        labels: for each match the index of its opponent, and its seed.
+        seen: for each match the observations at the agent's decisions, `[T, O]`.
     """
 
     opponents: tuple[str, ...]
@@ -69,9 +69,19 @@ class Watched:
 def watch(
     replays: Iterable[Replay], player: str, opponents: Sequence[str], frame_skip: int
 ) -> Watched:
-    """Plays the matches of `player` against `opponents` again, and notes what it saw.
+    """Plays matches again and keeps the observations of a player.
 
-    Raises `InvalidInput` when it does not meet two opponents at two seeds, `LEAST` times each.
+    Args:
+        replays: the matches.
+        player: the name of the player.
+        opponents: K names.
+        frame_skip: frames between the player's decisions.
+
+    Returns:
+        Its observations, match by match.
+
+    Raises:
+        InvalidInput: it does not meet two opponents at two seeds, `LEAST` times each.
     """
     rows = []
     for replay in replays:
@@ -107,13 +117,21 @@ def analyse(
     shuffles: int = SHUFFLES,
     pictures: bool = False,
 ) -> dict[str, Any]:
-    """All numbers of the analysis, ready for JSON; unknown ones are None.
+    """Computes all numbers of the analysis, ready for JSON. Unknown numbers are None.
 
-    With `pictures` it holds the points of `league.views.strategy_figure`, which take seconds.
+    Three readings are probed alike: the latent, the latent of a fresh encoder of the same sizes,
+    and the opponent's half of the current observation. The encoder has learnt the part that only
+    the first reading recognises.
 
-    Three readings are probed alike: the latent, that of a fresh encoder of the same sizes, and the
-    opponent's half of what the agent sees at the moment. What the first says and the others don't
-    is what training has taught the encoder.
+    Args:
+        network: the agent.
+        card: its card.
+        spec: the game.
+        watched: the agent's matches.
+        player: its name.
+        seed: of shuffles and the fresh encoder.
+        shuffles: random orders of the opponents that measure chance.
+        pictures: adds the points that `league.views.strategy_figure` draws, which takes seconds.
 
     Raises:
         InvalidInput: the agent has no strategy encoder.
@@ -195,10 +213,10 @@ def analyse(
 def _encode(
     network: PlayingNetwork, seen: Sequence[NDArray[np.float32]], player: str
 ) -> list[Pooled]:
-    """Each match as `encode_match` reads it, but bit for bit the same where the same was seen.
+    """Encodes each match as `encode_match` does, but equal observations get equal bits.
 
-    Errors of rounding depend on the length of what is encoded, and the length of a match gives
-    much of the opponent away: so all get the length of the longest.
+    Rounding errors depend on the padded length, and the length of a match gives away much about the
+    opponent. All matches are therefore padded to the longest match.
     """
     longest = max(map(len, seen))
     found = []
@@ -216,7 +234,9 @@ def _after(
     per_second: float,
     again: Any,
 ) -> dict[str, Any] | None:
-    """The probes at one moment of the matches that last so long; None when too few do."""
+    """Returns the probes at a moment, in the matches that reach it. Returns None if too few matches
+    do.
+    """
     decision = int(seconds * per_second)
     lasts_M = np.array([len(part) > decision for part in readings["latent"]])
     counts_K = np.bincount(labels.opponent_M[lasts_M], minlength=len(labels.met))
@@ -275,7 +295,9 @@ def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
 
 
 def verdict_of(report: dict[str, Any]) -> str:
-    """One sentence: whether the latent names the opponent, and whether that was learnt."""
+    """Says in a sentence whether the latent names the opponent, and whether training taught it
+    that.
+    """
     latent, untrained = (report["probes"][name] for name in ("latent", "untrained"))
     count, seeds = len(report["opponents"]), report["seeds"]
     if seeds < LEAST_SEEDS:

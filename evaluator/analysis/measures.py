@@ -1,8 +1,9 @@
-"""What latents say of the opponent, in numbers next to those of chance: pure functions.
+"""Measures how much latents reveal about the opponent, compared with chance. All functions are
+pure.
 
-A seed's matches against all opponents, from both seats, are held out together: what a latent
-remembers of a match, a seed or a seat never counts as recognising an opponent. Chance is the same
-measure with the opponents of each seed in another order.
+A seed's matches against all opponents, from both seats, are held out together. Remembering a match,
+a seed or a seat therefore never counts as recognising an opponent. Chance is the same measure with
+the opponents of each seed in another order.
 
 Shape suffixes: M matches, T decisions of a match, N rows (moments of all matches), D width, K
 opponents, S seeds, B blocks of a match.
@@ -45,11 +46,11 @@ class Labels:
         return np.unique(self.opponent_M)
 
     def kept(self, where_M: NDArray[np.bool_]) -> Labels:
-        """Those of some matches."""
+        """Returns the labels of some matches."""
         return Labels(self.opponent_M[where_M], self.seed_M[where_M])
 
     def shuffled(self, rng: np.random.Generator) -> Labels:
-        """The opponents of each seed in another order; matches against one stay together."""
+        """Reorders the opponents of each seed. Matches against the same opponent stay together."""
         opponent_M = self.opponent_M.copy()
         for seed in np.unique(self.seed_M):
             here_M = self.seed_M == seed
@@ -71,7 +72,7 @@ class Points(NamedTuple):
 
 
 def moments(parts: Parts, count: int) -> Points:
-    """`count` moments of each match, evenly spread; all of a match with fewer decisions."""
+    """Chooses `count` evenly spread moments of each match, or all moments of a shorter match."""
     rows = []
     for part in parts:
         wanted = min(count, len(part))
@@ -82,11 +83,11 @@ def moments(parts: Parts, count: int) -> Points:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A mean over matches with its 95 % interval (the jackknife over seeds), and what chance does.
+    """A mean over matches with its 95 % interval (jackknife over seeds), next to chance.
 
     Attributes:
-        chance_low, chance_high: where 95 % of the values for shuffled opponents lie.
-        p_value: the share of all of them, this one included, that are at least as high.
+        chance_low, chance_high: the range of 95 % of the values for shuffled opponents.
+        p_value: share of all values, including this value, that are at least as high.
     """
 
     value: float
@@ -132,7 +133,7 @@ def right_of(named_MK: Floats, labels: Labels) -> Floats:
 
 
 def by_opponent(value_MX: Floats, labels: Labels) -> Floats:
-    """Means over the matches against each opponent, `[K, ...]`; NaN without any."""
+    """Averages over the matches against each opponent, `[K, ...]`. Without a match it is NaN."""
     means = np.full((int(labels.opponent_M.max()) + 1, *value_MX.shape[1:]), np.nan)
     for opponent in labels.met:
         means[opponent] = value_MX[labels.opponent_M == opponent].mean(0)
@@ -141,7 +142,7 @@ def by_opponent(value_MX: Floats, labels: Labels) -> Floats:
 
 @dataclass(frozen=True)
 class _Fold:
-    """What a fold's probe needs that no label changes."""
+    """The parts of a fold's probe that do not depend on labels."""
 
     train_M: NDArray[np.bool_]
     test_rows: NDArray[np.intp]
@@ -190,14 +191,15 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
 def silhouette(
     points: Points, labels: Labels, *, seed: int = 0, shuffles: int = SHUFFLES
 ) -> tuple[Compared, Floats]:
-    """Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987) of the moments by opponent.
+    """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987) of the moments by opponent.
 
-    (b - a) / max(a, b) with a the mean distance to the own opponent's moments, b to those of the
-    nearest other one: 1 is a cluster apart, 0 none, below 0 nearer to another. Distances within a
-    seed are left out: the moments of one match are near each other anyway.
+    It is (b - a) / max(a, b). Here a is the mean distance to moments of the same opponent, and b to
+    moments of the nearest other opponent. 1 is a separate cluster, 0 is no cluster, and a moment
+    below 0 is nearer to another opponent. Distances within a seed are left out, because the moments
+    of a match are close to each other anyway.
 
     Returns:
-        The mean over matches and opponents, and that of each match `[M]`.
+        The mean over matches and opponents, and the mean of each match `[M]`.
     """
     count = int(labels.opponent_M.max()) + 1
     counts_M = np.bincount(points.match_N)
@@ -224,7 +226,7 @@ def silhouette(
 def _compared(
     value_of: Callable[[Labels], Floats], labels: Labels, seed: int, shuffles: int
 ) -> Compared:
-    """The mean over opponents of `value_of` (one number a match), next to shuffled opponents."""
+    """Averages `value_of` (a number for each match) over opponents, also for shuffled opponents."""
     rng = np.random.default_rng(seed)
 
     def mean(labels: Labels) -> float:
@@ -264,15 +266,16 @@ def interval(over_M: Floats, under_M: Floats, labels: Labels) -> tuple[float, fl
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """How latents change over matches.
+    """The change of latents over matches.
 
     Attributes:
-        moved: root mean square distance between the mean latents of a match's two halves, over
-            that of two moments drawn from all matches: 0 stays, 1 is as far as anywhere.
-        share: of what the means of a match's eighths differ by, the part between its halves.
-            Eighths in random order give a seventh (`DRIFT_BY_CHANCE`), one lasting change gives 1.
+        moved: root mean square distance between the mean latents of a match's two halves, divided
+            by the same distance for two moments drawn from all matches. 0 means that latents stay,
+            1 that they move as far as they can.
+        share: part of the spread of a match's eighths that lies between its halves. Eighths in
+            random order give a seventh (`DRIFT_BY_CHANCE`), a single lasting change gives 1.
         low, high: 95 % interval of `share`.
-        matches: that have `BLOCKS` decisions at least.
+        matches: matches of at least `BLOCKS` decisions.
     """
 
     moved: float
@@ -283,11 +286,13 @@ class Drift:
 
 
 def drift(parts: Parts, labels: Labels) -> list[Drift | None]:
-    """The drift against each opponent, and last over all; None where all matches are too short,
-    or of one seed.
+    """Computes the drift against each opponent, and finally over all opponents.
 
     With x_i the means of B equal blocks of a match and d the difference of its halves' means, the
-    share is |d|² B / 4 over the sum of |x_i - x̄|²: 1 / (B - 1) on average over all orders.
+    share is |d|² B / 4 over the sum of |x_i - x̄|². On average over all orders it is 1 / (B - 1).
+
+    Returns:
+        The drifts, or None if all matches are too short or have the same seed.
     """
     between_M, within_M = np.zeros((2, len(parts)))
     for match, part in enumerate(parts):

@@ -1,18 +1,19 @@
-"""Which pair of players should meet next, so that what is decided next is known best.
+"""Chooses the pair of players whose matches teach most about the next decisions.
 
-The fit gives the ratings' joint posterior. What is to be decided depends on goals: differences of
-ratings, as rows of weights over the players. A pair of matches between i and j measures their gap
-v = eᵢ − eⱼ with the information I that its outcomes carry, and takes from the variance of a goal g
+The fit gives the ratings' joint posterior. Goals state the next decisions: differences of ratings,
+as rows of weights over the players. A pair of matches between i and j measures their gap v = eᵢ −
+eⱼ with the information I of its outcomes. From the variance of a goal g it takes
 
     (gᵀ C v)² / (1/I + vᵀ C v)
 
-with C the covariance (the Bayesian linear model; Chaloner and Verdinelli 1995, section 2). The pair
-that takes most from all goals together is chosen, C is updated as if it had been played, and so on:
-the posterior variance does not depend on the outcomes.
+with C the covariance (the Bayesian linear model, Chaloner and Verdinelli 1995, section 2). The pair
+that takes most from all goals together is chosen. C is then updated as if the pair had been played,
+and the next pair is chosen. This is possible because the posterior variance does not depend on the
+outcomes.
 
-Each pair plays by its gap plus a deviation of variance τ² (`Fit.tau`), so n matches of information
-i say n·i / (1 + n·i·τ²) of the gap, and I is what two more add to that: a pair that has met often
-adds little, and new opponents add more.
+Each pair plays by its gap plus a deviation of variance τ² (`Fit.tau`). So n matches of information
+i say n·i / (1 + n·i·τ²) of the gap, and I is the gain of two more matches. A pair that has met
+often adds little, and new opponents add more.
 
 Shapes: N players of the fit, P pairs of them, G goals.
 """
@@ -43,13 +44,16 @@ first snapshots, between which a learner climbs most, would stay less sure than 
 
 
 def goals(plan: Plan, fit: Fit) -> Array:
-    """What is decided next, a row each, in units such that a row's variance is its weight.
+    """Returns the goals of allocation, each as a row of weights. A row's variance is its
+    importance.
 
-    - every snapshot's rating, relative to their mean, and more than all of these the one that is
-      known least;
-    - which snapshots are the five best: each of ten against the mean of the five;
-    - what the newest snapshot scores against each held-out bot, and against the bot whose defeat
-      ends its learner's stage: a gap weighs as much as it moves the score.
+    The goals are:
+
+    - every snapshot's rating, relative to their mean. The least certain rating counts more than all
+      others together.
+    - the five best snapshots: each of ten against the mean of the five.
+    - the newest snapshot's score against each held-out bot, and against the bot whose defeat ends
+      its learner's stage. A gap weighs as much as it moves the score.
     """
     number = {name: place for place, name in enumerate(fit.names)}
     own = [number[one.name] for one in plan.snapshots if one.name in number]
@@ -96,13 +100,16 @@ def goals(plan: Plan, fit: Fit) -> Array:
 def allocate(
     plan: Plan, fit: Fit, matches: int, rng: np.random.Generator
 ) -> Mapping[tuple[str, str], int]:
-    """Returns the pairs of players to meet next, with how many matches each: `matches` in all.
+    """Chooses the pairs of players that meet next.
 
     Args:
-        plan: who there is, and what has been played.
+        plan: the players, and the matches played so far.
         fit: of the clean matches so far.
         matches: how many to choose, even.
         rng: a factor of 0.9 to 1 on the gain of a pair makes two evaluators choose differently.
+
+    Returns:
+        The number of matches of each pair, `matches` in all.
     """
     if not plan.snapshots or not set(fit.names) & {one.name for one in plan.snapshots}:
         return {}
@@ -139,7 +146,9 @@ def allocate(
 
 
 def _information(fit: Fit, gap_P: Array) -> Array:
-    """Returns what a match says of a gap in points, 1/points²; a score's slope is in proportion."""
+    """Returns the information of a match about a gap in points, 1/points². A score's slope is in
+    proportion.
+    """
     win_P, draw_P, _ = (
         np.exp(x) for x in log_probabilities(gap_P / fit.points_per_logit, math.log(fit.nu))
     )
@@ -154,9 +163,9 @@ def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
 
 
 def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
-    """Numbers of all pairs that may meet: two snapshots, or a lineage's newest and a bot.
+    """Lists all pairs that may meet: two snapshots, or a lineage's newest snapshot and a bot.
 
-    What an older snapshot scores against a bot measures the two at that time, and little of today
+    An older snapshot's score against a bot measures the two at that time, and says little of today
     (`fit_league`). An exploiter's matches with mains judge patches, so their number is planned.
     """
     players, can_meet = plan.facts.players, plan.facts.can_meet

@@ -1,9 +1,9 @@
-"""Which clean matches are due: what each snapshot plays, and what was asked for.
+"""Decides which clean matches are due: the snapshots' own matches, and requested matches.
 
-Nothing is stored for it. What is due follows from the players, from the matches that the
-matchmaker's log counts, and from the queue of requests, so a restarted evaluator continues, and
-several evaluators plan alike. Each entry names a total, up to which the matchmaker leases a pair of
-players to the first that asks, so they share the work.
+A plan is not stored. It follows from the players, from the matches in the matchmaker's log, and
+from the queue of requests. A restarted evaluator therefore continues, and several evaluators plan
+alike. Each entry names a total number of matches. The matchmaker leases a pair of players, up to
+this total, to the first evaluator that asks, so evaluators share the work.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ Counts = Mapping[tuple[str, str, Book], int]
 
 
 class Entry(NamedTuple):
-    """Two players, who meet until the log has `until` matches of them in the book: `pairs` more
-    pairs by what it has now.
+    """A pairing to play until the book holds `until` matches. `pairs` is how many pairs of matches
+    are still missing.
     """
 
     player: str
@@ -89,10 +89,18 @@ def can_be_evaluated(player: Player) -> bool:
 def exploiters_to_meet(
     gates: Iterable[CandidateGate], player: Player, most: int = EXPLOITERS
 ) -> list[str]:
-    """At most `most` accepted exploiters for a main's snapshot, those it has not patched first.
+    """Chooses the accepted exploiters that a main's snapshot meets, unpatched exploiters first.
 
-    Where one kind is more than its room, half of the room is for the newest, and the others are
-    drawn by the snapshot's digest, so that each has its turn and a restart draws the same.
+    If there are too many, half of the room is for the newest exploiters. The others are drawn by
+    the snapshot's digest, so each exploiter has its turn and a restart draws the same.
+
+    Args:
+        gates: gates of all candidates.
+        player: the snapshot.
+        most: the room.
+
+    Returns:
+        At most `most` names.
     """
     accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
     accepted.sort(key=lambda gate: -gate.decided_at)
@@ -129,13 +137,15 @@ def _shortened(batch: Batch, pairs: int) -> Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the matchmaker says of the league at one moment.
+    """The matchmaker's view of the league at a moment.
 
     Attributes:
         players: in order of registration.
-        ratings: of the eval book, best first.
-        gates: all, in the order in which they opened.
+        counts: matches in the log.
+        ratings: ratings of the eval book, best first.
+        gates: all gates, in the order in which they opened.
         requests: open evaluations, the earliest first.
+        curricula: the learners' stages.
         can_meet: whether this evaluator can let two players meet.
     """
 
@@ -173,7 +183,7 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Clean matches that may still be allocated; those of milestones come on top."""
+        """Returns how many clean matches may still be allocated. Milestones come on top."""
         apart = {one.name for one in self.snapshots if one.milestone}
         spent = sum(n for (*pair, _), n in self.facts.counts.items() if apart.isdisjoint(pair))
         others = len(self.snapshots) - len(apart)
@@ -185,7 +195,7 @@ class Plan:
         return list({SnapshotName.parse(one.name).lineage: one for one in mains}.values())
 
     def batches(self) -> list[list[Batch]]:
-        """Requests, what snapshots play, and milestones: those of one kind in their order."""
+        """Returns the batches of requests, of snapshots and of milestones, each in its order."""
         return [
             list(filter(None, map(self._requested, self.facts.requests))),
             [
@@ -211,7 +221,9 @@ class Plan:
     # --- the batches
 
     def _batch(self, subject: str, wanted: Iterable[Entry], **more: bool) -> Batch | None:
-        """The entries that lack matches and can be played; None where there are none."""
+        """Returns a batch of the entries that lack matches and can be played, or None without an
+        entry.
+        """
         due = (
             entry._replace(pairs=(entry.until - self.games(entry) + 1) // 2)
             for entry in wanted
@@ -336,14 +348,15 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class NextWork:
-    """What an evaluator plays next: a gate, or else batches.
+    """An evaluator's next work: a gate, or else batches.
 
     Attributes:
-        turn: the kind whose turn it is, as `next_work` takes it the next time.
+        turn: index of the kind of work, the argument of the next call of `next_work`.
         subject: whose gate or batch comes first, "" if nothing is due.
         waiting: the subjects of everything else that is due.
-        awaited: the batch of the newest snapshot. It is played alone, because learners wait for
-            its result.
+        gate: the gate, or None.
+        awaited: the batch of the newest snapshot. It is played alone, because learners wait for its
+            result.
         batches: played together if no batch is awaited, or if other evaluators have leased it.
         has_room: whether allocated matches fit next to `batches`, by number and by budget.
     """
@@ -358,17 +371,17 @@ class NextWork:
 
 
 def next_work(plan: Plan, turn: int) -> NextWork:
-    """Chooses what is played next.
+    """Chooses the next work.
 
     Exploiters' gates come first. Mains' gates, requests, snapshots and milestones take turns. Small
     batches are played together: a larger batch of matches costs almost no extra time.
 
     Args:
         plan: everything that is due.
-        turn: the kind that had the last turn, 0 at the start.
+        turn: index of the kind of work that had the last turn, 0 at the start.
 
     Returns:
-        The next work.
+        The next work. Its `subject` is "" if nothing is due.
     """
     kinds: list[Sequence[CandidateGate | Batch]] = [plan.gates, *plan.batches()]
     order = [(turn + place) % len(kinds) for place in range(1, len(kinds) + 1)]

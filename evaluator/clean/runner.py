@@ -1,4 +1,4 @@
-"""The evaluator's work: gates and batches of matches, one after the other, through one loop."""
+"""The evaluator's work: gates and batches of matches, one at a time, through a common loop."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Work:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """What `Progress` shows of it."""
+        """Returns the fields of `Progress` that depend on the work."""
         raise NotImplementedError
 
     def _lease(self, room: int) -> list[Assignment]:
@@ -111,7 +111,7 @@ class Work:
         raise NotImplementedError
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
-        """Reports what has ended, perhaps nothing; returns how many results were accepted."""
+        """Reports results, or nothing, and returns how many results were accepted."""
         raise NotImplementedError
 
     @property
@@ -120,7 +120,7 @@ class Work:
         return self.done and not self._in_play
 
     def step(self) -> None:
-        """Fills free rows, plays one decision of every match, reports what is due."""
+        """Fills free rows, plays a decision of every match, and reports results that are due."""
         room = min(self._at_once - len(self._in_play), self._arena.free)
         if not self.done and room >= max(2, self._at_once // 8):
             assignments = self._lease(room)
@@ -139,7 +139,7 @@ class Work:
         self.accepted += self._settle(results)
 
     def hand_back(self) -> int:
-        """Reports what has ended and releases the rest; returns the number of leases released."""
+        """Reports finished matches and releases the rest. Returns the number of leases released."""
         if self._unreported:
             self._report()
         return self._release("the evaluator stops")
@@ -151,7 +151,7 @@ class Work:
         return self._client.release_matches(self._incarnation, match_ids, reason)
 
     def _reported(self, results: Sequence[MatchResult]) -> tuple[set[str], list[Verdict]]:
-        """Reports results; returns the matches that were accepted, and the refusals."""
+        """Reports results. Returns the matches that were accepted, and the refusals."""
         verdicts, _ = self._client.report_results(self._incarnation, results)
         accepted = {v.match_id for v in verdicts if v.accepted or v.duplicate}
         refused = [v for v in verdicts if not (v.accepted or v.duplicate)]
@@ -267,12 +267,13 @@ class GateWork(Work):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What is being played now, for heartbeats and the service.
+    """The matches in progress, for heartbeats and the service.
 
     Attributes:
-        current: whose matches they are; "" while idle.
-        matches_done, matches_total: of those that this evaluator has leased.
-        waiting: whose matches come next, "" where they are any two players'.
+        current: the player whose matches are played, "" while idle.
+        matches_done, matches_total: counts of the matches that this evaluator has leased.
+        waiting: players whose matches come next, "" for matches between any two players.
+        matches_per_second: its speed.
         gate: the opponent, while a gate is played.
         core_wait: share of the last seconds in which it could have played and had no core.
         is_idle: whether the last look found nothing to play.
@@ -303,7 +304,21 @@ class Evaluator:
     """Plays gates and batches of clean matches on `game` for all players of the league.
 
     Call `open` once, then `run` until `stop` is set. Other threads may read `progress` and call
-    `plan`. `recipe` names the game for replays; None keeps none.
+    `plan`.
+
+    Args:
+        client: a client of the matchmaker.
+        game: the game.
+        run_dir: the run's folder.
+        settings: the evaluator's settings.
+        worker: its name. A newer evaluator with this name takes over.
+        stop: ends `run`.
+        recipe: names the game for replays. Without it no replay is kept.
+
+    Attributes:
+        progress: the matches in progress.
+        snapshots_done: snapshots that have played their first matches.
+        fenced: whether a newer evaluator took over.
     """
 
     def __init__(
@@ -363,7 +378,7 @@ class Evaluator:
         self._write_table()
 
     def plan(self, client: MatchmakerClient | None = None) -> Plan:
-        """What is due now, as `client` sees the league."""
+        """Plans all matches that are due now, as `client` sees the league."""
         client = client or self._client
         gates, requests = client.gates(), client.evaluations(open_only=True)
         # after these, so that a player who comes with one meanwhile is not missing
@@ -415,7 +430,7 @@ class Evaluator:
         return plan.most_telling(allocate(plan, fit, ALLOCATED, self._rng))
 
     def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> bool:
-        """Plays a candidate's gate until it is decided; gives it up if a player can't play."""
+        """Plays a candidate's gate until it is decided. Gives it up if a player can't play."""
         try:
             for name in (gate.candidate, *(test.victim for test in gate.victims)):
                 if problem := self._problem(players, gate.candidate, name):
@@ -434,7 +449,7 @@ class Evaluator:
         return True
 
     def _play_batches(self, batches: Sequence[Batch], plan: Plan) -> bool:
-        """Plays what no other evaluator has leased; returns whether that was of use."""
+        """Plays all matches that no other evaluator has leased. Returns whether there were any."""
         players = plan.facts.players
         try:
             entries, pace = self._playable(batches, players)
@@ -471,7 +486,7 @@ class Evaluator:
     # --- who can play
 
     def _pace(self, player: Player) -> int | str:
-        """Frames for which a snapshot holds its keys, 0 for a bot; or why it can't play."""
+        """Returns how many frames a snapshot holds its keys, 0 for a bot, or why it can't play."""
         if not player.digest:
             return 0
         with self._reading:
@@ -504,9 +519,9 @@ class Evaluator:
     def _playable(
         self, batches: Sequence[Batch], players: Mapping[str, Player]
     ) -> tuple[list[Entry], int]:
-        """The entries of the first one's pace, and this pace.
+        """Returns the entries that have the first entry's pace, and this pace.
 
-        Raises what loading raises, and then leaves the player out from now on.
+        Raises an error of loading, and leaves the player out from now on.
         """
         entries, pace = list[Entry](), 0
         for entry in (entry for batch in batches for entry in batch.entries):
@@ -567,7 +582,7 @@ class Evaluator:
             self._remind(f"the table of results is written later: {error}")
 
     def _play(self, work: Work, arena: Arena) -> bool:
-        """Plays matches to their end, or until `stop`; False then."""
+        """Plays matches to their end, or until `stop`. Returns whether they ended."""
         began, frames_before = time.monotonic(), self._frames
         looked_at, waited_before, core_wait = began, self._aside(seconds_without_core), 0.0
 
@@ -590,8 +605,10 @@ class Evaluator:
         return work.finished
 
     def _aside(self, work: Callable[[], T]) -> T:
-        """Calls `work` in a thread that lets learners go first while some train. A thread can't
-        become less nice again: when they are done, another one takes its place.
+        """Calls `work` in a thread that lets learners go first while some train.
+
+        A thread can't become less nice again. When training is over, another thread takes its
+        place.
         """
         nice = self._settings.nice if self._learners_train else 0
         if nice != self._lane_nice:

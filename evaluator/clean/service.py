@@ -35,7 +35,7 @@ _log = logging.getLogger("evaluator")
 
 
 class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
-    """Answers what the evaluator does; all other calls are the matchmaker's to answer."""
+    """Answers `GetEvaluatorStatus` itself, and passes all other calls on to the matchmaker."""
 
     def __init__(self, evaluator: Evaluator, client: MatchmakerClient) -> None:
         self._evaluator = evaluator
@@ -97,7 +97,19 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
 
 
 class EvaluatorServer:
-    """Serves `evaluator` while the context is open; `port` 0 takes any free one."""
+    """Serves `evaluator` while the context is open.
+
+    Args:
+        evaluator: the evaluator.
+        client: a client of the matchmaker.
+        port: the port, 0 for any free port.
+        run_dir: the run's folder, which has the tokens.
+        security: tokens, TLS and the address to listen on.
+        operations: logs and metrics.
+
+    Raises:
+        ConfigError: the port is taken.
+    """
 
     def __init__(
         self,
@@ -179,7 +191,7 @@ def _metrics(evaluator: Evaluator) -> tuple[Collector, Observer]:
 
 
 def _audit(call: Call) -> None:
-    """Logs what operators ask of the evaluator, and what it refuses."""
+    """Logs operators' calls, and why they are refused."""
     caller = call.caller
     assert caller is not None
     asked = str(call.request).strip()[:200]

@@ -1,4 +1,4 @@
-"""``RUN/evaluator/evaluation_results.csv``: one row per snapshot, opponent and book."""
+"""``RUN/evaluator/evaluation_results.csv``: a row per snapshot, opponent and book."""
 
 from __future__ import annotations
 
@@ -54,8 +54,10 @@ def write_table(
     cells: Iterable[tuple[Book, PayoffCell]],
     frames_per_second: int,
 ) -> None:
-    """Writes the rows of all snapshots. It replaces the file whole: a kill leaves the old one or
-    the new one, and of several evaluators the last one's holds everything that counted by then.
+    """Writes the rows of all snapshots.
+
+    It replaces the file as a whole. After a kill it is either the old or the new file. With several
+    evaluators the last writer's file holds all matches that counted by then.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")

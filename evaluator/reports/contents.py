@@ -42,7 +42,13 @@ TOLD = 20
 
 
 def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, Any]) -> Report:
-    """The report of a benchmark; `facts` says how its matches were played."""
+    """Returns the report of a benchmark.
+
+    Args:
+        scores: its results.
+        spec: the game.
+        facts: how its matches were played.
+    """
     met, player = of_player.met_in_benchmark(scores, spec), scores[0].player
     payoffs = spec.payoff_unit
     return Report(
@@ -59,10 +65,14 @@ def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, An
 def of_league_player(
     client: MatchmakerClient, name: str, run: str, exploits: Path | None = None, game: str = ""
 ) -> Report:
-    """The report of a member of a league, by its matches in the clean book.
+    """Returns the report of a member of a league, by its matches in the clean book.
 
-    `exploits` is the folder of the certificates of `bin/league exploit`, `game` that of the run: of
-    a game that only the league names nothing is imported.
+    Args:
+        client: a client of the league.
+        name: the player.
+        run: the run's name.
+        exploits: folder of the certificates of `bin/league exploit`.
+        game: the run's game. Without it, as for a remote league, no game is imported.
 
     Raises:
         NotFound: there is no such player, or it has no clean match.
@@ -210,8 +220,9 @@ def _player_numbers(
 def _fitted(
     client: MatchmakerClient, rated: Sequence[Rating], known: Mapping[str, Player]
 ) -> dict[str, Measured]:
-    """Each player's rating by the fit of all games, best first; beyond what can be fitted quickly
-    TrueSkill's without interval.
+    """Returns each player's rating, best first, by the fit of all games.
+
+    Beyond the size of a quick fit it returns TrueSkill's ratings without intervals.
     """
     if len(rated) > MOST_FITTED:
         return {one.player.name: Measured(one.mu) for one in rated}
@@ -270,7 +281,9 @@ def _best(ratings: Mapping[str, Measured]) -> Section:
 def _training(
     client: MatchmakerClient, known: Mapping[str, Player]
 ) -> tuple[Section | None, dict[str, dict[str, int]]]:
-    """The training matches of every live player, by opponent; snapshots by lineage together."""
+    """Returns the training matches of every live player, by opponent. Snapshots of a lineage count
+    together.
+    """
     live = [name for name, one in known.items() if one.kind is PlayerKind.LIVE]
     counts: dict[str, dict[str, int]] = {}
     for cell in client.payoff(Book.TRAIN, rows=live) if live else ():

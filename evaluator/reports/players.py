@@ -1,4 +1,4 @@
-"""What a report says of one player: opponents, generalisation, forgetting, exploiters."""
+"""Describes a player in a report: opponents, generalisation, forgetting, exploiters."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ RATIO_UP_TO = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Met:
-    """A player's matches against one opponent.
+    """A player's matches against an opponent.
 
     Attributes:
         ancestor_step: the step of a snapshot of the same lineage.
-        paid: in games with payoffs the mean payment, square: the mean of its squares.
+        paid, square: mean of the payments and of their squares, in games with payoffs.
         largest: the most that a match pays, None if the game does not state it.
     """
 
@@ -75,7 +75,7 @@ class Met:
 
     @property
     def points(self) -> float:
-        """A draw is half of one."""
+        """Returns won points, where a draw is half a point."""
         return self.wins + self.draws / 2
 
     @property
@@ -89,8 +89,9 @@ class Met:
         return self.paid or measured(self.points, self.matches)
 
     def interval(self, confidence: float) -> Measured:
-        """The score with an interval that holds for every number of matches; without an interval
-        in a game that does not state the most that a match pays.
+        """Returns the score with an interval that is valid at every number of matches.
+
+        There is no interval in a game that does not state the most that a match pays.
         """
         if self.paid is None:
             return exact_share(self.points, self.matches, confidence)
@@ -124,7 +125,7 @@ class Unit:
 
 
 def unit_of(met: Iterable[Met], name: str) -> Unit:
-    """The unit of the scores against these; `name` is the unit of the game's payoffs."""
+    """Returns the unit of the scores of these matches. `name` is the unit of the game's payoffs."""
     return Unit(name=name or "payoff") if any(one.paid for one in met) else Unit()
 
 
@@ -181,12 +182,12 @@ def met_in_log(
     frames_per_second: int,
     largest: float | None = None,
 ) -> list[Met]:
-    """The opponents in a row of a clean book. The log has sums, so means have no intervals.
+    """Returns the opponents in a row of a clean book. The log has sums, so means have no intervals.
 
     Args:
-        cells: of the player.
-        players: of the league, by name.
-        frames_per_second: of the game, 0 if unknown.
+        cells: the player's cells.
+        players: the league's players by name.
+        frames_per_second: speed of the game, 0 if unknown.
         largest: the most that a match pays, None if unknown.
     """
     found, cells = [], list(cells)
@@ -228,7 +229,7 @@ def _named(name: str) -> SnapshotName | None:
 
 
 def _ancestor_step(player: str, other: str) -> int | None:
-    """The step of an earlier snapshot of the player's own lineage, None for others."""
+    """Returns the step of an earlier snapshot of the player's own lineage, or None."""
     own, its = _named(player), _named(other)
     if own is None or its is None or own.lineage != its.lineage or its.step >= own.step:
         return None
@@ -360,7 +361,7 @@ def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
 
 
 def _mean(scores: Sequence[Measured], weights: Sequence[float]) -> Measured:
-    """The weighted mean of independent scores; their errors add up in quadrature."""
+    """Returns the weighted mean of independent scores, whose errors add up in quadrature."""
     shares, total = list(zip(scores, weights, strict=True)), sum(weights)
     value = sum(one.value * weight for one, weight in shares) / total
     below, above = (
@@ -552,10 +553,11 @@ def _beaten(met: Sequence[Met], beats: Collection[str], what: str, unit: Unit) -
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """What an exploiter shows of a player: `score` in `matches`, after training for `steps`.
+    """An exploiter's evidence about a player: `score` in `matches`, after training for `steps`.
 
-    `paid` is what it wins a match, in `unit`, where that was measured; else it is 2p − 1 of the
-    score.
+    Attributes:
+        paid: what it wins a match, in `unit`, if that was measured. Otherwise it is 2p − 1 of the
+            score.
     """
 
     exploiter: str
@@ -568,7 +570,7 @@ class Bound:
 
     @property
     def exploitability(self) -> float:
-        """The lower end of what it wins a match, -inf if unknown."""
+        """Returns the lower end of its winnings per match, -inf if unknown."""
         low = 2 * self.score.low - 1 if self.paid is None else self.paid.low
         return -math.inf if math.isnan(low) else low
 
@@ -633,7 +635,7 @@ def bounds_of(
 
 
 def _test_of(gate: CandidateGate, player: str) -> VictimGate | None:
-    """The gate's test against a player, None before its first match."""
+    """Returns the gate's test against a player, or None before its first match."""
     return next((test for test in gate.victims if test.victim == player and test.matches), None)
 
 

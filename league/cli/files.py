@@ -123,7 +123,9 @@ def revoke_token(
 
 
 def _token_file(run_dir: Path | None) -> TokenFile:
-    """A run may get its tokens before its first start, so the folder need not be one yet."""
+    """Opens a run's tokens. The folder need not be a run yet: tokens may be made before its first
+    start.
+    """
     if run_dir is None:
         return TokenFile(League().folder())
     if run_dir.exists() and not run_dir.is_dir():

@@ -108,7 +108,7 @@ def _learning_row(generation: Generation) -> tuple[str, ...]:
 
 
 def _exploiter_rows(gate: CandidateGate) -> list[tuple[str, ...]]:
-    """A line for each victim that it has met, or one for the first victim."""
+    """Returns a line for each victim that it has met, or a line for the first victim."""
     generation = gate.generation
     assert generation is not None
     met = [test for test in gate.victims if test.matches] or list(gate.victims[:1])
@@ -173,7 +173,7 @@ def _gate_facts(gate: CandidateGate) -> list[tuple[str, str]]:
 
 
 def _test_facts(test: VictimGate) -> list[tuple[str, str]]:
-    """A test with its certificate, once it has one."""
+    """Returns the facts of a test, including its certificate if it has one."""
     counts = f"{test.wins} wins, {test.draws} draws, {test.losses} losses"
     if test.pairs:
         counts += f"; pairs {_pairs(test)}"

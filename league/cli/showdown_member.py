@@ -21,16 +21,16 @@ SEAT = "member"
 
 
 class MemberOnServer(Player):
-    """Plays battles as a bot or as a network, one at a time.
+    """Plays battles as a bot or as a network, only one battle at a time.
 
     Args:
-        name: what it is called on the server, up to 18 letters.
+        name: account name on the server, up to 18 letters.
         battle_format: one of `FORMATS`.
-        port: of the server on this machine.
+        port: port of the server on this machine.
         bot: the bot that plays, or None.
-        load: returns the network that plays, where no bot does.
-        team: packed, for formats to which players bring one.
-        seed: of what the member leaves to chance.
+        load: returns the network that plays if no bot does.
+        team: packed, for formats in which players bring a team.
+        seed: seed of all random choices.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class MemberOnServer(Player):
 
 
 class _Words:
-    """What poke-env wants of an order."""
+    """A message in the form of poke-env's orders."""
 
     def __init__(self, message: str) -> None:
         self.message = message

@@ -107,7 +107,11 @@ def _certificate(path: Path, kind: Any) -> Any:
 
 
 def _test(given: dict[str, Any], *, by_match: bool) -> Test:
-    """The test that the flags mean; raises `InvalidInput` where they name none, or two."""
+    """Returns the test that the flags describe.
+
+    Raises:
+        InvalidInput: the flags describe no test, or two.
+    """
     from league.stats.gates import BernoulliTest, MultinomialTest
 
     if given.keys() == {"p0", "p1"}:
@@ -136,7 +140,15 @@ def _numbers(text: str, test: Test) -> list[int]:
 
 
 def _report(gate: Gate, truths: list[float]) -> dict[str, Any]:
-    """Everything with all digits; an infinite Elo is None. `truths` are values to forecast at."""
+    """Returns all results of a test with all digits.
+
+    Args:
+        gate: the test and its counts.
+        truths: values at which to forecast the test.
+
+    Returns:
+        JSON values. An infinite Elo is None.
+    """
     from league.stats.gates import elo_of, estimate, forecast, mean_score, unit
 
     report: dict[str, Any] = {

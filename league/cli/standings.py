@@ -43,7 +43,7 @@ def ratings(
         ),
     ] = False,
 ) -> None:
-    """Shows the rating of every player, the best first, and those of mixtures among them."""
+    """Shows the rating of every player and mixture, the best first."""
     if fit and book is Book.TRAIN:
         raise InvalidInput(
             "--fit needs players that stay the same, and learners change between their matches: "
@@ -178,7 +178,7 @@ def payoff(
 
 
 def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str) -> None:
-    """Best players first; the columns are the best ones that fit."""
+    """Prints a matrix with the best players first. Its columns are the best players that fit."""
     names = [*order, *sorted({cell.row for cell in cells} - set(order))]
     stakes, met = Stakes.of(cells), {(cell.row, cell.column): cell for cell in cells}
 

@@ -1,4 +1,4 @@
-"""``league status``, ``watch`` and ``match``: what happens in a league, and why."""
+"""``league status``, ``watch`` and ``match``: events of a league, and their reasons."""
 
 from __future__ import annotations
 

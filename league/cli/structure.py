@@ -105,8 +105,8 @@ def _write_json(
 def print_structure(
     found: Structure, ratings: Sequence[Rating], top: int, versus: Groups, unit: str = "payoff"
 ) -> None:
-    """Prints a summary, then players, three-cycles and clusters, up to `top` lines of each; `unit`
-    is that of payoffs.
+    """Prints a summary, then players, three-cycles and clusters, up to `top` lines of each. `unit`
+    is the unit of payoffs.
     """
     from league.stats.structure.clusters import WITHIN
 

@@ -1,1 +1,1 @@
-"""What all commands share: flags, tables and words on a terminal."""
+"""Things that all commands share: flags, tables and words on a terminal."""

@@ -1,4 +1,4 @@
-"""What commands print: rich tables on a terminal, tab-separated lines for other programs."""
+"""Prints for commands: rich tables on a terminal, tab-separated lines for other programs."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def operator() -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """What shows a line of progress on a terminal, in place of the one before; elsewhere one now
-    and then.
+    """Shows progress: a line on a terminal in place of the last line, elsewhere a line now and
+    then.
     """
     said_at = time.monotonic()
 
@@ -67,11 +67,16 @@ def print_table(
     caption: str = "",
     spared: str | Sequence[str] = (),
 ) -> None:
-    """Prints one line per row; without a terminal, headings and tab-separated values.
+    """Prints a line per row. Without a terminal, headings and values are separated by tabs.
 
-    ``#`` after a heading marks numbers, which a terminal aligns to the right. A terminal also shows
-    the title and the caption; a narrow one leaves out `spared` columns, the first one first, and
-    names them.
+    A narrow terminal leaves columns out and names them.
+
+    Args:
+        title: shown on a terminal.
+        columns: headings. A ``#`` at the end marks numbers, which a terminal aligns to the right.
+        rows: cells.
+        caption: shown below the table on a terminal.
+        spared: columns that a narrow terminal leaves out, in this order.
     """
     heads, spared = (one.split() if isinstance(one, str) else one for one in (columns, spared))
     names = [plain(head.rstrip("#")) for head in heads]

@@ -1,4 +1,4 @@
-"""Returns values as short texts: times, shares, sizes, durations, and words for a terminal."""
+"""Values as short texts (times, shares, sizes, durations), and strangers' words on a terminal."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def speed(metrics: Mapping[str, float]) -> str:
 
 
 def number(value: float) -> str:
-    """Returns «0.53», «12.4», «312», and «3e+07» from a million on."""
+    """Formats a number: «0.53», «12.4», «312», and from a million on «3e+07»."""
     return f"{value:.{_digits(value)}f}" if abs(value) < 1e6 else f"{value:.0e}"
 
 
@@ -83,7 +83,7 @@ def interval(mean: Measured) -> str:
 
 
 def at_least(value: float) -> str:
-    """Returns a lower bound, rounded down: «+0.41», or "" for -inf."""
+    """Formats a lower bound, rounded down: «+0.41». The text for -inf is ""."""
     return "" if math.isinf(value) else f"{math.floor(100 * value) / 100:+.2f}"
 
 

@@ -1,1 +1,1 @@
-"""Who plays whom: leagues, their members and mixtures, and the matches that commands play."""
+"""Leagues, their members and mixtures, and the matches that commands play."""

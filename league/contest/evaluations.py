@@ -33,8 +33,23 @@ def ask(
     wait: bool,
     as_json: bool,
 ) -> int:
-    """Asks the run's evaluators for clean matches and prints the evaluation's number, or with
-    `wait` its report when it is done. Without opponents every bot is met.
+    """Asks the run's evaluators for clean matches and prints the evaluation's number.
+
+    Args:
+        league: a running league.
+        player: a member, a mixture or weights files.
+        against: opponents, by default every bot.
+        matches: against each opponent, made even.
+        book: the book of the matches.
+        game: the flag ``--game``.
+        wait: waits until the matches are played and prints the report.
+        as_json: prints the report as JSON.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Refused: the league is not running.
     """
     league.require_running("ask")
     with league.connect() as client:
@@ -72,8 +87,9 @@ def _in_league(league: League, client: MatchmakerClient, who: str, game: str | N
 
 
 def _registered(league: League, client: MatchmakerClient, file: Path, game: str | None) -> str:
-    """The player that has a file's weights. A new one is held out of all training, as one that
-    `import` brings.
+    """Returns the player that has a file's weights.
+
+    A new player is held out of all training, as the players of `import` are.
     """
     from league.agent.snapshot import read_card
 
@@ -119,7 +135,15 @@ def line_of(report: Report) -> str:
 
 
 def show(report: Report, *, as_json: bool = False) -> int:
-    """Prints a report; the exit status is 1 when its evaluation was cancelled."""
+    """Prints a report.
+
+    Args:
+        report: the report.
+        as_json: prints all of its fields.
+
+    Returns:
+        The exit status: 1 when its evaluation was cancelled.
+    """
     one = report.evaluation
     status = int(one.state is EvaluationState.CANCELLED)
     if as_json:

@@ -53,14 +53,23 @@ class League:
             raise InvalidInput("--address and --run-dir both name a league: give only one of them")
 
     def folder(self) -> Path:
-        """The run folder, or the newest one; raises `NotFound` or `VersionMismatch`."""
+        """Returns the run folder, or the newest run's folder.
+
+        Raises:
+            NotFound: there is no run.
+            VersionMismatch: another version of the project made it.
+        """
         if self.run_dir is None:
             self.run_dir = finding.newest_run()  # the whole command uses the same run
         return finding.checked_run(self.run_dir)
 
     @contextmanager
     def connect(self) -> Iterator[MatchmakerClient]:
-        """A client of this league."""
+        """Connects to this league.
+
+        Raises:
+            InvalidInput: an earlier state is asked of an address.
+        """
         if self.at is not None and self.address:
             raise InvalidInput("--at reads a run's own log: name its folder with --run-dir")
         if self.address:
@@ -94,7 +103,12 @@ class League:
 def with_league(command: Callable[..., Any] | None = None, *, past: bool = False) -> Any:
     """Gives a command the flags that name a league, as its first argument, a `League`.
 
-    `past` adds ``--at``.
+    Args:
+        command: the command.
+        past: adds ``--at``.
+
+    Returns:
+        The command with these flags.
     """
     if command is None:
         return functools.partial(with_league, past=past)
@@ -185,7 +199,7 @@ def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) ->
 
 
 def _watch(process: subprocess.Popen[str], database: Path, done: threading.Event) -> None:
-    """Says what is waited for until it is `done`, and kills a process that no longer works."""
+    """Reports the wait until it is `done`, and kills a process that no longer works."""
     began = worked_at = time.monotonic()
     used = 0.0
     while not done.wait(SAID_SECONDS):
@@ -199,7 +213,7 @@ def _watch(process: subprocess.Popen[str], database: Path, done: threading.Event
 
 
 def _processor_time(pid: int) -> float:
-    """What a process has used; where the system does not tell, a number that always grows."""
+    """Returns a process's processor time. On systems that do not report it, it always grows."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

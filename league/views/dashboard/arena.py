@@ -77,18 +77,22 @@ class Arena:
         return bots + [one.name for one in sorted(frozen, key=lambda one: -one.step)]
 
     def settings(self) -> GameSettings:
-        """Returns the game of the run. Raises `NotFound` for a league without a folder here."""
+        """Returns the game of the run.
+
+        Raises:
+            NotFound: the league has no folder here.
+        """
         run_dir = self._source.run_dir
         if run_dir is None or not (run_dir / "config.toml").is_file():
             raise NotFound("Its game is not known here: open the dashboard with --run-dir.")
         return resolve(file=run_dir / "config.toml", environment={}).of(GameSettings)
 
     def begin(self, names: Sequence[str], *, is_rated: bool) -> LiveMatch:
-        """Begins a match.
+        """Begins a match between two players. Only one of them may be `HUMAN`.
 
         Args:
-            names: two players. One of them may be `HUMAN`.
-            is_rated: whether a person's match is rated.
+            names: both players, in the order of their seats.
+            is_rated: a match of a person counts in the ratings.
 
         Returns:
             The match.
@@ -150,9 +154,7 @@ class Arena:
         return Seated(player.name, digest=player.digest)
 
     def _lease(self, pair: Sequence[Seated]) -> Assignment:
-        """Leases a match of the person with a player. The match with swapped seats is given
-        back.
-        """
+        """Leases a match of the person with a player. Gives the match with swapped seats back."""
         first, second = (one.name for one in pair)
         with self._asking:
             other = second if first == HUMAN else first
@@ -180,21 +182,22 @@ class Arena:
         return self._incarnation
 
     def beat(self, frames: int) -> None:
-        """Reports that a match is played, with the frames of a rated match since the last
-        report.
-        """
-        with self._asking:  # the last one says that nobody plays
+        """Sends a heartbeat, with the frames of a rated match since the last heartbeat."""
+        with self._asking:  # the last heartbeat says that no person plays
             self._frames += frames
             if self._running and self._incarnation is not None:
                 activity = "a person plays"
                 self._source.client.heartbeat(self._incarnation, self._frames, activity=activity)
 
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
-        """Reports a rated match. Returns the outcome as a sentence.
+        """Reports a rated match.
 
         Args:
-            match: the match.
+            match: the match that ended.
             assignment: its lease.
+
+        Returns:
+            A sentence that says whether the match is rated.
         """
         assert self._incarnation is not None
         result = match_result(assignment, match.game, 0)
@@ -210,12 +213,12 @@ class Arena:
 
 
 class LiveMatch:
-    """Plays a match frame by frame. Call `close` at its end.
+    """A match, frame by frame. Call `close` at its end.
 
     Attributes:
-        person: the seat of the person, None without a person.
-        game: the game, for a single match.
-        verdict: whether it is rated, and the reason if it is not, as a sentence.
+        person: the seat of the person, or None.
+        game: the game, with a single match.
+        verdict: whether the match is rated, and why not, as a sentence.
         replay: the id of its replay, "" before its end.
     """
 
@@ -278,9 +281,7 @@ class LiveMatch:
         return policy, card.frame_skip
 
     def choices(self) -> dict[int, str]:
-        """Returns the person's legal choices, in words by number, or {} if it is not the person's
-        turn.
-        """
+        """Returns the person's choices in words, by number, or {} when another player decides."""
         if self.person is None or self.game.legal_N2A is None:
             return {}
         legal = np.flatnonzero(self.game.legal_N2A[0, self.person])
@@ -289,7 +290,7 @@ class LiveMatch:
         return {int(number): self.spec.action_names[number] for number in legal}
 
     def frame(self) -> dict[str, Any]:
-        """Returns the current frame. A person does not see the other player's cards."""
+        """Returns the picture of this moment. A person does not see the other player's cards."""
         frame = self.game.frame(0)
         if self.person is not None and "seats" in frame:
             seats = [dict(seat) for seat in frame["seats"]]
@@ -299,7 +300,7 @@ class LiveMatch:
         return frame
 
     def advance(self, done_A: NDArray[np.uint8]) -> None:
-        """Plays a frame in which the person does `done_A`: keys, or a choice as one-hot."""
+        """Plays a frame. The person's action `done_A` is pressed keys, or a one-hot choice."""
         game, legal_12A = self.game, self.game.legal_N2A
         number = int(game.frames_N[0])
         held_12A = game.idle_actions() if self.is_choice else self._held_12A
@@ -319,8 +320,8 @@ class LiveMatch:
     def beat(self) -> None:
         """Sends a heartbeat with the frames of a rated match.
 
-        An unrated match keeps the dashboard alive too, because a rated match may have ended before
-        it.
+        An unrated match keeps the dashboard alive, too: it may be left when a rated match has
+        ended.
         """
         frames, self._unsaid = self._unsaid, 0
         self._arena.beat(frames if self._assignment is not None else 0)
@@ -346,7 +347,7 @@ class LiveMatch:
         return None if outcome == 0.5 else int(outcome < 0.5)
 
     def _kept(self, match_id: str) -> str:
-        """Writes the replay of a match that a person played. Returns its id."""
+        """Writes the replay of a person's match, and returns its id."""
         from league.replay import Bout, Contender, save_replay
 
         first, second = (Contender(name=one.name, digest=one.digest) for one in self._pair)
@@ -362,7 +363,7 @@ class LiveMatch:
         return replay.match_id
 
     def close(self) -> None:
-        """Ends the match. A rated match that has not ended is given back."""
+        """Ends the match. An unfinished rated match is given back."""
         self.game.close()
         if self._assignment is not None:
             assignment, self._assignment = self._assignment, None

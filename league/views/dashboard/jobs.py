@@ -1,4 +1,4 @@
-"""Trains exploiters on request, at most one at a time, by the public command."""
+"""Trains exploiters on request, one at a time, by the command of `bin/league`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TRIES = 1
 
 
 class ExploitJob:
-    """Trains an exploiter in its own process, which ends with this process.
+    """The training of an exploiter in its own process, which ends with this process.
 
     Attributes:
-        what: the last training in words, "" before the first.
+        what: describes the last job, "" before the first.
     """
 
     def __init__(self, run_dir: Path | None) -> None:
@@ -31,7 +31,7 @@ class ExploitJob:
 
     @property
     def log(self) -> Path | None:
-        """The file with its output."""
+        """Returns the file that holds its output."""
         return None if self._run_dir is None else self._run_dir / "logs" / "exploit.log"
 
     def is_running(self) -> bool:
@@ -41,8 +41,8 @@ class ExploitJob:
         """Begins to train an exploiter.
 
         Args:
-            player: the victim.
-            steps: the budget.
+            player: its victim.
+            steps: steps of training.
 
         Raises:
             NotFound: the run's folder is not here.
@@ -64,7 +64,7 @@ class ExploitJob:
             self.what = f"An exploiter of {player} with {steps:,} steps"
 
     def last_lines(self) -> list[str]:
-        """Returns the end of the last training's output."""
+        """Returns the last lines of its output."""
         if self.log is None or not self.log.is_file():
             return []
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:]

@@ -1,4 +1,4 @@
-"""Reads the pages' data: the league's facts, and tables that all viewers share."""
+"""Reads the league for the pages. All viewers share the values."""
 
 from __future__ import annotations
 
@@ -53,13 +53,12 @@ class _Kept:
 
 
 class Source:
-    """Reads a league once for all viewers.
+    """A league, whose values all viewers share.
 
     Args:
-        client: the league's matchmaker.
-        run_dir: the run's folder. None for a league somewhere else, which has no curves and
-            replays.
-        title: the league's name.
+        client: a client of its matchmaker.
+        run_dir: the run's folder. None, for a league elsewhere, means no curves and replays.
+        title: of the pages.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class Source:
 
     @property
     def facts(self) -> LeagueFacts:
-        """The league as last read. Reading begins with the first look."""
+        """Returns the league as last read. Reading starts at the first call."""
         with self._lock:
             if not self._is_read:
                 self._is_read = True
@@ -107,14 +106,15 @@ class Source:
     def kept(
         self, key: Hashable, seconds: float, read: Callable[[], T], *, behind: bool = False
     ) -> T:
-        """Returns a value that `read` returned recently. Of several callers only one reads.
+        """Returns a value that `read` returned in the last `seconds`. A single caller reads for
+        all.
 
         Args:
-            key: the value's name.
-            seconds: how old it may be.
-            read: reads the value.
-            behind: whether only the first caller waits. Later callers get the last value, and a
-                thread reads a moment later, after the page is answered.
+            key: names the value.
+            seconds: for how long the value is kept.
+            read: reads it.
+            behind: only the first caller waits. Later callers get the last value, and a thread
+                reads a moment later, when the page that asked has been answered.
         """
         now = time.monotonic()
         with self._lock:
@@ -163,7 +163,11 @@ class Source:
         return self.kept("players", 3.0, lambda: {one.name: one for one in self._reading.players()})
 
     def player(self, name: str) -> Player:
-        """Returns the player of this name. Raises `NotFound`."""
+        """Returns the player of this name.
+
+        Raises:
+            NotFound: there is no such player.
+        """
         try:
             return self.players()[name]
         except KeyError:
@@ -176,11 +180,11 @@ class Source:
     def payoff(
         self, book: Book, rows: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[PayoffCell]:
-        """Returns the counts of pairs that met, as `MatchmakerClient.payoff`.
+        """Counts the matches of the pairs that met.
 
         Args:
             book: the book.
-            rows, columns: names of players.
+            rows, columns: players' names, as for `MatchmakerClient.payoff`.
         """
         key = ("payoff", book, rows, columns)
         return self.kept(key, 3.0, lambda: self._reading.payoff(book, rows, columns))
@@ -197,7 +201,11 @@ class Source:
         return self.kept(key, 2.0, lambda: self._reading.matches(**asked))
 
     def match(self, match_id: str) -> MatchRecord:
-        """Returns a match. Raises `NotFound`."""
+        """Returns a match.
+
+        Raises:
+            NotFound: there is no such match.
+        """
         key = ("match", match_id)
         record = self.kept(key, 2.0, lambda: self._reading.match(match_id))
         if record.result is not None:
@@ -217,7 +225,7 @@ class Source:
         return {path.stem: path for _, path in sorted(found, reverse=True)}
 
     def met(self, player: str) -> list[dict[str, Any]]:
-        """Returns the counts of `bin/league mix --json` for a learner, by quarter of its steps."""
+        """Counts a learner's opponents by quarter of its steps, as `bin/league mix --json` does."""
         return self.kept(("met", player), MIX_SECONDS, lambda: self._count_met(player))
 
     def _count_met(self, player: str) -> list[dict[str, Any]]:
@@ -243,9 +251,7 @@ class Source:
         return self.kept("reports", 2.0, self._reading.reports)
 
     def scores(self, report: Report) -> tuple[OpponentScore, ...]:
-        """Returns an evaluation's counts by opponent. They are read again when it has more
-        matches.
-        """
+        """Returns an evaluation's scores by opponent, read again when it has more matches."""
         number = report.evaluation.number
         key = ("report", number, report.matches_done)
         return self.kept(key, SCORES_SECONDS, lambda: self._reading.report(number)).scores
