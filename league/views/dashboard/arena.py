@@ -9,15 +9,16 @@ import logging
 import secrets
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from league.contest.members import Member
 from league.errors import Fenced, InvalidInput, LeagueError, NotFound, Refused
-from league.games.base import CHOICE, EXTERNAL, GameSpec, match_result
+from league.games.base import CHOICE, GameSpec, match_result
 from league.games.settings import GameSettings
 from league.players import (
     Assignment,
@@ -47,15 +48,6 @@ MOST = 4
 PRIVATE = {"card"}
 """Fields of a seat that a card game hides from the other player."""
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Seated:
-    """Describes a seat: a bot by its index, weights by their digest, or else a person."""
-
-    name: str
-    bot: int = EXTERNAL
-    digest: str = ""
 
 
 class Arena:
@@ -140,20 +132,20 @@ class Arena:
             except LeagueError as error:
                 _log.warning("the end of a match could not be told: %s", error)
 
-    def _seated(self, name: str, spec: GameSpec) -> Seated:
+    def _seated(self, name: str, spec: GameSpec) -> Member:
         if name == HUMAN:
-            return Seated(HUMAN)
+            return Member(name=HUMAN)
         for index, bot in enumerate(spec.bots):
             if bot.name == name:
-                return Seated(name, bot=index)
+                return Member(name=name, bot=index)
         player = self._source.player(name)
         if player.kind is PlayerKind.LIVE:
             player = newest_snapshot(name, self._source.players().values())
         if not player.digest:
             raise NotFound(f"{name} has no weights to play with: choose a snapshot or a bot.")
-        return Seated(player.name, digest=player.digest)
+        return Member(name=player.name, digest=player.digest)
 
-    def _lease(self, pair: Sequence[Seated]) -> Assignment:
+    def _lease(self, pair: Sequence[Member]) -> Assignment:
         """Leases a match of the person with a player. Gives the match with swapped seats back."""
         first, second = (one.name for one in pair)
         with self._asking:
@@ -227,7 +219,7 @@ class LiveMatch:
         arena: Arena,
         source: Source,
         settings: GameSettings,
-        pair: Sequence[Seated],
+        pair: Sequence[Member],
         assignment: Assignment | None,
         verdict: str,
     ) -> None:
@@ -241,7 +233,7 @@ class LiveMatch:
         self._recorder = BatchRecorder(self.game, Recipe.of(settings))
         self._policies = [self._policy(one) for one in pair]
         self._held_12A = self.game.idle_actions()
-        self.game.bots_N2[0] = [one.bot for one in pair]
+        self.game.bots_N2[0] = [one.seated for one in pair]
         self.game.reset(np.array([self._seed], np.uint64))
         self.is_over = False
         self._unsaid = 0  # frames since the last heartbeat
@@ -257,7 +249,7 @@ class LiveMatch:
         """Whether players choose instead of pressing keys."""
         return self.spec.action_kind == CHOICE
 
-    def _policy(self, one: Seated) -> tuple[BatchedPolicy, int] | None:
+    def _policy(self, one: Member) -> tuple[BatchedPolicy, int] | None:
         """Returns the policy of a seat with weights, and for how many frames it holds its keys."""
         if not one.digest:
             return None
@@ -348,11 +340,11 @@ class LiveMatch:
 
     def _kept(self, match_id: str) -> str:
         """Writes the replay of a person's match, and returns its id."""
-        from league.replay import Bout, Contender, save_replay
+        from league.replay import Bout, save_replay
 
-        first, second = (Contender(name=one.name, digest=one.digest) for one in self._pair)
-        bots = (self._pair[0].bot, self._pair[1].bot)
-        bout = Bout(seats=(first, second), bots=bots, seed=self._seed)
+        first, second = self._pair
+        seats, bots = (first.contender, second.contender), (first.seated, second.seated)
+        bout = Bout(seats=seats, bots=bots, seed=self._seed)
         replay: Replay = self._recorder.finish(0, bout)
         if match_id:
             replay = replace(replay, match_id=match_id)
