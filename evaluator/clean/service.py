@@ -108,7 +108,8 @@ class EvaluatorServer:
         operations: logs and metrics.
 
     Raises:
-        ConfigError: the port is taken.
+        ConfigError: the certificates can't be used.
+        Refused: the port is taken.
     """
 
     def __init__(

@@ -82,7 +82,9 @@ class Table:
         return rows
 
     def decide(self) -> NDArray[np.uint8]:
-        """Returns the networks' actions, `[N, 2, A]`. In other seats they are 0."""
+        """Returns the networks' actions, `[N, 2, A]`. Other seats press no key, or make a legal
+        choice.
+        """
         game = self._game
         seats = 2 * game.num_matches
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
