@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from torch import Tensor
@@ -174,6 +175,11 @@ class LeaguePPO(RecurrentPPO):
             if held.form == "reward":
                 self.transform = RewardTransform(self.references, self.n_steps)
 
+    def _setup_learn(self, *args: Any, **kwargs: Any) -> tuple[int, BaseCallback]:
+        if not (self._custom_logger or self.verbose or self.tensorboard_log):
+            self.set_logger(Logger(None, []))  # the parent's silent logger leaves a folder in /tmp
+        return super()._setup_learn(*args, **kwargs)
+
     @property
     def _held(self) -> References | None:
         """The references whose divergence is a term of the loss."""
@@ -305,7 +311,7 @@ class LeaguePPO(RecurrentPPO):
         if self.transform is not None:
             self.transform.before_step(t, env, starts_N, out.logits_BA)
         pressed_NA: NDArray[np.uint8] = actions_NA.to(torch.uint8).cpu().numpy()
-        self._check_finite(out.logits_BA, out.value_B)  # after the one wait for a GPU
+        self._check_finite(out.logits_BA, out.value_B)  # after the only wait for a GPU
         self.inference_seconds += time.perf_counter() - started
         return pressed_NA
 

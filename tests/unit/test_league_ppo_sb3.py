@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,12 @@ def test_a_saved_model_plays_alike_and_keeps_the_scale_of_its_rewards(tmp_path) 
     other.opponent_policy.set_live(alone.policy.network)
     alone.learn(ROLLOUT, reset_num_timesteps=False)
     assert other.learner_step == ROLLOUT
+
+
+def test_training_without_a_logger_leaves_no_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    make_model(make_env(**SHORT)).learn(ROLLOUT)
+    assert not list(tmp_path.glob("SB3-*"))
 
 
 def test_another_environment_begins_with_its_own_first_views() -> None:
