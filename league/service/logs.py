@@ -115,7 +115,7 @@ class CallLog:
     Args:
         every: whether all calls get a line. Otherwise failed calls do, and occasionally slow calls
             and calls without a valid token.
-        details: returns the request's words about its sender, such as the worker's name.
+        details: returns further fields for a call, such as the worker's name.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ def page(
 def text(value: object) -> Markup:
     """Returns words from outside as escaped text.
 
-    Characters that steer a terminal or break a line are removed.
+    Blanks replace characters that steer a terminal or break a line.
     """
     return value if isinstance(value, Markup) else escape(plain(str(value)))
 

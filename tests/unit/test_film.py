@@ -110,6 +110,16 @@ def test_the_page_holds_the_film_and_needs_nothing_else(replay: Replay, tmp_path
     assert not re.search(r"""(src|href)=|@import|url\(|https?://""", page)
 
 
+def test_a_name_stays_text_where_it_looks_like_a_blank_of_the_page(
+    replay: Replay, tmp_path: Path
+) -> None:
+    first, second = replay.seats
+    seats = dataclasses.replace(first, name="{{data}}{{player}}"), second
+    write_film(tmp_path / "x.html", dataclasses.replace(replay, seats=seats), cut=Cut(stop=0.5))
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "<title>{{data}}{{player}} against " in page
+
+
 def test_a_gif_moves_at_its_pace(replay: Replay, tmp_path: Path) -> None:
     path = tmp_path / "x.gif"
     write_film(path, replay, cut=Cut(start=0, stop=1), fps=10, width=160)

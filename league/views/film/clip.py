@@ -52,10 +52,12 @@ class Cut:
 class Clip:
     """Yields the frames of a part of a replay.
 
+    `seconds` is the length of the match in it, without the verdict, known after the last frame.
+
     Args:
         replay: the match.
         fps: pictures a second.
-        cut: the part. `seconds` is its length without the verdict, known after the last frame.
+        cut: the part of the match.
 
     Raises:
         InvalidInput: an impossible number of pictures a second.

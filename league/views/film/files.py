@@ -8,6 +8,7 @@ import html
 import importlib
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -196,9 +197,8 @@ def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
         "data": base64.b64encode(gzip.compress(film.encode(), 9, mtime=0)).decode(),
     }
     page = (here / "page.html").read_text(encoding="utf-8")
-    for name, text in blanks.items():
-        page = page.replace(f"{{{{{name}}}}}", text)
-    write_whole(path, page)
+    # in one pass, as a player's name may look like a blank
+    write_whole(path, re.sub(r"\{\{(\w+)\}\}", lambda blank: blanks[blank[1]], page))
 
 
 def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
