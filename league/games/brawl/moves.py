@@ -60,7 +60,7 @@ _KINDS: Final = {
 
 
 class Change(NamedTuple):
-    """A change of speeds and places in one frame of a cast.
+    """Changes speeds and places in one frame of a cast.
 
     Attributes:
         vx, vy: the attacker's new speed, None to keep it.
@@ -81,7 +81,7 @@ class Change(NamedTuple):
 
 
 class Cast(NamedTuple):
-    """`startup` frames, then `active` frames in which the boxes (x, y, width, height) hit."""
+    """Takes `startup` frames, then `active` frames in which its boxes (x, y, width, height) hit."""
 
     startup: int
     active: int
@@ -95,7 +95,7 @@ class Cast(NamedTuple):
 
 
 class Power(NamedTuple):
-    """A part of a move. `hit`, `miss` and `ground` number the powers that may follow, or are -1."""
+    """Plays a part of a move. `hit`, `miss` and `ground` number the next powers, or are -1."""
 
     casts: tuple[Cast, ...]
     recovery: int = 0
