@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from cli_league import rows
 
-from evaluator import commands
 from evaluator.benchmark.comparison import compare
+from evaluator.commands import measure
 from league.cli.main import main
 from league.contest.league import League
 from league.contest.matches import paired, play
@@ -118,9 +118,9 @@ def test_ready_needs_every_interval_above_its_bar(
     assert not found["ready"]
     survival = found["checks"]["seconds_per_fall"]
     assert survival["low"] < 60 < survival["high"]
-    monkeypatch.setitem(commands.CHECKS, "seconds_per_fall", survival["low"] - 1)
+    monkeypatch.setitem(measure.CHECKS, "seconds_per_fall", survival["low"] - 1)
     assert asked(capsys, *READY)["ready"]
-    monkeypatch.setitem(commands.CHECKS, "seconds_per_fall", survival["high"] + 1)
+    monkeypatch.setitem(measure.CHECKS, "seconds_per_fall", survival["high"] + 1)
     found = asked(capsys, *READY, status=1)
     assert found["checks"]["seconds_per_fall"]["verdict"] == "fail"
 
