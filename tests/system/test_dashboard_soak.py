@@ -24,7 +24,7 @@ def test_memory_stays_flat_while_events_come(tmp_path: Path) -> None:
     """Three tabs watch a league of 20 results a second; SOAK_SECONDS=3600 watches for an hour."""
     run_dir = tmp_path / "run"
     apart(make_run, run_dir)
-    seconds = float(os.environ.get("SOAK_SECONDS", "120"))
+    seconds = float(os.environ.get("SOAK_SECONDS", "40"))
     server = apart(lambda: MatchmakerServer(db=run_dir / "league.db", port=0).__enter__())
     with (
         serving(run_dir) as address,
