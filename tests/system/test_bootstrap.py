@@ -37,8 +37,8 @@ exit $(cat "$FAKES/status")
 class Checkout:
     """A copy of what bootstrap needs, with a stand-in interpreter and installer."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "checkout"
+    def __init__(self, folder: Path, name: str = "checkout") -> None:
+        self.root = folder / name
         self.fakes = folder / "fakes"
         (self.root / "bin").mkdir(parents=True)
         self.fakes.mkdir()
@@ -153,6 +153,14 @@ def test_pips_settings_are_handed_on_to_uv(checkout: Checkout) -> None:
 def test_without_any_such_setting_uv_chooses_the_build_of_torch(checkout: Checkout) -> None:
     checkout.run()
     assert (checkout.fakes / "environment").read_text() == "UV_TORCH_BACKEND=auto\n"
+
+
+def test_a_clone_whose_path_has_a_hash_or_a_bracket_is_installed(tmp_path: Path) -> None:
+    """uv reads them in the path of an editable project as a fragment and as extras."""
+    checkout = Checkout(tmp_path, "a [b] #c")
+    assert checkout.run()[0] == 0
+    (line,) = [line for line in checkout.calls() if "--editable" in line]
+    assert not set("#[") & set(line.partition("--editable")[2])
 
 
 @pytest.mark.parametrize("version", ["3.9.1", "3.10.14", "3.14.0"])
