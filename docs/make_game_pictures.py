@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from league.games.brawl import moves, rules
-from league.games.brawl.moves import MOVES
 from league.games.drawing import still_part
 from league.games.drawing.painter import Painter, draw_frame
 from league.games.registry import make_batched
@@ -106,7 +105,7 @@ def weapon_moves(weapon: int) -> Image.Image:
     """The eleven moves of a weapon, each in the frame in which its last cast begins to hit."""
     frame, tiles = _example(), []
     powers = still_part(frame)["powers"]
-    for (of_weapon, move_type), move in MOVES.items():
+    for (of_weapon, move_type), move in moves.all_moves().items():
         if of_weapon != weapon:
             continue
         first = FIRST_POWER[weapon, move_type].item()

@@ -162,8 +162,9 @@ def make_batched(
     factory, carried = _factory(name)
     given = {**options, **carried}
     try:
-        inspect.signature(factory).bind(num_matches, max_frames=max_frames, **given)
-    except (TypeError, ValueError) as error:  # ValueError: no signature
+        with suppress(ValueError):  # a callable written in C has no signature to check
+            inspect.signature(factory).bind(num_matches, max_frames=max_frames, **given)
+    except TypeError as error:
         raise ConfigError(f"game {name!r} can't be made with {given}: {error}") from error
     game = factory(num_matches, max_frames=max_frames, **given)
     # Players, cards and settings call the game by the name that makes it.
