@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.console.options import Assignments, Blobs, GameName, Seed, takes_several
+from league.console.options import Assignments, Blobs, GameName, Heading, Seed, SeveralValues
 from league.console.output import print_pairs, print_table, say
 from league.console.text import interval
 from league.contest.league import League, with_league
@@ -20,6 +20,8 @@ from league.views.report import finite, make_folder
 
 if TYPE_CHECKING:
     from league.replay import Bout
+
+app = typer.Typer(rich_help_panel=Heading.MEASURE, add_completion=False)
 
 SNAPSHOTS = 3
 """Other snapshots of the league that are met by default, over all its steps."""
@@ -35,7 +37,7 @@ OPPONENTS = "opponent matches# named# mostly_called called# silhouette# moved# d
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
 
 
-@takes_several
+@app.command(cls=SeveralValues)
 @with_league
 def analyze(
     league: League,

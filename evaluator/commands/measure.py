@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.console.options import AsJson, Assignments, Blobs, GameName, Greedy, Seed, takes_several
+from league.console.options import (
+    AsJson,
+    Assignments,
+    Blobs,
+    GameName,
+    Greedy,
+    Heading,
+    Seed,
+    SeveralValues,
+)
 from league.console.output import print_table, progress, say
 from league.console.text import interval, measured, number
 from league.contest.league import League, with_league
@@ -22,6 +31,8 @@ from league.views.report import finite, make_folder, write
 if TYPE_CHECKING:  # these load numpy and torch
     from evaluator.benchmark.comparison import Comparison
     from evaluator.benchmark.scores import Score
+
+app = typer.Typer(rich_help_panel=Heading.MEASURE, add_completion=False)
 
 MEANS = (
     *("damage_ratio", "knockouts", "pickups", "falls", "damage_dealt", "damage_taken"),
@@ -50,7 +61,7 @@ Matches = Annotated[
 ]
 
 
-@takes_several
+@app.command("eval", cls=SeveralValues)
 @with_league
 def evaluate(
     league: League,
@@ -154,6 +165,7 @@ def _print_scores(scores: Sequence[Score], greedy: bool, asked: int) -> None:
         )
 
 
+@app.command()
 @with_league
 def ready(
     league: League,
@@ -220,6 +232,7 @@ def ready(
     return int(not is_ready)
 
 
+@app.command()
 @with_league
 def compare(
     league: League,

@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from league.console.options import Heading
 from league.console.output import say
 from league.console.text import plain
 from league.contest.league import League, with_league
 from league.runs.exploits import FOLDER
 from league.runs.files import read_json
 
+app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
 
+
+@app.command()
 @with_league(past=True)
 def report(
     league: League,

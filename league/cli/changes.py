@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from league.console.options import takes_several
+from league.console.options import Heading, SeveralValues
 from league.console.output import operator, print_pairs, print_table, say, when
 from league.contest.league import League, with_league
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
@@ -28,6 +28,8 @@ from league.stages import (
     one_curriculum,
 )
 
+app = typer.Typer(rich_help_panel=Heading.CHANGE, add_completion=False)
+
 ANCHORS = "player mu#"
 QUARANTINED = "player kind step#"
 STAGES = "on stage mix reward ends_by_wins ends_by_steps"
@@ -38,6 +40,7 @@ Name = Annotated[
 ]
 
 
+@app.command()
 @with_league
 def pin(
     league: League,
@@ -65,6 +68,7 @@ def pin(
             say(f"{player} stays at {mu:.2f} points from log position {position} on")
 
 
+@app.command()
 @with_league
 def quarantine(
     league: League,
@@ -132,6 +136,7 @@ def _check_change(player: str | None, first: bool, second: bool, flags: str) -> 
         raise InvalidInput(f"name a player and give {flags}; or give nothing, to list them")
 
 
+@app.command()
 @with_league
 def stage(
     league: League,
@@ -209,7 +214,7 @@ def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
     return f"{found.sentence(player, opponent)}{few}: goal {reached}"
 
 
-@takes_several
+@app.command("import", cls=SeveralValues)
 @with_league
 def import_(
     league: League,

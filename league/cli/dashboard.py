@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from league.console.options import Heading
 from league.contest.league import League, with_league
 
+app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
+
+@app.command()
 @with_league
 def dashboard(
     league: League,

@@ -6,17 +6,21 @@ from typing import Annotated
 
 import typer
 
+from league.console.options import Heading
 from league.console.output import is_terminal, operator, print_table, say, when
 from league.contest.evaluations import follow, line_of, show
 from league.contest.league import League, with_league
 from league.errors import InvalidInput
 from league.evaluations import Report
 
+app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
+
 LONGEST = 20
 """Characters of opponents that a terminal shows in the list: one evaluation shows them all."""
 LISTED = "number# state player against book matches# wanted# by at"
 
 
+@app.command()
 @with_league
 def evaluations(
     league: League,

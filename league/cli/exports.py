@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from league.cli.play import MatchName, find_replay
-from league.console.options import Assignments, Blobs, GameName, Greedy, RunDir, check_png
+from league.console.options import Assignments, Blobs, GameName, Greedy, Heading, RunDir, check_png
 from league.console.output import print_table, say
 from league.contest.league import League, with_league
 from league.errors import ConfigError, InvalidInput, NotFound
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from league.contest.members import Member
     from league.games.base import GameSpec
     from league.games.settings import GameSettings
+
+app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
 
 FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": "", "ai2": ".py"}
 """Formats of exports, and the endings that mean them."""
@@ -34,6 +36,7 @@ Stop = Annotated[
 ]
 
 
+@app.command()
 @with_league
 def export(
     league: League,
@@ -170,6 +173,7 @@ def _spec(settings: GameSettings, member: Member, card: SnapshotCard) -> GameSpe
     return spec
 
 
+@app.command()
 def render(
     match: MatchName,
     out: Annotated[
@@ -204,6 +208,7 @@ def render(
     say(f"{out}: {out.stat().st_size / 1000:,.0f} kB")
 
 
+@app.command()
 def attention(
     match: MatchName,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The picture, a .png.")],
@@ -246,6 +251,7 @@ def attention(
     say(f"{out} shows {len(reading.frame_T)} decisions of {contender.name}")
 
 
+@app.command()
 def curves(
     run_dir: RunDir = None,
     learner: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.console.options import Assignments
+from league.console.options import Assignments, Heading
 from league.console.output import print_table, say, when
 from league.contest.league import League
 from league.errors import AlreadyExists, InvalidInput
@@ -20,15 +20,19 @@ from league.settings.base import DEFAULT_PRESET, resolve
 from league.settings.file import HEADING, dump_toml
 from league.settings.presets import preset_names
 
+app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
+
 TOKENS = "name role made sha256"
 
 config = typer.Typer(
     help="Writes a commented settings file, lists presets.",
+    rich_help_panel=Heading.WRITE,
     no_args_is_help=True,
     add_completion=False,
 )
 tokens = typer.Typer(
     help="Makes, adds, lists and revokes tokens of a run's services.",
+    rich_help_panel=Heading.WRITE,
     no_args_is_help=True,
     add_completion=False,
 )
@@ -133,6 +137,7 @@ def _token_file(run_dir: Path | None) -> TokenFile:
     return TokenFile(run_dir)
 
 
+@app.command()
 def certs(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Gets every file that it lacks.")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from league.console.options import Heading
 from league.console.output import print_pairs, print_table, say, when
 from league.contest.league import League, with_league
 from league.errors import NotFound
@@ -17,6 +18,8 @@ from league.ids import GenerationName
 from league.players import PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
+
+app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 EXPLOITERS = (
     "candidate generation# role state victim wins# draws# losses# llr# patched_by decided_at"
@@ -39,6 +42,7 @@ Out = Annotated[
 ]
 
 
+@app.command()
 @with_league
 def exploiters(
     league: League,
@@ -75,6 +79,7 @@ def exploiters(
         print_pairs(_test_facts(test))
 
 
+@app.command()
 @with_league
 def gates(league: League, candidate: Candidate = None, out: Out = None) -> None:
     """Shows which snapshots of the mains their gates admitted."""

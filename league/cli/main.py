@@ -1,145 +1,65 @@
 """``bin/league``: commands that show a league and change it.
 
-Other packages add commands through the entry point group ``kumite.commands``. The entry point's
-name is the command. Its value is a function with typer's annotations, or a `typer.Typer`. The
-function returns the exit status (None is 0), and its docstring is the command's help.
+Packages add commands through the entry point group ``kumite.commands``. The entry point's name is
+the command. Its value is a function with typer's annotations, or a `typer.Typer`: the command of
+that name in it, or all of it. The function returns the exit status (None is 0), and its docstring
+is the command's help.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
-import importlib
-import importlib.util
 import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
-from pathlib import Path
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from league import __version__
+from league.console.options import Heading
 from league.errors import InvalidInput, LeagueError, NotFound, nearest
 
 GROUP = "kumite.commands"
-COMMANDS = {
-    "Train": dict.fromkeys(("train", "doctor", "profile", "simulate"), ""),
-    "Look at a league": {
-        "dashboard": "dashboard:dashboard",
-        "status": "status:status",
-        "ratings": "standings:ratings",
-        "players": "standings:players",
-        "payoff": "standings:payoff",
-        "structure": "structure:structure",
-        "exploiters": "gates:exploiters",
-        "gates": "gates:gates",
-        "evaluations": "evaluations:evaluations",
-        "watch": "status:watch",
-        "match": "status:match",
-        "mix": "",
-    },
-    "Measure players": {
-        **dict.fromkeys(("eval", "compare", "ready", "exploit", "analyze"), ""),
-        "exploitability": "exploitability:exploitability",
-        "sprt": "sprt:sprt",
-    },
-    "Play": {
-        "demo": "play:demo",
-        "replay": "play:replay",
-        "record": "play:record",
-        "showdown": "showdown:app",
-    },
-    "Write files": {
-        "report": "",
-        "leaderboard": "standings:leaderboard",
-        "curves": "exports:curves",
-        "render": "exports:render",
-        "attention": "exports:attention",
-        "export": "exports:export",
-        "config": "files:config",
-        "tokens": "files:tokens",
-        "certs": "files:certs",
-    },
-    "Change a league": {
-        "stage": "changes:stage",
-        "pin": "changes:pin",
-        "quarantine": "changes:quarantine",
-        "import": "changes:import_",
-    },
-    "Look after a run's log": dict.fromkeys(
-        ("backup", "restore", "fsck", "recompute", "prune"), ""
-    ),
-}
-"""The commands by their heading in the help, each as a module and a name in it, or "" for a command
-of a service, which its entry point names."""
-
-
-def _help_of(path: str) -> str:
-    """The docstring or ``help=`` that a module's source gives a name, "" if it is not there."""
-    module, _, name = path.partition(":")
-    spec = importlib.util.find_spec(module)
-    source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return ast.get_docstring(node) or ""
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
-            keywords = getattr(node.value, "keywords", [])
-            found = [one.value for one in keywords if one.arg == "help"]
-            return str(getattr(found[0], "value", "")) if found else ""
-    return ""
 
 
 class CommandGroup(TyperGroup):
-    """The built-in commands and other packages' commands. Only the command that is called loads."""
+    """Kumite's and other packages' commands. A call loads its own command, the help loads all."""
 
     @functools.cached_property
-    def targets(self) -> dict[str, tuple[str, str]]:
-        """The heading ("" for a command of another package) and "module:name" of every command."""
-        points = {point.name: point.value for point in entry_points(group=GROUP)}
-        own = {
-            name: (panel, f"league.cli.{path}" if path else points[name])
-            for panel, commands in COMMANDS.items()
-            for name, path in commands.items()
-        }
-        return own | {name: ("", points[name]) for name in sorted(points.keys() - own.keys())}
+    def points(self) -> dict[str, EntryPoint]:
+        """The entry points by command. A command of Kumite wins over one of another package."""
+        points = entry_points(group=GROUP)
+        ours = {point.name: point for point in points if point.dist and point.dist.name == "kumite"}
+        return {point.name: point for point in points} | ours
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        return list(self.targets)
+        """Lists the commands in the order of their headings."""
+        panels = {name: self.get_command(ctx, name).rich_help_panel for name in self.points}
+        headings = [*Heading, *panels.values()]
+        return sorted(panels, key=lambda name: (headings.index(panels[name]), name))
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        """Returns a command with its help. It stays unloaded if its source contains the help."""
-        panel, path = self.targets[cmd_name]
-        text = _help_of(path)
-        if not text:
-            loaded = _load(cmd_name, path)
-            loaded.rich_help_panel = panel or None
-            return loaded
-        about = " ".join(text.partition("\n\n")[0].split())
-        return TyperCommand(cmd_name, help=about, rich_help_panel=panel or None)
-
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        name, *rest = args
-        if name not in self.targets:
-            hint = nearest(name, self.targets) or "bin/league --help lists them"
-            raise InvalidInput(f"there is no command {name!r}: {hint}")
-        return name, _load(name, self.targets[name][1]), rest
-
-
-def _load(name: str, path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    target = getattr(importlib.import_module(module), attribute)
-    if not isinstance(target, typer.Typer):
-        alone = typer.Typer(add_completion=False)
-        alone.command(name, cls=getattr(target, "command_class", None))(target)
-        target = alone
-    loaded = typer.main.get_command(target)
-    loaded.name = name
-    return loaded
+        if cmd_name not in self.points:
+            hint = nearest(cmd_name, self.points) or "bin/league --help lists them"
+            raise InvalidInput(f"there is no command {cmd_name!r}: {hint}")
+        target = self.points[cmd_name].load()
+        if not isinstance(target, typer.Typer):
+            alone = typer.Typer(add_completion=False)
+            alone.command(cmd_name)(target)
+            target = alone
+        loaded: Any = typer.main.get_command(target)
+        command = getattr(loaded, "commands", {}).get(cmd_name, loaded)
+        command.name = cmd_name
+        # typer's list of commands ignores an app's heading and keeps a docstring's line breaks
+        command.rich_help_panel = command.rich_help_panel or target.rich_help_panel
+        summary = command.short_help or (command.help or "").partition("\n\n")[0]
+        command.short_help = " ".join(summary.split())
+        return command
 
 
 app = typer.Typer(

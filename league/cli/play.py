@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.console.options import Assignments, Blobs, GameName, Greedy, RunDir, Seed, Speed
+from league.console.options import (
+    Assignments,
+    Blobs,
+    GameName,
+    Greedy,
+    Heading,
+    RunDir,
+    Seed,
+    Speed,
+)
 from league.console.output import is_terminal, print_table, say
 from league.contest.league import League, with_league
 from league.errors import DataCorrupt, InvalidInput, NotFound
@@ -21,6 +30,8 @@ from league.metrics import wilson_interval
 if TYPE_CHECKING:  # these load numpy, numba and torch
     from league.games.settings import GameSettings
     from league.replay import Bout, Playback, Replay
+
+app = typer.Typer(rich_help_panel=Heading.PLAY, add_completion=False)
 
 LONGEST_GAP_SECONDS = 0.1
 HARD_HIT = 12.0
@@ -43,6 +54,7 @@ MatchName = Annotated[
 ]
 
 
+@app.command()
 @with_league
 def demo(
     league: League,
@@ -89,6 +101,7 @@ def demo(
         say(f"kept in {save}: bin/league replay shows it again, bin/league render makes a film")
 
 
+@app.command()
 def replay(
     match: Annotated[
         str | None,
@@ -271,6 +284,7 @@ def _hits(before: dict[str, Any], now: dict[str, Any], names: Sequence[str]) -> 
             yield f"{name} is knocked out at damage {old['damage']:.0f}, {left} left"
 
 
+@app.command()
 @with_league
 def record(
     league: League,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from league.cli.play import MatchName, find_replay
-from league.console.options import Assignments, Blobs, GameName, RunDir, Seed
+from league.console.options import Assignments, Blobs, GameName, Heading, RunDir, Seed
 from league.contest.league import League, with_league
 from league.errors import InvalidInput, Unavailable
 from league.games.showdown import install as installation
@@ -48,7 +48,8 @@ LOGIN_SECONDS = 60
 """A server that has just started on a busy machine takes longer than poke-env's five seconds."""
 
 app = typer.Typer(
-    help="Pokémon Showdown: its simulator, replays as pages, and battles with people."
+    help="Pokémon Showdown: its simulator, replays as pages, and battles with people.",
+    rich_help_panel=Heading.PLAY,
 )
 
 

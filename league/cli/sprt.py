@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.console.options import AsJson
+from league.console.options import AsJson, Heading
 from league.console.output import print_pairs, say
 from league.errors import DataCorrupt, InvalidInput, NotFound
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.gates import Gate, Test
+
+app = typer.Typer(rich_help_panel=Heading.MEASURE, add_completion=False)
 
 RESULTS = "Results: counts or a certificate; none to forecast how many it takes"
 MEANING = {
@@ -28,6 +30,7 @@ Elo = Annotated[float | None, typer.Option(metavar="ELO", help="Elo difference."
 Count = Annotated[int | None, typer.Option(metavar="N", help="Matches.", rich_help_panel=RESULTS)]
 
 
+@app.command()
 def sprt(
     p0: Share = None,
     p1: Share = None,

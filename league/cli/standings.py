@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.console.options import BookName
+from league.console.options import BookName, Heading
 from league.console.output import is_terminal, print_table, say, share, when
 from league.contest.league import League, with_league
 from league.errors import InvalidInput, nearest
@@ -20,16 +20,22 @@ from league.stats.payoff import Stakes, paid_each
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.mixtures import MixtureRating
 
+app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
+
 RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate# anchor"
 SPARED = "anchor losses draws wins win_rate kind sigma games score rank"
 PLAYERS = "player kind role state step# parent marks created_at digest"
 PAYOFF = "row column games# wins# draws# losses# win_rate#"
 PAID = " payoff# interval#"
 leaderboard = typer.Typer(
-    help="Writes the leaderboard to a file.", no_args_is_help=True, add_completion=False
+    help="Writes the leaderboard to a file.",
+    rich_help_panel=Heading.WRITE,
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 
+@app.command()
 @with_league(past=True)
 def ratings(
     league: League,
@@ -109,6 +115,7 @@ def _mixture_row(mixture: MixtureRating) -> tuple[str, ...]:
     return ("", mixture.name, "mixture", *skill, *counts, win_rate, "")
 
 
+@app.command()
 @with_league(past=True)
 def players(
     league: League,
@@ -130,6 +137,7 @@ def players(
     print_table("Players", PLAYERS, rows)
 
 
+@app.command()
 @with_league(past=True)
 def payoff(
     league: League,

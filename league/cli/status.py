@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.filesize import decimal
 
-from league.console.options import AsJson
+from league.console.options import AsJson, Heading
 from league.console.output import plain, print_pairs, print_table, share, when
 from league.console.text import long_duration, speed
 from league.contest.league import League, with_league
@@ -19,6 +19,8 @@ from league.errors import InvalidInput, nearest
 from league.gates import CandidateGate
 from league.players import EVENT_KINDS, Event, MatchRecord
 from league.status import LeagueStatus, WorkerStatus
+
+app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 WORKERS = "worker player does step# rate# leases# seen#"
 SHARES = "player category configured# expected# realised# matches#"
@@ -30,6 +32,7 @@ NOT_SERVING = 5
 """The exit status of `league status` that no error has."""
 
 
+@app.command()
 @with_league
 def status(league: League, as_json: AsJson = False) -> int:
     """Shows health, log, disk, open leases and gates, workers, and shares of opponents.
@@ -103,6 +106,7 @@ def _worker_row(worker: WorkerStatus, now: float) -> tuple[str, ...]:
     )
 
 
+@app.command()
 @with_league
 def watch(
     league: League,
@@ -144,6 +148,7 @@ def _data(event: Event) -> dict[str, Any]:
     return json.loads(event.data_json) if event.data_json else {}
 
 
+@app.command()
 @with_league
 def match(
     league: League,

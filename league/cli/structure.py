@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, SupportsFloat
 
 import typer
 
-from league.console.options import BookName, Plot, check_png
+from league.console.options import BookName, Heading, Plot, check_png
 from league.console.output import print_pairs, print_table, say
 from league.contest.league import League, with_league
 from league.errors import InvalidInput
@@ -20,6 +20,8 @@ from league.runs.files import write_whole
 
 if TYPE_CHECKING:  # numpy and scipy take half a second to load
     from league.stats.structure.study import Structure
+
+app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 PLAYERS = (
     "player nash# nash_low# nash_high# in_support# score# alpha_rank# alpha_low# alpha_high# rank# "
@@ -33,6 +35,7 @@ SHOWN_MASS = 0.01
 Groups = tuple[str, str] | None
 
 
+@app.command()
 @with_league(past=True)
 def structure(
     league: League,

@@ -23,6 +23,7 @@ from rich.console import Console
 
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import DASHBOARD, Address, LearnerOptions, plan
+from league.console.options import Heading
 from league.console.text import plain
 from league.errors import (
     ConfigError,
@@ -200,9 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-train = typer.Typer(
-    add_completion=False, help="Trains a league, as bin/start-league does, with the same flags."
-)
+train = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 
 
 @train.command(
@@ -213,6 +212,7 @@ train = typer.Typer(
     }
 )
 def _train(context: typer.Context) -> int:
+    """Trains a league, as bin/start-league does, with the same flags."""
     return main(context.args)
 
 

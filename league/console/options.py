@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 from typer.core import TyperCommand
@@ -12,7 +12,19 @@ from typer.core import TyperCommand
 from league.errors import InvalidInput
 from league.players import Book
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+
+class Heading(StrEnum):
+    """Headings of commands in ``bin/league --help``, in their order."""
+
+    TRAIN = "Train"
+    LOOK = "Look at a league"
+    MEASURE = "Measure players"
+    PLAY = "Play"
+    WRITE = "Write files"
+    CHANGE = "Change a league"
+    LOG = "Look after a run's log"
+
+
 Address = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="The address of a running matchmaker.")
 ]
@@ -94,12 +106,6 @@ class SeveralValues(TyperCommand):
                 is_first = False
             spread.append(word)
         return super().parse_args(ctx, spread)
-
-
-def takes_several(command: Command) -> Command:
-    """Gives a command the class `SeveralValues`."""
-    command.command_class = SeveralValues  # type: ignore[attr-defined]
-    return command
 
 
 def check_png(file: Path | None) -> None:

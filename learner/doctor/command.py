@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.console.options import Assignments
+from league.console.options import Assignments, Heading
 from league.console.output import say
 from league.errors import InvalidInput
 from league.games.base import CHOICE
@@ -20,7 +20,10 @@ from league.settings.base import DEFAULT_PRESET, resolve
 if TYPE_CHECKING:
     from learner.doctor.findings import Finding
 
+app = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 
+
+@app.command()
 def doctor(
     preset: Annotated[
         str | None,

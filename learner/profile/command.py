@@ -11,14 +11,14 @@ from typing import Annotated
 
 import typer
 
-from league.console.options import Assignments, SeveralValues
+from league.console.options import Assignments, Heading, SeveralValues
 from league.console.output import say
 from league.errors import InvalidInput, LeagueError
 from league.runs.files import write_whole
 from league.runs.folder import write_config
 from league.settings.base import DEFAULT_PRESET, base_preset, resolve
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 Count = Annotated[
     list[int] | None,
     typer.Option(min=1, metavar="N", help="Values to try.", rich_help_panel="Sweep"),

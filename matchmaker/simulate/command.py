@@ -9,12 +9,16 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Option, Typer
 
+from league.console.options import Heading
 from league.console.output import print_pairs, print_table, say
 from league.errors import InvalidInput
 
+app = Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 
+
+@app.command()
 def simulate(
     scenario: Annotated[
         str, Option(metavar="NAME", help="elo, rps, disc, blotto, drift, forget.")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from league.console.options import Heading
 from league.players import PlayerState
 from league.runs import finding
 from league.runs.blobs import BlobFolder
@@ -16,7 +17,10 @@ from league.runs.folder import locked
 from matchmaker.store import copies
 from matchmaker.store.sqlite import SqliteStore
 
+app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
 
+
+@app.command("backup")
 def command(
     run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run, running or finished.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy, a new file.")],
@@ -27,6 +31,7 @@ def command(
     print(f"{file} holds the log of {run_dir} up to result {results}")
 
 
+@app.command()
 def restore(
     run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run that is not running.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy that `backup` made.")],

@@ -10,6 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from league.console.options import Heading
 from league.errors import DataCorrupt
 from league.gates import GateState, VictimGate
 from league.players import PlayerState
@@ -28,6 +31,8 @@ from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import RunArgument, RunOption, differing_from_shown
 
+app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
+
 TOLERANCE = 1e-6
 """Largest difference of ratios, relative above 1. Another machine may round differently."""
 _STATES = {
@@ -39,6 +44,7 @@ _STATES = {
 """State of a candidate by the state of its gate. Accepted candidates may retire later."""
 
 
+@app.command("fsck")
 def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
     """Checks whether a run's log is whole: every invariant, every draw, every rating.
 

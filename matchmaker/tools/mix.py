@@ -13,8 +13,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Option, Typer
 
+from league.console.options import Heading
 from league.console.output import print_table
 from league.errors import InvalidInput, NotFound
 from league.exploiters import EXPLOITING
@@ -29,6 +30,8 @@ from matchmaker.store.rows import AssignmentRow, ResultRow
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import RunArgument, RunOption
+
+app = Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 EVEN, WON = ".2_to_.8", "above_.9"
 KINDS = ("self", "snapshots", "exploiters", "bots")
@@ -57,6 +60,7 @@ class Met:
     score: float
 
 
+@app.command("mix")
 def command(
     run: RunArgument = None,
     run_dir: RunOption = None,

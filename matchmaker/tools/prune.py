@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from league.console.options import Heading
 from league.errors import LeagueError
 from league.evaluations import EvaluationState
 from league.exploiters import is_mains_snapshot
@@ -29,7 +30,10 @@ from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import RunArgument, RunOption
 
+app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
 
+
+@app.command("prune")
 def command(
     run: RunArgument = None,
     run_dir: RunOption = None,

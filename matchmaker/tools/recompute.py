@@ -10,12 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
+from league.console.options import Heading
 from league.players import Book, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs import finding
 from league.security.credentials import Credentials, of_run
 from matchmaker.state.books import Books
 from matchmaker.store.sqlite import SqliteStore
+
+app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
 
 WAIT_SECONDS = 5.0
 RunArgument = Annotated[
@@ -26,6 +29,7 @@ RunOption = Annotated[
 ]
 
 
+@app.command("recompute")
 def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
     """Computes ratings and payoffs from the log and compares them with the running numbers.
 

@@ -41,16 +41,21 @@ def test_a_package_adds_a_command(
         "    '''Repeats a word, 100 %.'''\n"
         "    print('heard', word)\n"
         "    return 3\n"
+        "@app.command()\n"
+        "def other(word: str) -> None:\n"
+        "    pass\n"
     )
     info = tmp_path / "sample_command-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sample-command\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[kumite.commands]\necho = sample_command:{target}\n")
+    points = f"echo = sample_command:{target}\nratings = sample_command:echo\n"
+    (info / "entry_points.txt").write_text(f"[kumite.commands]\n{points}")
     monkeypatch.delitem(sys.modules, "sample_command", raising=False)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     assert main(["echo", "hello"]) == 3
     assert capsys.readouterr().out == "heard hello\n"
     assert main(["echo"]) == 2
+    assert main(["ratings", "hello"]) == 2, "Kumite's own takes no word"
     assert main(["ecko"]) == 2
     assert "'ecko'" in capsys.readouterr().err
     for words in (["--help"], ["echo", "--help"]):
@@ -172,4 +177,4 @@ def test_a_name_of_nothing_exits_with_2(
         assert main(["tokens", "make", "--run-dir", str(second)]) == 0
         found = {command: main(shlex.split(command)) for command in commands}
     assert found == dict.fromkeys(commands, 2), capsys.readouterr().err
-    assert set(CommandGroup().targets) - {command.split()[0] for command in commands} == {"certs"}
+    assert set(CommandGroup().points) - {command.split()[0] for command in commands} == {"certs"}
