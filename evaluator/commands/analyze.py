@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from league.console.options import Assignments, Blobs, GameName, Heading, Seed, SeveralValues
+from league.console.options import Assignments, Blobs, GameName, Heading, Seed
 from league.console.output import print_pairs, print_table, say
 from league.console.text import interval
-from league.contest.league import League, with_league
+from league.contest.command import LeagueContext, SeveralPlayers
 from league.errors import InvalidInput
 from league.metrics import Measured
 from league.runs.blobs import SUFFIX
@@ -37,10 +37,9 @@ OPPONENTS = "opponent matches# named# mostly_called called# silhouette# moved# d
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
 
 
-@app.command(cls=SeveralValues)
-@with_league
+@app.command(cls=SeveralPlayers)
 def analyze(
-    league: League,
+    context: LeagueContext,
     player: Annotated[
         str, typer.Argument(metavar="PLAYER", help="A snapshot, or a .safetensors file.")
     ],
@@ -67,12 +66,14 @@ def analyze(
     """Finds out which opponents an agent's strategy latent recognises."""
     from league.contest.members import Finder, say_it_compiles
 
-    finder = Finder(league, game, blobs, assignments or ())
+    finder = Finder(context.league, game, blobs, assignments or ())
     settings = finder.settings([player, *(against or [])], alone=True)
     spec = settings.spec()
     (member,) = finder.find(spec, [player])
     names = against or [bot.name for bot in spec.bots]
-    if not against and (league.run_dir or league.address or not player.endswith(SUFFIX)):
+    if not against and (
+        context.league.run_dir or context.league.address or not player.endswith(SUFFIX)
+    ):
         names += _spread([name for name in finder.snapshots() if name != member.name])
     others = finder.find(spec, names)
     if member.blobs is None:

@@ -18,11 +18,10 @@ from league.console.options import (
     Greedy,
     Heading,
     Seed,
-    SeveralValues,
 )
 from league.console.output import print_table, progress, say
 from league.console.text import interval, measured, number
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext, SeveralPlayers
 from league.errors import InvalidInput
 from league.evaluations import PAIRED
 from league.players import Book
@@ -61,10 +60,9 @@ Matches = Annotated[
 ]
 
 
-@app.command("eval", cls=SeveralValues)
-@with_league
+@app.command("eval", cls=SeveralPlayers)
 def evaluate(
-    league: League,
+    context: LeagueContext,
     player: Player,
     against: Annotated[
         list[str] | None,
@@ -96,13 +94,15 @@ def evaluate(
         from league.contest.evaluations import ask
 
         book = Book.GREEDY if greedy else Book.EVAL
-        return ask(league, player, against or (), matches, book, game, wait=wait, as_json=as_json)
+        return ask(
+            context.league, player, against or (), matches, book, game, wait=wait, as_json=as_json
+        )
     if wait:
         raise InvalidInput("--wait is for --queue: matches that are played here are waited for")
     from evaluator.benchmark.scores import Benchmark
     from league.contest.members import Finder, say_it_compiles
 
-    finder = Finder(league, game, blobs, assignments or ())
+    finder = Finder(context.league, game, blobs, assignments or ())
     settings = finder.settings([player, *(against or ())])
     opponents = against or [bot.name for bot in settings.spec().bots]
     if report is not None:
@@ -165,10 +165,9 @@ def _print_scores(scores: Sequence[Score], greedy: bool, asked: int) -> None:
         )
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def ready(
-    league: League,
+    context: LeagueContext,
     player: Player,
     against: Annotated[str, typer.Option(metavar="NAME", help="The opponent.")] = "based",
     matches: Matches = 200,
@@ -183,7 +182,7 @@ def ready(
     from evaluator.benchmark.scores import Benchmark
     from league.contest.members import Finder, say_it_compiles
 
-    finder = Finder(league, game, blobs, assignments or ())
+    finder = Finder(context.league, game, blobs, assignments or ())
     settings = finder.settings([player, against])
     if missing := {"damage_dealt", "knockouts", "falls", "pickups"} - {*settings.spec().stats}:
         raise InvalidInput(
@@ -232,10 +231,9 @@ def ready(
     return int(not is_ready)
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def compare(
-    league: League,
+    context: LeagueContext,
     first: Annotated[
         str, typer.Argument(metavar="A", help="A bot, a snapshot, a weights file or a mixture.")
     ],
@@ -259,7 +257,7 @@ def compare(
     from league.contest.members import Finder, say_it_compiles
     from league.stats.gates import Gate, MultinomialTest, Risks
 
-    finder = Finder(league, game, blobs, assignments or ())
+    finder = Finder(context.league, game, blobs, assignments or ())
     gate = Gate(test=MultinomialTest(elo0=elo0, elo1=elo1), risks=Risks(alpha=alpha, beta=beta))
     say_it_compiles(finder.settings((first, second)))
     with progress() as show:

@@ -10,17 +10,16 @@ import typer
 from league.console.options import Heading
 from league.console.output import say
 from league.console.text import plain
-from league.contest.league import League, with_league
+from league.contest.command import LeagueContext, PastLeagueCommand
 from league.runs.exploits import FOLDER
 from league.runs.files import read_json
 
 app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
 
 
-@app.command()
-@with_league(past=True)
+@app.command(cls=PastLeagueCommand)
 def report(
-    league: League,
+    context: LeagueContext,
     player: Annotated[
         str | None,
         typer.Argument(metavar="[PLAYER]", help="A member of the league (default: the whole run)."),
@@ -37,6 +36,7 @@ def report(
     from evaluator.reports.contents import of_league_player, of_run
     from league.views.report import write
 
+    league = context.league
     run = league.address or league.folder().resolve().name
     # a certificate has no place in the log, and may be newer than --at
     exploits = None if league.run_dir is None or league.at else league.run_dir / FOLDER

@@ -11,9 +11,10 @@ from typing import Annotated
 
 import typer
 
-from league.console.options import Heading, SeveralValues
+from league.console.options import Heading
 from league.console.output import operator, print_pairs, print_table, say, when
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext, SeveralPlayers
+from league.contest.league import League
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
 from league.ids import SnapshotName
 from league.players import Book, PlayerKind, PlayerState, Rating
@@ -40,10 +41,9 @@ Name = Annotated[
 ]
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def pin(
-    league: League,
+    context: LeagueContext,
     player: Name = None,
     mu: Annotated[
         float | None, typer.Option(metavar="POINTS", help="Its rating; a new player has 25.")
@@ -55,8 +55,8 @@ def pin(
     """Pins a player's rating, as an anchor, or unpins it; lists the anchors without a name."""
     _check_change(player, mu is not None, unpin, "--mu POINTS or --unpin")
     if player is not None:
-        league.require_running("pin")
-    with league.connect() as client:
+        context.league.require_running("pin")
+    with context.league.connect() as client:
         if player is None:
             rows = [(name, f"{value:.2f}") for name, value in sorted(client.anchors().items())]
             print_table("Anchors", ANCHORS, rows)
@@ -68,10 +68,9 @@ def pin(
             say(f"{player} stays at {mu:.2f} points from log position {position} on")
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def quarantine(
-    league: League,
+    context: LeagueContext,
     player: Name = None,
     reason: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Why; the log keeps it.")
@@ -95,8 +94,8 @@ def quarantine(
     flags = "--reason TEXT or --release"
     _check_change(player or worker, reason is not None, release, flags)
     if player is not None or worker is not None:
-        league.require_running("change the quarantine")
-    with league.connect() as client:
+        context.league.require_running("change the quarantine")
+    with context.league.connect() as client:
         if worker is not None:
             _quarantine_worker(client, worker, reason, repaired=repaired)
         elif player is None:
@@ -136,10 +135,9 @@ def _check_change(player: str | None, first: bool, second: bool, flags: str) -> 
         raise InvalidInput(f"name a player and give {flags}; or give nothing, to list them")
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def stage(
-    league: League,
+    context: LeagueContext,
     stage: Annotated[
         str | None,
         typer.Argument(metavar="STAGE", help=f"The stage to enter ({NEXT}: the following one)."),
@@ -149,7 +147,7 @@ def stage(
     ] = "",
 ) -> None:
     """Shows a learner's curriculum stages, or asks the learner to enter one."""
-    with league.connect() as client:
+    with context.league.connect() as client:
         status = one_curriculum(client.curricula(), player)
         if stage is None:
             rows = [_stage_row(one, one == status.stage) for one in status.stages]
@@ -157,7 +155,7 @@ def stage(
             print_pairs(_stage_facts(client, status))
             return
         named_stage(status, stage)  # reports a wrong name even where the league is not running
-        league.require_running("ask")
+        context.league.require_running("ask")
         asked = client.ask_stage(stage, operator(), status.player)
         say(f"{status.player} will enter stage {asked.stage!r} before its next rollout")
 
@@ -214,10 +212,9 @@ def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
     return f"{found.sentence(player, opponent)}{few}: goal {reached}"
 
 
-@app.command("import", cls=SeveralValues)
-@with_league
+@app.command("import", cls=SeveralPlayers)
 def import_(
-    league: League,
+    context: LeagueContext,
     source: Annotated[Path, typer.Argument(metavar="RUN", help="The run they come from.")],
     players: Annotated[
         list[str] | None,
@@ -235,6 +232,7 @@ def import_(
     ] = False,
 ) -> None:
     """Imports another run's snapshots into this league, as anchors at their ratings there."""
+    league = context.league
     if league.address:
         raise InvalidInput("weights go into the run's own folder: name it with --run-dir")
     into = league.folder()

@@ -7,15 +7,14 @@ from typing import Annotated
 import typer
 
 from league.console.options import Heading
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext
 
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def dashboard(
-    league: League,
+    context: LeagueContext,
     host: Annotated[
         str,
         typer.Option(
@@ -35,5 +34,6 @@ def dashboard(
     """Shows a league in the browser, running or finished. Ctrl-C ends it."""
     from league.views.dashboard.main import run  # NiceGUI takes a second to load
 
+    league = context.league
     with league.connect() as client:
         run(client, None if league.address else league.folder(), host, port, name or ())

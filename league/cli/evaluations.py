@@ -8,8 +8,8 @@ import typer
 
 from league.console.options import Heading
 from league.console.output import is_terminal, operator, print_table, say, when
+from league.contest.command import LeagueCommand, LeagueContext
 from league.contest.evaluations import follow, line_of, show
-from league.contest.league import League, with_league
 from league.errors import InvalidInput
 from league.evaluations import Report
 
@@ -20,10 +20,9 @@ LONGEST = 20
 LISTED = "number# state player against book matches# wanted# by at"
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def evaluations(
-    league: League,
+    context: LeagueContext,
     number: Annotated[
         int | None, typer.Argument(metavar="NUMBER", help="The evaluation; without it: list them.")
     ] = None,
@@ -41,8 +40,8 @@ def evaluations(
     if cancel is not None:
         if number is not None or open_only or watch:
             raise InvalidInput("--cancel NUMBER ends one evaluation: give nothing else with it")
-        league.require_running("cancel")
-    with league.connect() as client:
+        context.league.require_running("cancel")
+    with context.league.connect() as client:
         if cancel is not None:
             was_open = client.report(cancel).is_open
             ended = client.cancel_evaluation(cancel, "it is not wanted any more", operator())

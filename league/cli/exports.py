@@ -10,7 +10,8 @@ import typer
 from league.cli.play import MatchName, find_replay
 from league.console.options import Assignments, Blobs, GameName, Greedy, Heading, RunDir, check_png
 from league.console.output import print_table, say
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext
+from league.contest.league import League
 from league.errors import ConfigError, InvalidInput, NotFound
 from league.runs.files import write_whole
 from league.runs.folder import CURVES
@@ -36,10 +37,9 @@ Stop = Annotated[
 ]
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def export(
-    league: League,
+    context: LeagueContext,
     snapshot: Annotated[
         str | None,
         typer.Argument(
@@ -84,7 +84,7 @@ def export(
         raise InvalidInput(f"--greedy is for ai2: who plays the {kind} chooses at every step")
     if kind == "ai2" and out.suffix != ".py":
         raise InvalidInput(f"{out} would be no Python file: name one that ends in .py")
-    finder = Finder(league, game, blobs)
+    finder = Finder(context.league, game, blobs)
     settings = finder.settings([snapshot], alone=kind != "ai2")
     (entrant,) = finder.entrants(settings.spec(), [snapshot])
     from league.agent.snapshot import load_snapshot

@@ -10,7 +10,7 @@ import typer
 
 from league.console.options import Heading
 from league.console.output import print_pairs, print_table, say, when
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import NotFound
 from league.exploiters import EXPLOITING, Generation
 from league.gates import CandidateGate, GateState, VictimGate
@@ -42,10 +42,9 @@ Out = Annotated[
 ]
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def exploiters(
-    league: League,
+    context: LeagueContext,
     candidate: Candidate = None,
     victim: Annotated[
         str | None,
@@ -54,7 +53,7 @@ def exploiters(
     out: Out = None,
 ) -> None:
     """Shows the exploiters' candidates: generations, gates, and the mains that patched them."""
-    with league.connect() as client:
+    with context.league.connect() as client:
         gates = [gate for gate in client.gates(certificates=bool(candidate)) if gate.is_exploiters]
         learning = _learning_generations(client)
     if candidate is None:
@@ -79,11 +78,10 @@ def exploiters(
         print_pairs(_test_facts(test))
 
 
-@app.command()
-@with_league
-def gates(league: League, candidate: Candidate = None, out: Out = None) -> None:
+@app.command(cls=LeagueCommand)
+def gates(context: LeagueContext, candidate: Candidate = None, out: Out = None) -> None:
     """Shows which snapshots of the mains their gates admitted."""
-    with league.connect() as client:
+    with context.league.connect() as client:
         known = [
             gate for gate in client.gates(certificates=bool(candidate)) if not gate.is_exploiters
         ]

@@ -23,7 +23,8 @@ from league.console.options import (
     Speed,
 )
 from league.console.output import is_terminal, print_table, say
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext
+from league.contest.league import League
 from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.metrics import wilson_interval
 
@@ -54,10 +55,9 @@ MatchName = Annotated[
 ]
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def demo(
-    league: League,
+    context: LeagueContext,
     players: Annotated[
         tuple[str, str],
         typer.Argument(
@@ -81,7 +81,8 @@ def demo(
     from league.contest.members import Finder, numbered, say_it_compiles
     from league.replay import Bout, save_replay
 
-    finder, rng = Finder(league, game, blobs, assignments or ()), np.random.default_rng([seed, 3])
+    finder = Finder(context.league, game, blobs, assignments or ())
+    rng = np.random.default_rng([seed, 3])
     settings = finder.settings(players)
     entrants = finder.entrants(settings.spec(), players)
     first, second = numbered([entrant.draw(rng) for entrant in entrants])
@@ -284,10 +285,9 @@ def _hits(before: dict[str, Any], now: dict[str, Any], names: Sequence[str]) -> 
             yield f"{name} is knocked out at damage {old['damage']:.0f}, {left} left"
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def record(
-    league: League,
+    context: LeagueContext,
     player: Annotated[
         str,
         typer.Argument(
@@ -331,7 +331,7 @@ def record(
     from league.games.base import CHOICE
     from league.replay import Recipe, save_replay
 
-    finder, names = Finder(league, game, blobs, assignments or ()), [player, *opponents]
+    finder, names = Finder(context.league, game, blobs, assignments or ()), [player, *opponents]
     settings = finder.settings(names)
     changes_keys = bool(disturb) or pace > 1
     if changes_keys and settings.spec().action_kind == CHOICE:

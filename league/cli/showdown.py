@@ -12,7 +12,8 @@ import typer
 
 from league.cli.play import MatchName, find_replay
 from league.console.options import Assignments, Blobs, GameName, Heading, RunDir, Seed
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext
+from league.contest.league import League
 from league.errors import InvalidInput, Unavailable
 from league.games.showdown import install as installation
 from league.replay import Playback, Replay
@@ -82,10 +83,9 @@ def serve(
     raise Unavailable(f"the server on port {port} has ended, or a signal has stopped it")
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def play(
-    league: League,
+    context: LeagueContext,
     user: Annotated[str, typer.Argument(metavar="USER", help="Whose challenges it accepts.")],
     member: Annotated[
         str, typer.Option("--as", metavar="PLAYER", help="Who plays: a bot, a snapshot or a file.")
@@ -104,8 +104,8 @@ def play(
     from league.contest.members import Finder, check_plays
     from league.games.showdown.simulator import teams_of
 
-    game = game or (None if league.run_dir else "showdown:gen9randombattle")
-    finder = Finder(league, game, blobs, assignments or ())
+    game = game or (None if context.league.run_dir else "showdown:gen9randombattle")
+    finder = Finder(context.league, game, blobs, assignments or ())
     settings = finder.settings([member])
     battle_format = settings.name.removeprefix("showdown:")
     (found,) = finder.find(settings.spec(), [member])

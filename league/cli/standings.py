@@ -11,7 +11,7 @@ import typer
 
 from league.console.options import BookName, Heading
 from league.console.output import is_terminal, print_table, say, share, when
-from league.contest.league import League, with_league
+from league.contest.command import LeagueContext, PastLeagueCommand
 from league.errors import InvalidInput, nearest
 from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating, newest_snapshot
 from league.runs.files import write_whole
@@ -35,10 +35,9 @@ leaderboard = typer.Typer(
 )
 
 
-@app.command()
-@with_league(past=True)
+@app.command(cls=PastLeagueCommand)
 def ratings(
-    league: League,
+    context: LeagueContext,
     book: BookName = Book.EVAL,
     fit: Annotated[
         bool,
@@ -57,7 +56,7 @@ def ratings(
         )
     check = None
     mixtures: list[MixtureRating] = []
-    with league.connect() as client:
+    with context.league.connect() as client:
         rated, cells = client.ratings(book), client.payoff(book)
         unit = client.status().payoff_unit or "payoff"
         if rated and book is Book.EVAL:
@@ -115,15 +114,14 @@ def _mixture_row(mixture: MixtureRating) -> tuple[str, ...]:
     return ("", mixture.name, "mixture", *skill, *counts, win_rate, "")
 
 
-@app.command()
-@with_league(past=True)
+@app.command(cls=PastLeagueCommand)
 def players(
-    league: League,
+    context: LeagueContext,
     kind: Annotated[list[PlayerKind] | None, typer.Option(help="Only this kind.")] = None,
     state: Annotated[list[PlayerState] | None, typer.Option(help="Only this state.")] = None,
 ) -> None:
     """Lists every player that is or was in the league, in order of registration."""
-    with league.connect() as client:
+    with context.league.connect() as client:
         found = client.players(kinds=kind or [], states=state or [])
     rows = [
         (
@@ -137,10 +135,9 @@ def players(
     print_table("Players", PLAYERS, rows)
 
 
-@app.command()
-@with_league(past=True)
+@app.command(cls=PastLeagueCommand)
 def payoff(
-    league: League,
+    context: LeagueContext,
     book: BookName = Book.EVAL,
     row: Annotated[
         list[str] | None, typer.Option(metavar="PLAYER", help="Only this row; repeatable.")
@@ -150,7 +147,7 @@ def payoff(
     ] = None,
 ) -> None:
     """Shows how often each player won against each other: a matrix of several on a terminal."""
-    with league.connect() as client:
+    with context.league.connect() as client:
         known = {player.name: player for player in client.players()}
         rated = client.ratings(book)
 
@@ -209,10 +206,9 @@ def _group() -> None:
     """Makes typer keep the name `export`, though it is the only command."""
 
 
-@leaderboard.command()
-@with_league(past=True)
+@leaderboard.command(cls=PastLeagueCommand)
 def export(
-    league: League,
+    context: LeagueContext,
     format: Annotated[
         str | None,
         typer.Option(metavar="csv|html|json|md", help="Default: the ending of FILE, else md."),
@@ -223,6 +219,7 @@ def export(
     ] = None,
 ) -> None:
     """Writes ratings with intervals, greedy matches, and (json, html) payoffs and shares."""
+    league = context.league
     from league.views.leaderboard import FORMATS, gather
 
     name = format or (out.suffix.lstrip(".") if out else "md")

@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from league.console.options import AsJson, Heading
 from league.console.output import plain, print_pairs, print_table, share, when
 from league.console.text import long_duration, speed
-from league.contest.league import League, with_league
+from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput, nearest
 from league.gates import CandidateGate
 from league.players import EVENT_KINDS, Event, MatchRecord
@@ -32,14 +32,13 @@ NOT_SERVING = 5
 """The exit status of `league status` that no error has."""
 
 
-@app.command()
-@with_league
-def status(league: League, as_json: AsJson = False) -> int:
+@app.command(cls=LeagueCommand)
+def status(context: LeagueContext, as_json: AsJson = False) -> int:
     """Shows health, log, disk, open leases and gates, workers, and shares of opponents.
 
     The exit status is 5 while the service's health is NOT_SERVING.
     """
-    with league.connect() as client:
+    with context.league.connect() as client:
         found, gates = client.status(), client.gates(open_only=True)
     trouble = found.vitals.trouble
     health, tests = "NOT_SERVING" if trouble else "SERVING", list(map(_gate_line, gates))
@@ -106,10 +105,9 @@ def _worker_row(worker: WorkerStatus, now: float) -> tuple[str, ...]:
     )
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def watch(
-    league: League,
+    context: LeagueContext,
     after: Annotated[int, typer.Option(metavar="N", help="Begin after event N.")] = 0,
     new: Annotated[bool, typer.Option("--new", help="Only events from now on.")] = False,
     kind: Annotated[
@@ -123,7 +121,7 @@ def watch(
         if name not in EVENT_KINDS:
             hint = nearest(name, EVENT_KINDS) or f"there are {', '.join(EVENT_KINDS)}"
             raise InvalidInput(f"there is no kind of event {name!r}: {hint}")
-    with league.connect() as client:
+    with context.league.connect() as client:
         try:
             for event in client.watch(after=-1 if new else after):
                 if not kind or event.kind in kind:
@@ -148,16 +146,15 @@ def _data(event: Event) -> dict[str, Any]:
     return json.loads(event.data_json) if event.data_json else {}
 
 
-@app.command()
-@with_league
+@app.command(cls=LeagueCommand)
 def match(
-    league: League,
+    context: LeagueContext,
     match_id: Annotated[
         str, typer.Argument(metavar="ID", help="A match id, or its beginning (see `watch`).")
     ],
 ) -> None:
     """Shows all that the log knows of a match, and why it was made."""
-    with league.connect() as client:
+    with context.league.connect() as client:
         record = client.match(match_id)
     why = json.loads(record.why_json or "{}")
     print_pairs([*_match_facts(record), *(("why", line) for line in _reasons(record, why))])

@@ -13,7 +13,7 @@ import typer
 
 from league.console.options import BookName, Heading, Plot, check_png
 from league.console.output import print_pairs, print_table, say
-from league.contest.league import League, with_league
+from league.contest.command import LeagueContext, PastLeagueCommand
 from league.errors import InvalidInput
 from league.players import Book, Rating
 from league.runs.files import write_whole
@@ -35,10 +35,9 @@ SHOWN_MASS = 0.01
 Groups = tuple[str, str] | None
 
 
-@app.command()
-@with_league(past=True)
+@app.command(cls=PastLeagueCommand)
 def structure(
-    league: League,
+    context: LeagueContext,
     book: BookName = Book.EVAL,
     games_at_least: Annotated[
         int, typer.Option(min=1, metavar="N", help="Leave out players with fewer games.")
@@ -58,7 +57,7 @@ def structure(
 ) -> None:
     """Shows the league's Nash mixture, α-rank, cycles, and clusters of near-copies."""
     check_png(plot)
-    with league.connect() as client:
+    with context.league.connect() as client:
         cells, ratings = client.payoff(book), client.ratings(book)
         unit = client.status().payoff_unit or "payoff"
     from league.stats.structure.study import study

@@ -25,37 +25,8 @@ class Heading(StrEnum):
     LOG = "Look after a run's log"
 
 
-Address = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="The address of a running matchmaker.")
-]
-RunDir = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="A run, running or finished (default: the newest in runs/)."),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A file with the token to send (default: KUMITE_TOKEN, KUMITE_TOKEN_FILE, or the "
-        "run's own).",
-    ),
-]
-Tls = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="A folder with ca.pem, and with client.pem and client.key for mutual TLS (default: "
-        "KUMITE_TLS, or the folder in the run's settings).",
-    ),
-]
-At = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHEN",
-        help="Show the league as it was then: a time (2026-11-21T14:00, UTC by default), Unix "
-        "seconds, or a log position.",
-    ),
-]
+RUN_HELP = "A run, running or finished (default: the newest in runs/)."
+RunDir = Annotated[Path | None, typer.Option(metavar="DIR", help=RUN_HELP)]
 BookName = Annotated[
     Book,
     typer.Option(

@@ -6,8 +6,6 @@ matchmaker over the run's database and stops it at its end, so every command spe
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import shlex
 import subprocess
@@ -15,13 +13,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from league.console.options import Address, At, RunDir, Tls, TokenFile
 from league.console.output import say
 from league.errors import InvalidInput, LeagueError, Refused, Unavailable
 from league.rpc.client import MatchmakerClient
@@ -98,44 +95,6 @@ class League:
 
     def _credentials(self, run_dir: Path | None = None) -> Credentials:
         return of_run(run_dir, ROLE, token_file=self.token_file, tls=self.tls)
-
-
-def with_league(command: Callable[..., Any] | None = None, *, past: bool = False) -> Any:
-    """Gives a command the flags that name a league, as its first argument, a `League`.
-
-    Args:
-        command: the command.
-        past: adds ``--at``.
-
-    Returns:
-        The command with these flags.
-    """
-    if command is None:
-        return functools.partial(with_league, past=past)
-    flags: dict[str, Any] = {
-        "address": Address,
-        "run_dir": RunDir,
-        "token_file": TokenFile,
-        "tls": Tls,
-    }
-    if past:
-        flags["at"] = At
-
-    @functools.wraps(command)
-    def wrapped(**values: Any) -> Any:
-        league = League(**{name: values.pop(name) for name in flags})
-        return command(league, **values)
-
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    added = [
-        inspect.Parameter(name, keyword, default=None, annotation=kind)
-        for name, kind in flags.items()
-    ]
-    parameters = [parameter.replace(kind=keyword) for parameter in own] + added
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
-    return wrapped
 
 
 def _client(address: str, credentials: Credentials) -> MatchmakerClient:
