@@ -346,6 +346,9 @@ def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     """Writes the report of a finished run and prints its main results.
 
+    The commands run in their own processes: `league` imports no service, and a process that takes
+    too long can be killed.
+
     Args:
         folder: the run.
         mains: names of the processes of the main learners.

@@ -229,6 +229,9 @@ class Source:
         return self.kept(("met", player), MIX_SECONDS, lambda: self._count_met(player))
 
     def _count_met(self, player: str) -> list[dict[str, Any]]:
+        """Runs the command of the matchmaker's package, which `league` does not import. Its process
+        can be killed after `MIX_SECONDS` and takes no time from the pages.
+        """
         command = [sys.executable, "-m", "league", "mix", "--json", "--player", player]
         try:
             done = subprocess.run(
