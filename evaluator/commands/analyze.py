@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,19 +12,12 @@ from league.console.options import Assignments, Blobs, GameName, Heading, Seed
 from league.console.output import print_pairs, print_table, say
 from league.console.text import interval
 from league.contest.command import LeagueContext, SeveralPlayers
-from league.errors import InvalidInput
 from league.metrics import Measured
-from league.runs.blobs import SUFFIX
 from league.runs.files import write_whole
 from league.views.report import finite, make_folder
 
-if TYPE_CHECKING:
-    from league.replay import Bout
-
 app = typer.Typer(rich_help_panel=Heading.MEASURE, add_completion=False)
 
-SNAPSHOTS = 3
-"""Other snapshots of the league that are met by default, over all its steps."""
 PROBED = (
     ("latent", "latent", "any"),
     ("untrained", "untrained", "any"),
@@ -48,7 +41,7 @@ def analyze(
         typer.Option(
             metavar="NAME...",
             help="Bots, snapshots or .safetensors files, two or more (default: all bots of the "
-            f"game, and {SNAPSHOTS} other snapshots of the league).",
+            "game, and 3 other snapshots of the league).",
         ),
     ] = None,
     matches: Annotated[
@@ -64,60 +57,14 @@ def analyze(
     assignments: Assignments = None,
 ) -> None:
     """Finds out which opponents an agent's strategy latent recognises."""
-    from league.contest.members import Finder, say_it_compiles
+    from evaluator.analysis.study import Study
+    from league.contest.members import Finder
 
     finder = Finder(context.league, game, blobs, assignments or ())
-    settings = finder.settings([player, *(against or [])], alone=True)
-    spec = settings.spec()
-    (member,) = finder.find(spec, [player])
-    names = against or [bot.name for bot in spec.bots]
-    if not against and (
-        context.league.run_dir or context.league.address or not player.endswith(SUFFIX)
-    ):
-        names += _spread([name for name in finder.snapshots() if name != member.name])
-    others = finder.find(spec, names)
-    if member.blobs is None:
-        raise InvalidInput(f"{member.name} is a bot and has no latent: name a snapshot")
+    study = Study.of(finder, player, against or ())
     if out is not None:
         make_folder(out)  # before anything is played
-
-    from evaluator.analysis.analyse import analyse, watch
-    from league.agent.snapshot import load_snapshot, read_card
-    from league.agent.strategy import with_encoder
-    from league.contest.matches import paired, play
-
-    network, card = load_snapshot(member.blobs, member.digest)
-    with_encoder(network, member.name)
-    others = list({one.name: one for one in others if one.name != member.name}.values())
-    if not against:  # who can't be met is left out
-        others = [
-            one
-            for one in others
-            if one.blobs is None
-            or (
-                one.blobs.has(one.digest)
-                and read_card(one.blobs, one.digest).frame_skip == card.frame_skip
-            )
-        ]
-    bouts = [
-        bout
-        for other in others
-        for bout in paired(
-            member.contender, other.contender, (member.seated, other.seated), matches, seed
-        )
-    ]
-    bouts.sort(key=lambda bout: bout.seed)
-    say(f"({len(bouts)} matches of {member.name} against {len(others)} opponents)")
-    say_it_compiles(settings)
-    failures: dict[Bout, str] = {}
-    replays = play(settings, [member, *others], bouts, seed=seed, greedy=False, failures=failures)
-    watched = watch(replays, member.name, [one.name for one in others], card.frame_skip)
-    if failures:
-        why = next(iter(failures.values()))
-        say(f"({len(failures)} matches could not be finished, the first as {why})")
-    report = analyse(
-        network, card, spec, watched, player=member.name, seed=seed, pictures=out is not None
-    )
+    report = study.run(matches=matches, seed=seed, pictures=out is not None)
     _show(report)
     if out is not None:
         if report["points"]["tsne"] is None:
@@ -127,13 +74,6 @@ def analyze(
         write_whole(out / "analysis.json", json.dumps(finite(report), indent=1) + "\n")
         write_whole(out / "analysis.png", draw(report))
         say(f"{out} has all numbers in analysis.json, drawn in analysis.png")
-
-
-def _spread(names: list[str]) -> list[str]:
-    """`SNAPSHOTS` of the names, the first and the last with them."""
-    last = len(names) - 1
-    places = {round(place * last / (SNAPSHOTS - 1)) for place in range(SNAPSHOTS)}
-    return [names[place] for place in sorted(places) if names]
 
 
 def _show(report: dict[str, Any]) -> None:

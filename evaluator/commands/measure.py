@@ -29,7 +29,7 @@ from league.views.report import finite, make_folder, write
 
 if TYPE_CHECKING:  # these load numpy and torch
     from evaluator.benchmark.comparison import Comparison
-    from evaluator.benchmark.scores import Score
+    from evaluator.benchmark.scores import Benchmark, Score
 
 app = typer.Typer(rich_help_panel=Heading.MEASURE, add_completion=False)
 
@@ -109,11 +109,7 @@ def evaluate(
         make_folder(report)  # before anything is played
     say_it_compiles(settings)
     benchmark = Benchmark(player, opponents, matches, greedy=greedy, seed=seed, finder=finder)
-    with progress() as show:
-        found = benchmark.run(
-            lambda name, done: show(f"{player} against {name}, matches played: {done}")
-        )
-    scores = list(found.values())
+    scores = _played(benchmark)
     for score in scores:
         if score.failed:
             say(f"({score.failed} matches against {score.opponent} could not be finished)")
@@ -128,6 +124,15 @@ def evaluate(
         return 0
     _print_scores(scores, greedy, matches)
     return 0
+
+
+def _played(benchmark: Benchmark) -> list[Score]:
+    """Plays a benchmark and shows its progress."""
+    with progress() as show:
+        found = benchmark.run(
+            lambda name, done: show(f"{benchmark.agent} against {name}, matches played: {done}")
+        )
+    return list(found.values())
 
 
 def _print_scores(scores: Sequence[Score], greedy: bool, asked: int) -> None:
@@ -191,11 +196,7 @@ def ready(
         )
     say_it_compiles(settings)
     benchmark = Benchmark(player, [against], matches, greedy=greedy, seed=seed, finder=finder)
-    with progress() as show:
-        found = benchmark.run(
-            lambda name, done: show(f"{player} against {name}, matches played: {done}")
-        )
-    (score,) = found.values()
+    (score,) = _played(benchmark)
     checks = {name: score.win_rate if name == "win_rate" else score.means[name] for name in CHECKS}
     said = {
         name: "pass" if one.low > bar else "fail" if one.high <= bar else "not shown"

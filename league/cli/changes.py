@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +10,9 @@ import typer
 from league.console.options import Heading
 from league.console.output import operator, print_pairs, print_table, say, when
 from league.contest.command import LeagueCommand, LeagueContext, SeveralPlayers
-from league.contest.league import League
-from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
-from league.ids import SnapshotName
-from league.players import Book, PlayerKind, PlayerState, Rating
+from league.errors import InvalidInput
+from league.players import Book, PlayerState
 from league.rpc.client import MatchmakerClient
-from league.runs.blobs import BlobFolder
 from league.stages import (
     NEXT,
     CurriculumStatus,
@@ -232,81 +225,15 @@ def import_(
     ] = False,
 ) -> None:
     """Imports another run's snapshots into this league, as anchors at their ratings there."""
+    from league.contest.imports import import_snapshots
+
     league = context.league
-    if league.address:
-        raise InvalidInput("weights go into the run's own folder: name it with --run-dir")
-    into = league.folder()
-    if into.resolve() == source.resolve():
-        raise InvalidInput(f"{into} is the run itself: name the folder of another run")
-    league.require_running("import")
-    with League(run_dir=source).connect() as client:
-        chosen = _chosen(client.ratings(), players or ["*"], source)
-        game = client.status().game
-    prefix = prefix or re.sub(r"[^a-z0-9_.-]", "-", source.resolve().name.lower())
-    with league.connect() as client:
-        here = client.status().game
-        if here != game:
-            raise VersionMismatch(
-                f"{source} plays {game!r} and {into} plays {here!r}: name a run of the same game"
-            )
-        rows = _import(client, chosen, source, into, prefix, sample=sample)
+    found = import_snapshots(league, source, players or ["*"], prefix=prefix, sample=sample)
+    rows = [
+        (one.anchor.name, one.origin.player.name, f"{one.origin.mu:.2f}", one.anchor.digest[:12])
+        for one in found
+    ]
     print_table("Imported", IMPORTED, rows)
     count = "1 snapshot is an anchor" if len(rows) == 1 else f"{len(rows)} snapshots are anchors"
     meets = "learners and the evaluator" if sample else "the evaluator only"
-    say(f"{count} in {into} now, from {source}, for {meets}")
-
-
-def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> list[Rating]:
-    """Returns the snapshots of these names, best first. Quarantined players stay in their run."""
-    names = [
-        rating.player.name
-        for rating in rated
-        if rating.player.kind is PlayerKind.SNAPSHOT
-        and rating.player.state is not PlayerState.QUARANTINED
-    ]
-    for pattern in patterns:
-        if not fnmatch.filter(names, pattern):
-            raise NotFound(
-                f"{source} has no rated snapshot {pattern!r}: bin/league ratings --run-dir "
-                f"{source} lists them"
-            )
-    wanted = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
-    return [rating for rating in rated if rating.player.name in wanted]
-
-
-def _import(
-    client: MatchmakerClient,
-    chosen: Sequence[Rating],
-    source: Path,
-    into: Path,
-    prefix: str,
-    *,
-    sample: bool,
-) -> list[tuple[str, ...]]:
-    """Copies weights first, so every registered player can be loaded. Repeating it is safe."""
-    theirs, ours = BlobFolder(source / "blobs"), BlobFolder(into / "blobs")
-    for rating in chosen:
-        if not ours.has(rating.player.digest):
-            ours.put(theirs.get(rating.player.digest))
-    anchors = [
-        replace(
-            rating.player,
-            name=str(SnapshotName.parse(rating.player.name).imported(prefix)),
-            state=PlayerState.ACTIVE,
-            parent="",
-            creator="import",
-            held_out=not sample,
-            milestone=True,  # never retired
-            created_at=0.0,
-        )
-        for rating in chosen
-    ]
-    try:
-        client.register_players(anchors)
-    except AlreadyExists as error:
-        raise AlreadyExists(f"{error}; give these another --prefix") from None
-    rows: list[tuple[str, ...]] = []
-    for rating, anchor in zip(chosen, anchors, strict=True):
-        client.pin_rating(anchor.name, rating.mu, operator())
-        rows.append((anchor.name, rating.player.name, f"{rating.mu:.2f}", anchor.digest[:12]))
-    return rows
+    say(f"{count} in {league.folder()} now, from {source}, for {meets}")

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from league.cli.play import MatchName, find_replay
-from league.console.options import Assignments, Blobs, GameName, Greedy, Heading, RunDir, check_png
+from league.console.options import (
+    Assignments,
+    Blobs,
+    GameName,
+    Greedy,
+    Heading,
+    MatchName,
+    RunDir,
+    check_png,
+)
 from league.console.output import print_table, say
 from league.contest.command import LeagueCommand, LeagueContext
 from league.contest.league import League
-from league.errors import ConfigError, InvalidInput, NotFound
+from league.errors import InvalidInput, NotFound
 from league.runs.files import write_whole
 from league.runs.folder import CURVES
 
-if TYPE_CHECKING:
-    from league.agent.snapshot import SnapshotCard
-    from league.contest.members import Member
-    from league.games.base import GameSpec
-    from league.games.settings import GameSettings
-
 app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
 
-FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": "", "ai2": ".py"}
-"""Formats of exports, and the endings that mean them."""
 CHECKED = "Python numpy match opponent result stocks frames# ms_a_frame# 99_percent_ms# start_s#"
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
 
@@ -77,48 +77,16 @@ def export(
         return
     if check is not None or snapshot is None or out is None:
         raise InvalidInput("name a SNAPSHOT and --out PATH, or a file to --check alone")
+    from league.contest.exports import export as written
     from league.contest.members import Finder
 
-    kind = _format_of(format, out)
-    if greedy and kind != "ai2":
-        raise InvalidInput(f"--greedy is for ai2: who plays the {kind} chooses at every step")
-    if kind == "ai2" and out.suffix != ".py":
-        raise InvalidInput(f"{out} would be no Python file: name one that ends in .py")
     finder = Finder(context.league, game, blobs)
-    settings = finder.settings([snapshot], alone=kind != "ai2")
-    (entrant,) = finder.entrants(settings.spec(), [snapshot])
-    from league.agent.snapshot import load_snapshot
-
-    loaded = []
-    for member in entrant.members:
-        if member.blobs is None:
-            raise InvalidInput(f"{member.name} is a bot and has no weights: name a snapshot")
-        loaded.append(load_snapshot(member.blobs, member.digest))
-    member, (network, card) = entrant.members[0], loaded[0]
-    if kind == "sb3":
-        from league.agent.export.sb3 import write_sb3
-
-        write_sb3(out, network, card)
-    elif kind == "onnx":
-        from league.agent.export.onnx_graph import write_onnx
-
-        write_onnx(out, network, card)
-    elif kind == "ai2":
-        from league.agent.export.ai2 import Exported, write_ai2
+    found = written(finder, snapshot, out, format or "", greedy=greedy)
+    if found.format == "ai2":
         from league.agent.export.ai2_check import ms_a_frame
 
-        members = []
-        for member, own, share in zip(entrant.members, loaded, entrant.weights, strict=True):
-            _spec(settings, member, own[1])
-            members.append(Exported(member.name, *own, share))
-        write_ai2(out, members, name=entrant.name, greedy=greedy)
         say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
-    else:
-        from league.agent.export.onnx_graph import write_folder
-
-        write_folder(out, network, card, _spec(settings, member, card))
-    step = max(one.step for _, one in loaded)
-    say(f"{out}: {entrant.name} as {kind}, step {step:,} of {card.game}")
+    say(f"{out}: {found.name} as {found.format}, step {found.step:,} of {found.game}")
 
 
 def _check(file: Path, game: str | None) -> None:
@@ -150,29 +118,6 @@ def _megabytes(file: Path) -> str:
     return f"{file.stat().st_size / 1e6:.2f} MB"
 
 
-def _format_of(format: str | None, path: Path) -> str:
-    if format is not None:
-        return format
-    found = [kind for kind, ending in FORMATS.items() if ending == path.suffix.lower()]
-    if not found:
-        raise ConfigError(f"{path.name!r} names no format: add --format {'|'.join(FORMATS)}")
-    return found[0]
-
-
-def _spec(settings: GameSettings, member: Member, card: SnapshotCard) -> GameSpec:
-    """The spec of the snapshot's game, with the run's settings where the run plays that game."""
-    from league.agent.snapshot import check_rules
-    from league.contest.members import game_settings
-    from league.games.settings import check_game_of_file
-
-    if settings.name != card.game:
-        check_game_of_file(card.game, {})
-        settings = game_settings(card.game)
-    spec = settings.spec()
-    check_rules(member.name, card, spec)
-    return spec
-
-
 @app.command()
 def render(
     match: MatchName,
@@ -200,9 +145,10 @@ def render(
     assignments: Assignments = None,
 ) -> None:
     """Renders a recorded match as a film, a picture, a page or data."""
+    from league.contest.recordings import find_replay
     from league.views.film import Cut, write_film
 
-    replay = find_replay(League(run_dir=run_dir), match, game, assignments)
+    replay = find_replay(League(run_dir=run_dir), match, game, assignments or ())
     cut = Cut(start=start, stop=stop)
     write_film(out, replay, cut=cut, fps=fps, width=width, height=height)
     say(f"{out}: {out.stat().st_size / 1000:,.0f} kB")
@@ -225,13 +171,13 @@ def attention(
 ) -> None:
     """Draws what an agent looked at in a recorded match."""
     check_png(out)
-    league = League(run_dir=run_dir)
-    replay = find_replay(league, match, game, assignments)
-
     from league.agent.snapshot import load_snapshot
+    from league.contest.recordings import find_replay
     from league.runs.blobs import BlobFolder
     from league.views.attention import agent_seat, draw, read_match, summary_of
 
+    league = League(run_dir=run_dir)
+    replay = find_replay(league, match, game, assignments or ())
     seat = agent_seat(replay, seat)
     contender = replay.seats[seat]
     folder = BlobFolder(blobs or league.folder() / "blobs")

@@ -25,14 +25,31 @@ from league.console.options import (
 from league.console.output import is_terminal, print_table, say
 from league.contest.command import LeagueCommand, LeagueContext
 from league.contest.league import League
-from league.errors import DataCorrupt, InvalidInput, NotFound
+from league.errors import DataCorrupt
 from league.metrics import wilson_interval
 
 if TYPE_CHECKING:  # these load numpy, numba and torch
-    from league.games.settings import GameSettings
     from league.replay import Bout, Playback, Replay
 
 app = typer.Typer(rich_help_panel=Heading.PLAY, add_completion=False)
+Pace = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=30,
+        metavar="N",
+        help="PLAYER, a bot, holds its keys for N frames, as an agent with frame_skip N does.",
+    ),
+]
+Disturb = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=0.5,
+        metavar="SHARE",
+        help="Share of the time that PLAYER errs, so that a clone learns how it recovers.",
+    ),
+]
 
 LONGEST_GAP_SECONDS = 0.1
 HARD_HIT = 12.0
@@ -46,13 +63,6 @@ REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#")
 SCORES = "player opponent seat matches# wins# draws# losses# score# low# high#"
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit")
 """Totals of PLAYER whose mean over matches `record` prints, where the game has them."""
-
-MatchName = Annotated[
-    str,
-    typer.Argument(
-        metavar="MATCH|FILE", help="A match id (bin/league replay lists them) or a file."
-    ),
-]
 
 
 @app.command(cls=LeagueCommand)
@@ -114,17 +124,14 @@ def replay(
     assignments: Assignments = None,
 ) -> None:
     """Shows a recorded match again, or lists the replays of a run."""
+    from league.contest.recordings import find_replay, replays_of
+
     league = League(run_dir=run_dir)
     if match is not None:
-        _show(find_replay(league, match, game, assignments), speed)
+        _show(find_replay(league, match, game, assignments or ()), speed)
         return
-    oldest_first = sorted(_replays(league), key=lambda path: (path.stat().st_mtime, path.name))
+    oldest_first = sorted(replays_of(league), key=lambda path: (path.stat().st_mtime, path.name))
     print_table("Replays", REPLAYS, map(_replay_row, oldest_first))
-
-
-def _replays(league: League) -> list[Path]:
-    """The files that the evaluator keeps in a run's folder."""
-    return sorted((league.folder() / "replays").glob("*.replay"))
 
 
 def _replay_row(path: Path) -> tuple[str, ...]:
@@ -136,33 +143,6 @@ def _replay_row(path: Path) -> tuple[str, ...]:
         return path.stem, "", "", f"unreadable: {error}", ""
     winner = "a draw" if found.winner is None else found.names[found.winner]
     return (path.stem, *found.names, winner, str(found.frames))
-
-
-def find_replay(
-    league: League, name: str, game: str | None, assignments: Sequence[str] | None
-) -> Replay:
-    """The replay that `name` means: a file, or the beginning of a match id of the run.
-
-    `game` and `assignments` are flags: they or the run name a game that a file alone may not.
-    """
-    from league.contest.members import Finder
-    from league.replay import load_replay
-
-    def own() -> GameSettings:
-        return Finder(league, game, assignments=assignments or ()).settings(())
-
-    if name.endswith(".replay") or Path(name).is_file():
-        return load_replay(Path(name), own)
-    found = [path for path in _replays(league) if path.name.startswith(name)]
-    if not found:
-        raise NotFound(
-            f"there is no file {name}, and no replay of match {name} in {league.folder()}: the "
-            "evaluator keeps the first match and the first loss of each batch against each "
-            "opponent; bin/league replay lists them"
-        )
-    if len(found) > 1:
-        raise InvalidInput(f"{len(found)} replays begin with {name}: give more of the match id")
-    return load_replay(found[0], own)
 
 
 def _show(played: Replay, speed: float) -> None:
@@ -302,100 +282,44 @@ def record(
         int, typer.Option(min=1, max=100_000, help="Against each opponent, seats swapped.")
     ] = 100,
     seed: Seed = 0,
-    pace: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=30,
-            metavar="N",
-            help="PLAYER, a bot, holds its keys for N frames, as an agent with frame_skip N does.",
-        ),
-    ] = 1,
-    disturb: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=0.5,
-            metavar="SHARE",
-            help="Share of the time that PLAYER errs, so that a clone learns how it recovers.",
-        ),
-    ] = 0.0,
+    pace: Pace = 1,
+    disturb: Disturb = 0.0,
     greedy: Greedy = False,
     blobs: Blobs = None,
     game: GameName = None,
     assignments: Assignments = None,
 ) -> None:
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
-    from league.contest.matches import bouts_of, play
-    from league.contest.members import Finder, say_it_compiles
-    from league.games.base import CHOICE
-    from league.replay import Recipe, save_replay
+    from league.contest.members import Finder
+    from league.contest.recordings import record as recorded
 
     finder, names = Finder(context.league, game, blobs, assignments or ()), [player, *opponents]
     settings = finder.settings(names)
-    changes_keys = bool(disturb) or pace > 1
-    if changes_keys and settings.spec().action_kind == CHOICE:
-        raise InvalidInput(
-            f"--pace and --disturb change keys, and {settings.name} is a game of choices"
-        )
     first, *others = finder.entrants(settings.spec(), names)
-    try:
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"--out {out} can't be a folder ({error.strerror}): name another place"
-        ) from None
-    say_it_compiles(settings)
     rows, means = [], [name for name in MEANS if name in settings.spec().stats]
-    recipe = Recipe.of(settings)
-    for other in others:
-        bouts = bouts_of(first, other, matches, seed, errs=changes_keys)
-        seat_of = {  # a member that meets itself counts as the first seat
-            bout.match_id(recipe): place % 2 if bout.seats[0] != bout.seats[1] else 0
-            for place, bout in enumerate(bouts)
-        }
-        failures: dict[Bout, str] = {}
-        seats: dict[str, list[tuple[float, Mapping[str, float]]]] = {"both": []}
-        for found in play(
-            settings,
-            (*first.members, *other.members),
-            bouts,
-            seed=seed,
-            greedy=greedy,
-            pace=pace,
-            disturb=disturb,
-            failures=failures,
-        ):
-            if out is not None:
-                save_replay(out / f"{found.match_id}.replay", found)
-            seat = seat_of[found.match_id]
-            own = (found.outcome if seat == 0 else 1.0 - found.outcome, found.stats[seat])
-            for place in ("both", *_places(seat, own[1])):
-                seats.setdefault(place, []).append(own)
-        if failures:
+    for series in recorded(
+        settings,
+        first,
+        others,
+        matches=matches,
+        seed=seed,
+        pace=pace,
+        disturb=disturb,
+        greedy=greedy,
+        out=out,
+    ):
+        if series.failures:
             say(
-                f"({len(failures)} matches could not be finished and do not count, the first as "
-                f"{next(iter(failures.values()))})"
+                f"({len(series.failures)} matches could not be finished and do not count, the "
+                f"first as {series.failures[0]})"
             )
-        for place in PLACES:
-            if place in seats:
-                rows.append((first.name, other.name, place, *_scores(seats[place], means)))
+        for place, played in series.places.items():
+            rows.append((series.player, series.opponent, place, *_scores(played, means)))
     print_table("Matches", [*SCORES.split(), *(f"{name}#" for name in means)], rows)
     if "falls_unhit" in means:
         say("(falls_unhit: knock-outs of a player that was not hit in the 3 s before)")
     if out is not None:
         say(f"kept in {out}: bin/league replay FILE shows one, bin/learner clone learns from all")
-
-
-PLACES = ("both", "first", "second", "left", "right")
-
-
-def _places(seat: int, stats: Mapping[str, float]) -> Iterator[str]:
-    """Where the player of `seat` was: its seat, and the side on which it began."""
-    yield PLACES[1 + seat]
-    if "spawn_side" in stats:
-        yield "left" if stats["spawn_side"] < 0 else "right"
 
 
 def _scores(

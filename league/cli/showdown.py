@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.cli.play import MatchName, find_replay
-from league.console.options import Assignments, Blobs, GameName, Heading, RunDir, Seed
+from league.console.options import Assignments, Blobs, GameName, Heading, MatchName, RunDir, Seed
 from league.contest.command import LeagueCommand, LeagueContext
 from league.contest.league import League
 from league.errors import InvalidInput, Unavailable
@@ -153,7 +152,9 @@ def replay(
     assignments: Assignments = None,
 ) -> None:
     """Writes a recorded battle as a page that Showdown's replay player draws."""
-    found = find_replay(League(run_dir=run_dir), match, game, assignments)
+    from league.contest.recordings import find_replay
+
+    found = find_replay(League(run_dir=run_dir), match, game, assignments or ())
     if not found.recipe.name.startswith("showdown:"):
         raise InvalidInput(f"{match} is a match of {found.recipe.name}: bin/league render draws it")
     path = out or Path(f"{Path(match).stem}.html")

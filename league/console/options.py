@@ -27,6 +27,12 @@ class Heading(StrEnum):
 
 RUN_HELP = "A run, running or finished (default: the newest in runs/)."
 RunDir = Annotated[Path | None, typer.Option(metavar="DIR", help=RUN_HELP)]
+MatchName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MATCH|FILE", help="A match id (bin/league replay lists them) or a file."
+    ),
+]
 BookName = Annotated[
     Book,
     typer.Option(

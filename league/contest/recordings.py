@@ -1,0 +1,155 @@
+"""Recorded matches: finds those of a run, and plays and keeps many of a player."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from league.contest.league import League
+from league.contest.matches import bouts_of, play
+from league.contest.members import Entrant, Finder, say_it_compiles
+from league.errors import InvalidInput, NotFound
+from league.games.base import CHOICE
+from league.games.settings import GameSettings
+from league.replay import Bout, Recipe, Replay, load_replay, save_replay
+
+PLACES = ("both", "first", "second", "left", "right")
+"""Where a player began a match: anywhere, in a seat, on a side."""
+Played = tuple[float, Mapping[str, float]]
+"""A match of a player: its outcome (1, ½ or 0) and its totals."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Matches of a player against an opponent.
+
+    Attributes:
+        places: the matches by place, in the order of `PLACES`. A game without sides has only seats.
+        failures: why matches could not be finished.
+    """
+
+    player: str
+    opponent: str
+    places: dict[str, list[Played]]
+    failures: tuple[str, ...]
+
+
+def replays_of(league: League) -> list[Path]:
+    """Returns the files that the evaluator keeps in a run's folder."""
+    return sorted((league.folder() / "replays").glob("*.replay"))
+
+
+def find_replay(
+    league: League, name: str, game: str | None = None, assignments: Sequence[str] = ()
+) -> Replay:
+    """Returns a recorded match.
+
+    Args:
+        league: the run.
+        name: a file, or the beginning of a match id of the run.
+        game, assignments: flags. They or the run name a game that a file alone may not.
+
+    Raises:
+        NotFound: there is no such match.
+        InvalidInput: several match ids begin so.
+        DataCorrupt: the file is damaged.
+    """
+
+    def own() -> GameSettings:
+        return Finder(league, game, assignments=assignments).settings(())
+
+    if name.endswith(".replay") or Path(name).is_file():
+        return load_replay(Path(name), own)
+    found = [path for path in replays_of(league) if path.name.startswith(name)]
+    if not found:
+        raise NotFound(
+            f"there is no file {name}, and no replay of match {name} in {league.folder()}: the "
+            "evaluator keeps the first match and the first loss of each batch against each "
+            "opponent; bin/league replay lists them"
+        )
+    if len(found) > 1:
+        raise InvalidInput(f"{len(found)} replays begin with {name}: give more of the match id")
+    return load_replay(found[0], own)
+
+
+def record(
+    settings: GameSettings,
+    player: Entrant,
+    opponents: Sequence[Entrant],
+    *,
+    matches: int,
+    seed: int = 0,
+    pace: int = 1,
+    disturb: float = 0.0,
+    greedy: bool = False,
+    out: Path | None = None,
+) -> Iterator[Series]:
+    """Plays a player against each opponent and keeps the matches.
+
+    Args:
+        settings: the game.
+        player: the player.
+        opponents: its opponents.
+        matches: against each opponent, seats swapped.
+        seed, pace, disturb, greedy: as for `league.contest.matches.play`. The player is the pupil.
+        out: folder of the replays. None keeps no replay.
+
+    Yields:
+        The matches against an opponent.
+
+    Raises:
+        InvalidInput: the folder can't be made, or pace and disturbance don't suit the game.
+    """
+    changes_keys = bool(disturb) or pace > 1
+    if changes_keys and settings.spec().action_kind == CHOICE:
+        raise InvalidInput(
+            f"--pace and --disturb change keys, and {settings.name} is a game of choices"
+        )
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"--out {out} can't be a folder ({error.strerror}): name another place"
+        ) from None
+    say_it_compiles(settings)
+    recipe = Recipe.of(settings)
+    for opponent in opponents:
+        bouts = bouts_of(player, opponent, matches, seed, errs=changes_keys)
+        seat_of = {  # a member that meets itself counts as the first seat
+            bout.match_id(recipe): number % 2 if bout.seats[0] != bout.seats[1] else 0
+            for number, bout in enumerate(bouts)
+        }
+        failures: dict[Bout, str] = {}
+        places: dict[str, list[Played]] = {place: [] for place in PLACES}
+        for replay in play(
+            settings,
+            (*player.members, *opponent.members),
+            bouts,
+            seed=seed,
+            greedy=greedy,
+            pace=pace,
+            disturb=disturb,
+            failures=failures,
+        ):
+            if out is not None:
+                save_replay(out / f"{replay.match_id}.replay", replay)
+            seat = seat_of[replay.match_id]
+            outcome = replay.outcome if seat == 0 else 1.0 - replay.outcome
+            stats = replay.stats[seat]
+            for place in _places(seat, stats):
+                places[place].append((outcome, stats))
+        yield Series(
+            player=player.name,
+            opponent=opponent.name,
+            places={place: met for place, met in places.items() if met or place == "both"},
+            failures=tuple(failures.values()),
+        )
+
+
+def _places(seat: int, stats: Mapping[str, float]) -> Iterator[str]:
+    yield PLACES[0]
+    yield PLACES[1 + seat]
+    if "spawn_side" in stats:
+        yield "left" if stats["spawn_side"] < 0 else "right"
