@@ -10,6 +10,7 @@ import typer
 from league.console.options import Heading
 from league.console.output import operator, print_pairs, print_table, say, when
 from league.contest.command import LeagueCommand, LeagueContext, SeveralPlayers
+from league.contest.imports import import_snapshots
 from league.errors import InvalidInput
 from league.players import Book, PlayerState
 from league.rpc.client import MatchmakerClient
@@ -225,8 +226,6 @@ def import_(
     ] = False,
 ) -> None:
     """Imports another run's snapshots into this league, as anchors at their ratings there."""
-    from league.contest.imports import import_snapshots
-
     league = context.league
     found = import_snapshots(league, source, players or ["*"], prefix=prefix, sample=sample)
     rows = [

@@ -9,7 +9,6 @@ import typer
 from league.console.options import Heading
 from league.console.output import is_terminal, operator, print_table, say, when
 from league.contest.command import LeagueCommand, LeagueContext
-from league.contest.evaluations import follow, line_of, show
 from league.errors import InvalidInput
 from league.evaluations import Report
 
@@ -37,6 +36,8 @@ def evaluations(
     ] = False,
 ) -> int:
     """Shows the evaluations that were asked for (`eval --queue`), or cancels one."""
+    from league.contest.evaluations import follow, line_of, show
+
     if cancel is not None:
         if number is not None or open_only or watch:
             raise InvalidInput("--cancel NUMBER ends one evaluation: give nothing else with it")

@@ -1,4 +1,4 @@
-"""Flags that several commands share, and a command class for flags that take several values."""
+"""Headings and flags that commands share, and a command class for flags with several values."""
 
 from __future__ import annotations
 

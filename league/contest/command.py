@@ -60,7 +60,8 @@ class LeagueCommand(TyperCommand):
         super().__init__(*arguments, params=[*params, *self.flags], **more)
 
     def invoke(self, ctx: LeagueContext) -> Any:  # type: ignore[override]
-        ctx.league = League(**{flag.name: ctx.params.pop(flag.name) for flag in self.flags})
+        names = [str(flag.name) for flag in self.flags]
+        ctx.league = League(**{name: ctx.params.pop(name) for name in names})
         return super().invoke(ctx)
 
 

@@ -10,14 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from league.console.options import Heading
 from league.errors import DataCorrupt
 from league.gates import GateState, VictimGate
 from league.players import PlayerState
-from league.runs import finding
-from league.security.credentials import Credentials, of_run
+from league.security.credentials import Credentials
 from league.stats.gates import Certificate, Verdict
 from matchmaker.acts.assign import GAUNTLET
 from matchmaker.acts.gate import played, tallied
@@ -29,9 +25,7 @@ from matchmaker.store import invariants
 from matchmaker.store.rows import GATE, DrawRow
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
-from matchmaker.tools.recompute import RunArgument, RunOption, differing_from_shown
-
-app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
+from matchmaker.tools.recompute import differing_from_shown
 
 TOLERANCE = 1e-6
 """Largest difference of ratios, relative above 1. Another machine may round differently."""
@@ -42,21 +36,6 @@ _STATES = {
     GateState.UNDECIDED: PlayerState.RETIRED,
 }
 """State of a candidate by the state of its gate. Accepted candidates may retire later."""
-
-
-@app.command("fsck")
-def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
-    """Checks whether a run's log is whole: every invariant, every draw, every rating.
-
-    While the run continues, this also checks the ratings that its matchmaker shows.
-    """
-    folder = finding.named_run(run, run_dir)
-    db, address = finding.database_of(folder), finding.live_address(folder) or ""
-    findings, summary = fsck(db, address, of_run(folder, "read"))
-    for line in findings:
-        print(line)
-    print(f"{db}: {'BROKEN' if findings else 'whole'}; {summary}")
-    return 1 if findings else 0
 
 
 def fsck(

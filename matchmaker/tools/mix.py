@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import heapq
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Any
 
-from typer import Option, Typer
-
-from league.console.options import Heading
-from league.console.output import print_table
-from league.errors import InvalidInput, NotFound
+from league.errors import NotFound
 from league.exploiters import EXPLOITING
 from league.players import Event, Player, PlayerKind
-from league.runs import finding
 from matchmaker.sampling.candidates import Pool, candidates_of
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.quarantine import EVENTS as QUARANTINES
 from matchmaker.state.quarantine import Quarantines
 from matchmaker.store.rows import AssignmentRow, ResultRow
-from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
-from matchmaker.tools.recompute import RunArgument, RunOption
-
-app = Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 EVEN, WON = ".2_to_.8", "above_.9"
 KINDS = ("self", "snapshots", "exploiters", "bots")
@@ -42,6 +31,9 @@ BANDS = {
     WON: (0.9, math.inf),
 }
 """Bands of expected scores. `above_.8` includes `above_.9`."""
+
+
+COLUMNS = ("steps", "matches#", *(f"{name}#" for name in (*KINDS, *BANDS, "expected", "score")))
 
 
 @dataclass(frozen=True)
@@ -58,39 +50,6 @@ class Met:
     step: int
     expected: float
     score: float
-
-
-@app.command("mix")
-def command(
-    run: RunArgument = None,
-    run_dir: RunOption = None,
-    player: Annotated[str, Option(metavar="NAME", help="A learner.")] = "main",
-    last: Annotated[
-        float | None, Option(metavar="SHARE", help="Only this last share of its steps, as .25.")
-    ] = None,
-    brief: Annotated[bool, Option("--brief", help="Print the last part in a sentence.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print one object with all digits.")] = False,
-) -> int:
-    """Shows which opponents a learner met, and how strong they were, by quarter of its steps.
-
-    Scores are expected as the sampler would have when it drew the opponent, from the log up to it.
-    """
-    if last is not None and not 0.0 < last <= 1.0:
-        raise InvalidInput(f"--last {last:g} is no share: it must be above 0, up to 1")
-    folder = finding.named_run(run, run_dir)
-    store = SqliteStore(finding.database_of(folder), read_only=True)
-    with closing(store), store.read() as reader:
-        matches = list(matches_of(reader, player))
-    parts = parts_of(matches, last)
-    if as_json:
-        print(json.dumps({"player": player, "parts": parts}))
-        return 0
-    if brief:
-        print("\n".join(_sentence(player, part) for part in parts[-1:]))
-        return 0
-    columns = ["steps", "matches#", *(f"{name}#" for name in (*KINDS, *BANDS, "expected", "score"))]
-    print_table(f"Opponents of {player}", columns, [_row(part) for part in parts])
-    return 0
 
 
 def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
@@ -184,7 +143,7 @@ def _summary(matches: Sequence[Met], total: int) -> dict[str, float]:
     }
 
 
-def _sentence(player: str, part: dict[str, Any]) -> str:
+def sentence(player: str, part: dict[str, Any]) -> str:
     kinds = ", ".join(f"{name} {one['share']:.0%}" for name, one in part["kinds"].items())
     even, won = (part["bands"].get(band, {"share": 0.0})["share"] for band in (EVEN, WON))
     return (
@@ -193,7 +152,7 @@ def _sentence(player: str, part: dict[str, Any]) -> str:
     )
 
 
-def _row(part: dict[str, Any]) -> list[str]:
+def row_of(part: dict[str, Any]) -> list[str]:
     none = {"share": 0.0}
     shares = [part["kinds"].get(kind, none)["share"] for kind in KINDS]
     shares += [part["bands"].get(band, none)["share"] for band in BANDS]

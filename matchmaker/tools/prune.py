@@ -6,58 +6,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from league.console.options import Heading
 from league.errors import LeagueError
 from league.evaluations import EvaluationState
 from league.exploiters import is_mains_snapshot
 from league.players import Player, PlayerKind, PlayerState
 from league.replay.file import SUFFIX, load_replay
-from league.runs import finding
-from league.runs.blobs import BlobFolder
 from league.runs.records import read_rows
 from matchmaker.state.analysis import EVENT as ANALYSIS
 from matchmaker.state.analysis import analysis_of
 from matchmaker.state.evaluations import EVENTS as EVALUATIONS
 from matchmaker.state.evaluations import Evaluations
 from matchmaker.state.exploiters import EVENTS, ExploiterState
-from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
-from matchmaker.tools.recompute import RunArgument, RunOption
-
-app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
-
-
-@app.command("prune")
-def command(
-    run: RunArgument = None,
-    run_dir: RunOption = None,
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove them (default: only list them).")
-    ] = False,
-) -> None:
-    """Lists the weights of retired snapshots that nothing needs, and with --remove removes them.
-
-    Players, results and ratings stay. The run may continue meanwhile.
-    """
-    folder = finding.named_run(run, run_dir)
-    blobs, total = BlobFolder(folder / "blobs"), 0
-    database = finding.database_of(folder)
-    with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
-        players = [one for one in unneeded(reader, folder) if blobs.has(one.digest)]
-    for player in players:
-        path = blobs.path(player.digest)
-        print(f"{player.name}\t{path}")
-        total += path.stat().st_size
-        if remove:
-            path.unlink()
-    done = "removed" if remove else "can go: --remove removes them"
-    print(f"weights of {len(players)} retired snapshots, {total / 1e6:.1f} MB, {done}")
 
 
 def unneeded(reader: Reader, run_dir: Path) -> list[Player]:

@@ -1,0 +1,190 @@
+"""Commands of ``bin/league`` that read or replace a run's log."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.console.options import Heading
+from league.console.output import print_table
+from league.errors import InvalidInput
+from league.players import PlayerState
+from league.runs import finding
+from league.runs.blobs import BlobFolder
+from league.runs.folder import locked
+from league.security.credentials import of_run
+
+app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
+RunArgument = Annotated[
+    Path | None, typer.Argument(metavar="RUN", help="The run (default: the newest in runs/).")
+]
+RunOption = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="The same, as other commands take it.")
+]
+
+
+@app.command()
+def backup(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run, running or finished.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy, a new file.")],
+) -> None:
+    """Copies a run's log consistently, also while the run continues."""
+    from matchmaker.store import copies
+
+    database = finding.database_of(finding.checked_run(run_dir))
+    results = copies.backup(database, file)
+    print(f"{file} holds the log of {run_dir} up to result {results}")
+
+
+@app.command()
+def restore(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run that is not running.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy that `backup` made.")],
+) -> None:
+    """Puts a copy of a run's log in its place, and keeps the replaced log in a folder of the run.
+
+    The next start continues from there: docs/operations.md says what learners do.
+    """
+    from matchmaker.store import copies
+    from matchmaker.store.sqlite import SqliteStore
+
+    database = finding.checked_run(run_dir) / finding.DATABASE
+    is_run = (run_dir / "run.json").exists()  # else the folder has only a matchmaker
+    with closing(locked(run_dir)) if is_run else nullcontext():
+        results, replaced = copies.restore(file, database)
+    print(f"{database} holds {file} now, up to result {results}")
+    if replaced is not None:
+        print(f"the log that it replaces is {replaced}")
+    blobs = BlobFolder(run_dir / "blobs")
+    with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
+        active = [one for one in reader.players() if one.state is not PlayerState.RETIRED]
+    if missing := [one.name for one in active if one.digest and not blobs.has(one.digest)]:
+        names = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        print(f"{len(missing)} players have no weights in {blobs.root}: {names}")
+    print(f"`bin/start-league --run-dir {shlex.quote(str(run_dir))}` continues from there")
+
+
+@app.command()
+def fsck(run: RunArgument = None, run_dir: RunOption = None) -> int:
+    """Checks whether a run's log is whole: every invariant, every draw, every rating.
+
+    While the run continues, this also checks the ratings that its matchmaker shows.
+    """
+    from matchmaker.tools.fsck import fsck as checked
+
+    folder = finding.named_run(run, run_dir)
+    db, address = finding.database_of(folder), finding.live_address(folder) or ""
+    findings, summary = checked(db, address, of_run(folder, "read"))
+    for line in findings:
+        print(line)
+    print(f"{db}: {'BROKEN' if findings else 'whole'}; {summary}")
+    return 1 if findings else 0
+
+
+@app.command()
+def recompute(run: RunArgument = None, run_dir: RunOption = None) -> int:
+    """Computes ratings and payoffs from the log and compares them with the running numbers.
+
+    The exit status is 1 when the run's matchmaker shows other numbers.
+    """
+    from matchmaker.state.books import Books
+    from matchmaker.store.sqlite import SqliteStore
+    from matchmaker.tools.recompute import differing_from_shown
+
+    run_dir = finding.named_run(run, run_dir)
+    address = finding.live_address(run_dir)
+    with closing(SqliteStore(finding.database_of(run_dir), read_only=True)) as store:
+        with store.read() as reader:
+            began = time.perf_counter()
+            books = Books.of(reader)
+            seconds = time.perf_counter() - began
+        findings = differing_from_shown(store, address, of_run(run_dir, "read")) if address else []
+    for book, table in books.tables.items():
+        drawn, link = table.epoch.draw_probability, table.link
+        print(
+            f"{book.value}: {len(table.beliefs())} players, {table.games} rated results, "
+            f"{len(table.anchors())} anchors; expects {drawn:.3g} draws, "
+            f"sharpness {link.sharpness:.2f}, logistic share {link.logistic_share:.1f}"
+        )
+    print(f"{books.log_position} results of {run_dir} folded in {seconds:.1f} s")
+    for line in findings:
+        print(line)
+    if not address:
+        print("no matchmaker serves this run now, so there are no running numbers to compare")
+    elif not findings:
+        print(f"the numbers that {address} shows are the same, to the last bit")
+    return 1 if findings else 0
+
+
+@app.command()
+def prune(
+    run: RunArgument = None,
+    run_dir: RunOption = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove them (default: only list them).")
+    ] = False,
+) -> None:
+    """Lists the weights of retired snapshots that nothing needs, and with --remove removes them.
+
+    Players, results and ratings stay. The run may continue meanwhile.
+    """
+    from matchmaker.store.sqlite import SqliteStore
+    from matchmaker.tools.prune import unneeded
+
+    folder = finding.named_run(run, run_dir)
+    blobs, total = BlobFolder(folder / "blobs"), 0
+    database = finding.database_of(folder)
+    with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
+        players = [one for one in unneeded(reader, folder) if blobs.has(one.digest)]
+    for player in players:
+        path = blobs.path(player.digest)
+        print(f"{player.name}\t{path}")
+        total += path.stat().st_size
+        if remove:
+            path.unlink()
+    done = "removed" if remove else "can go: --remove removes them"
+    print(f"weights of {len(players)} retired snapshots, {total / 1e6:.1f} MB, {done}")
+
+
+@app.command(rich_help_panel=Heading.LOOK)
+def mix(
+    run: RunArgument = None,
+    run_dir: RunOption = None,
+    player: Annotated[str, typer.Option(metavar="NAME", help="A learner.")] = "main",
+    last: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Only this last share of its steps, as .25."),
+    ] = None,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Print the last part in a sentence.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one object with all digits.")
+    ] = False,
+) -> None:
+    """Shows which opponents a learner met, and how strong they were, by quarter of its steps.
+
+    Scores are expected as the sampler would have when it drew the opponent, from the log up to it.
+    """
+    if last is not None and not 0.0 < last <= 1.0:
+        raise InvalidInput(f"--last {last:g} is no share: it must be above 0, up to 1")
+    from matchmaker.store.sqlite import SqliteStore
+    from matchmaker.tools.mix import COLUMNS, matches_of, parts_of, row_of, sentence
+
+    folder = finding.named_run(run, run_dir)
+    store = SqliteStore(finding.database_of(folder), read_only=True)
+    with closing(store), store.read() as reader:
+        matches = list(matches_of(reader, player))
+    parts = parts_of(matches, last)
+    if as_json:
+        print(json.dumps({"player": player, "parts": parts}))
+    elif brief:
+        print("\n".join(sentence(player, part) for part in parts[-1:]))
+    else:
+        print_table(f"Opponents of {player}", COLUMNS, map(row_of, parts))
