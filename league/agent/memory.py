@@ -3,7 +3,8 @@
 Gate order: input i, forget f, output o, candidate g. Equations (Hochreiter & Schmidhuber 1997, with
 the forget gate of Gers et al. 2000): `c_t = σ(f) c_tm1 + σ(i) tanh(g)`, `h_t = σ(o) tanh(c_t)`.
 
-Shape suffixes: T steps, B matches, I input width, H memory width, G = 4H gates.
+Shape suffixes: T steps, B matches, I input width, H memory width, G = 4H gates, N = T·B rows,
+L steps with the inserted ones, J = I + 2.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from league.agent.layers import Linear
+
+SATURATED = 1e4
+"""A pre-activation whose sigmoid is exactly 1, and exactly 0 with the other sign."""
+MOST_INSERTED = 1 / 8
+"""Up to this share of inserted steps, torch's kernel is faster than `_Unroll`."""
 
 
 class Memory(nn.Module):
@@ -57,8 +63,72 @@ class Memory(nn.Module):
         with torch.autocast(x_TBI.device.type, enabled=False):
             x_TBI = x_TBI.to(self.recurrent.dtype)
             weights = (self.input.weight, self.input.bias, self.recurrent)
-            h_TBH, c = _Unroll.apply(x_TBI, *weights, starts_TB, h_BH, c_BH)
+            unroll = _unroll_in_kernel if _kernel_is_faster(x_TBI, starts_TB) else _Unroll.apply
+            h_TBH, c = unroll(x_TBI, *weights, starts_TB, h_BH, c_BH)
         return h_TBH, h_TBH[-1], c
+
+
+def _kernel_is_faster(x_TBI: Tensor, starts_TB: Tensor) -> bool:
+    """Tells where `_unroll_in_kernel` beats `_Unroll`: with oneDNN, and few episodes a row."""
+    if x_TBI.device.type != "cpu" or x_TBI.dtype != torch.float32:
+        return False
+    most_starts = int(starts_TB[1:].sum(0).max()) if len(starts_TB) > 1 else 0
+    return torch.backends.mkldnn.is_available() and most_starts <= MOST_INSERTED * len(x_TBI)
+
+
+def _unroll_in_kernel(
+    x_TBI: Tensor,
+    weight_GI: Tensor,
+    bias_G: Tensor,
+    recurrent_GH: Tensor,
+    starts_TB: Tensor,
+    h_BH: Tensor,
+    c_BH: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Unrolls by torch's LSTM, which knows no episodes, with an inserted step before each start.
+
+    Every row gets a step before each start within it and steps after its end, so that all have L
+    steps. At these steps alone one of two more inputs is 1 and saturates gates. The step before a
+    start has i = f = 0, so that c = 0 and h = o tanh(0) = 0. The steps after the end have i = 0 and
+    f = 1, so that the last c stays. All of this is exact, in the gradients too.
+
+    Returns:
+        The outputs `[T, B, H]` and the last c.
+    """
+    (steps, batch, inputs), width = x_TBI.shape, h_BH.shape[-1]
+    keep_B1 = (~starts_TB[0]).to(x_TBI.dtype).unsqueeze(-1)
+    state = tuple((row * keep_B1).unsqueeze(0) for row in (h_BH, c_BH))
+    later_TB = starts_TB.clone()
+    later_TB[0] = False
+    inserted_TB = later_TB.cumsum(0)
+    length = steps + int(inserted_TB[-1].max())
+    position_TB = torch.arange(steps).unsqueeze(1) + inserted_TB
+    clears_LB, is_over_LB = (x_TBI.new_zeros(length, batch) for _ in range(2))
+    clears_LB[position_TB[later_TB] - 1, later_TB.nonzero()[:, 1]] = 1.0
+    is_over_LB[torch.arange(length).unsqueeze(1) >= steps + inserted_TB[-1]] = 1.0
+    row_N = (position_TB * batch + torch.arange(batch)).flatten()
+    x_NI = x_TBI.new_zeros(length * batch, inputs).index_copy(0, row_N, x_TBI.flatten(0, 1))
+    flags_LB2 = torch.stack([clears_LB, is_over_LB], -1)
+    x_LBJ = torch.cat([x_NI.unflatten(0, (length, batch)), flags_LB2], -1)
+    flag_weight_G2 = x_TBI.new_zeros(4 * width, 2)
+    flag_weight_G2[:width] = -SATURATED
+    flag_weight_G2[width : 2 * width, 0] = -SATURATED
+    flag_weight_G2[width : 2 * width, 1] = SATURATED
+    weights = [
+        _in_torchs_order(torch.cat([weight_GI, flag_weight_G2], -1)),
+        _in_torchs_order(recurrent_GH),
+        _in_torchs_order(bias_G),
+        torch.zeros_like(bias_G),
+    ]
+    h_LBH, _, c_1BH = torch.lstm(x_LBJ, state, weights, True, 1, 0.0, True, False, False)
+    h_TBH = h_LBH.flatten(0, 1).index_select(0, row_N).unflatten(0, (steps, batch))
+    return h_TBH, c_1BH.squeeze(0)
+
+
+def _in_torchs_order(gates: Tensor) -> Tensor:
+    """Returns weights `[G, ...]` in torch's order of the gates, i, f, g, o."""
+    i, f, o, g = gates.chunk(4)
+    return torch.cat([i, f, g, o])
 
 
 class _Unroll(torch.autograd.Function):

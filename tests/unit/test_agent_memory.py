@@ -1,5 +1,6 @@
 """The hand-written LSTM against torch's, and the windowed products against their definitions."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -55,6 +56,29 @@ def test_the_unrolls_gradient_is_right_with_starts_in_the_middle() -> None:
         return memory.unroll(x, starts, h, c)
 
     assert torch.autograd.gradcheck(run, (*inputs, *weights))
+
+
+@pytest.mark.parametrize("share_of_starts", [0.0, 0.02, 0.5])
+@pytest.mark.parametrize("steps", [1, 32])
+def test_the_unroll_in_single_precision_is_that_in_double_precision(
+    steps: int, share_of_starts: float
+) -> None:
+    """torch's kernel takes over in single precision, where few steps start an episode."""
+    generator = torch.Generator().manual_seed(7)
+    starts = torch.rand(steps, 16, generator=generator) < share_of_starts
+    starts[0, :3] = share_of_starts > 0
+    results = []
+    for dtype in (torch.float64, torch.float32):
+        torch.manual_seed(3)
+        memory = Memory(5, 8).to(dtype)
+        inputs = [doubles(steps, 16, 5), doubles(16, 8, seed=1), doubles(16, 8, seed=2)]
+        x, h, c = (tensor.to(dtype).requires_grad_() for tensor in inputs)
+        outputs = memory.unroll(x, starts, h, c)
+        torch.stack([output.sin().sum() for output in outputs]).sum().backward()
+        gradients = [tensor.grad for tensor in (x, h, c, *memory.parameters())]
+        results.append([*outputs, *gradients])
+    for double, single in zip(*results, strict=True):
+        torch.testing.assert_close(single, double.float(), rtol=2e-5, atol=2e-5)
 
 
 def test_a_start_cuts_the_gradient_to_the_past() -> None:
