@@ -38,8 +38,8 @@ class _StopRequested(Unavailable):
 
 
 def _parser() -> argparse.ArgumentParser:
-    what = "Plays clean matches of every snapshot and reports them to the matchmaker."
-    parser = argparse.ArgumentParser(prog="evaluator", description=what)
+    description = "Plays clean matches of every snapshot and reports them to the matchmaker."
+    parser = argparse.ArgumentParser(prog="evaluator", description=description)
     add = parser.add_argument
     add("--matchmaker", required=True, metavar="HOST:PORT", help="where the matchmaker serves")
     add("--run-dir", required=True, type=Path, metavar="DIR", help="run folder, made if missing")
@@ -138,8 +138,8 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
         evaluator = Evaluator(
             client, game, run_dir, settings, worker=arguments.name, stop=stop, recipe=recipe
         )
-        own = {"run_dir": run_dir, "security": security, "operations": operations}
-        with EvaluatorServer(evaluator, reader, port=arguments.port, **own) as server:
+        options = {"run_dir": run_dir, "security": security, "operations": operations}
+        with EvaluatorServer(evaluator, reader, port=arguments.port, **options) as server:
             evaluator.open()
             print(f"ready {server.port}", flush=True)
             evaluator.run()

@@ -123,8 +123,8 @@ def _work(words: list[str]) -> int:
         flags = DeviceFlags.of(options.gpu, options.cpu, options.ranks)
         names = [entry["name"] for entry in sections["supervisor"]["learners"]]
         if options.role == Role.MAIN.value and names == [options.name]:
-            given, flags = flags, flags.completed(learner.cpu_ranks(), learner.is_divisible)
-            words += () if flags == given else flags.arguments()
+            previous, flags = flags, flags.completed(learner.cpu_ranks(), learner.is_divisible)
+            words += () if flags == previous else flags.arguments()
         if flags.ranks > 1:
             learner.share(flags.ranks)  # fails at once if it can't be divided
             return launch(words, flags.ranks)
@@ -173,10 +173,10 @@ def _free_name(options: argparse.Namespace) -> str:
         )
     if options.name:
         return options.name
-    taken = running | {entry["name"] for entry in sections["supervisor"]["learners"]}
+    used = running | {entry["name"] for entry in sections["supervisor"]["learners"]}
     steps = sections.of(LearnerSettings).steps
     names = itertools.chain([MAIN], (f"{MAIN}-{number}" for number in itertools.count(2)))
-    free = (name for name in names if name not in taken)
+    free = (name for name in names if name not in used)
     return next(name for name in free if _steps_made(options.run_dir, name) < steps)
 
 
@@ -244,14 +244,14 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     stop = stop_flag()
     rank_group.join(device)
     with _client(options, sections, wait_seconds=600, on_wait=_reminder(stop)) as client:
-        place = (client, options.run_dir, device)
+        context = (client, options.run_dir, device)
         common = {"name": options.name, "should_stop": stop}
         try:
             if role in EXPLOITING:
-                ExploiterLearner(settings, exploiting, *place, role=role, **common).run()
+                ExploiterLearner(settings, exploiting, *context, role=role, **common).run()
             else:
                 initial, parent = _weights_to_start(options, client, settings.game.name)
-                parts = build_parts(settings, *place, initial=initial, parent=parent, **common)
+                parts = build_parts(settings, *context, initial=initial, parent=parent, **common)
                 session = Session(parts)
                 if session.group.any(stop()):
                     session.leave()

@@ -110,10 +110,10 @@ class LearnerSettings(Settings):
         """
         sequences = self.batch_size // self.n_steps
         if not self.is_divisible(ranks):
-            what = f"learner.matches is {self.matches}"
+            problem = f"learner.matches is {self.matches}"
             if not self.matches % ranks:
-                what = f"a minibatch has {sequences} sequences (batch_size / n_steps)"
-            raise ConfigError(f"{what}, which can't be divided among {ranks} ranks: change one")
+                problem = f"a minibatch has {sequences} sequences (batch_size / n_steps)"
+            raise ConfigError(f"{problem}, which can't be divided among {ranks} ranks: change one")
         return self.model_copy(
             update={"matches": self.matches // ranks, "batch_size": self.batch_size // ranks}
         )

@@ -141,17 +141,17 @@ def analyse(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fresh = network_of(card.agent)
-    own = spec.own_size
+    own_size = spec.own_size
     readings: dict[str, list[NDArray[np.floating]]] = {
-        "latent": [one.latent[:, 0].numpy() for one in pooled],
-        "untrained": [one.latent[:, 0].numpy() for one in _encode(fresh, seen, player)],
-        "seen": [seen_TO[:, own : card.agent.observation_size] for seen_TO in seen],
+        "latent": [match.latent[:, 0].numpy() for match in pooled],
+        "untrained": [match.latent[:, 0].numpy() for match in _encode(fresh, seen, player)],
+        "seen": [seen_TO[:, own_size : card.agent.observation_size] for seen_TO in seen],
     }
     again: Any = {"seed": seed, "shuffles": shuffles}
     probes, named = dict[str, Any](), dict[str, Floats]()
     for name, parts in readings.items():
-        found, named[name] = probe(moments(parts, MOMENTS), labels, **again)
-        probes[name] = asdict(found)
+        result, named[name] = probe(moments(parts, MOMENTS), labels, **again)
+        probes[name] = asdict(result)
     latents = readings["latent"]
     points = moments(latents, MOMENTS)
     of_match = Points(points.mean_of_matches(points.x_ND), np.arange(len(seen)))
@@ -164,7 +164,7 @@ def analyse(
             "nothing to analyse: take a game of more than one decision a match"
         )
     clusters, width_M = silhouette(shown, labels, **again)
-    drifts = [None if one is None else asdict(one) for one in drift(latents, labels)]
+    drifts = [None if estimate is None else asdict(estimate) for estimate in drift(latents, labels)]
     width_K, counts_K = by_opponent(width_M, labels), np.bincount(labels.opponent_M)
     named_KK = by_opponent(named["latent"], labels)
     mean_KD = by_opponent(of_match.x_ND, labels)
@@ -194,13 +194,13 @@ def analyse(
         "opponents": [
             {
                 "name": name,
-                "matches": int(counts_K[place]),
-                "named": named_KK[place].tolist(),
-                "silhouette": float(width_K[place]),
-                "distance": distance_KK[place].tolist(),
-                "drift": drifts[place],
+                "matches": int(counts_K[k]),
+                "named": named_KK[k].tolist(),
+                "silhouette": float(width_K[k]),
+                "distance": distance_KK[k].tolist(),
+                "drift": drifts[k],
             }
-            for place, name in enumerate(watched.opponents)
+            for k, name in enumerate(watched.opponents)
         ],
     }
     if pictures:
@@ -219,12 +219,12 @@ def _encode(
     opponent. All matches are therefore padded to the longest match.
     """
     longest = max(map(len, seen))
-    found = []
+    encoded = []
     for seen_TO in seen:
         padded_TO = np.pad(seen_TO, ((0, longest - len(seen_TO)), (0, 0)))
         pooled = encode_match(network, padded_TO, player)
-        found.append(Pooled(*(part[: len(seen_TO)] for part in pooled)))
-    return found
+        encoded.append(Pooled(*(tensor[: len(seen_TO)] for tensor in pooled)))
+    return encoded
 
 
 def _after(
@@ -238,7 +238,7 @@ def _after(
     do.
     """
     decision = int(seconds * per_second)
-    lasts_M = np.array([len(part) > decision for part in readings["latent"]])
+    lasts_M = np.array([len(latent) > decision for latent in readings["latent"]])
     counts_K = np.bincount(labels.opponent_M[lasts_M], minlength=len(labels.met))
     lasts_M &= counts_K[labels.opponent_M] >= LEAST
     here = labels.kept(lasts_M)
@@ -259,20 +259,20 @@ def _after(
 
 def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
     """Where the weights lie by age, over the decisions at which all outputs were there."""
-    found = {}
+    figures = {}
     for name in ("latent", "context"):
-        weights = [getattr(one, f"{name}_weights")[:, 0].mean(-1).numpy() for one in pooled]
+        weights = [getattr(match, f"{name}_weights")[:, 0].mean(-1).numpy() for match in pooled]
         slots = weights[0].shape[1]
         full_NP = np.concatenate([part_TP[slots - 1 :] for part_TP in weights])
         age_P = np.arange(slots - 1, -1, -1) * step
         # The first rows of its argument are those without all outputs.
         padded_NP = np.concatenate([np.zeros((slots - 1, slots)), full_NP])
-        found[name] = {
+        figures[name] = {
             "age_seconds": age_P[::-1].tolist(),
             "weight": full_NP.mean(0)[::-1].tolist() if len(full_NP) else None,
             "summary": summary_of(padded_NP, age_P),
         }
-    return found
+    return figures
 
 
 def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
     centred_ND = x_ND - x_ND.mean(0)
     u, s, _ = np.linalg.svd(centred_ND, full_matrices=False)
     shares = np.square(s) / max(float(np.square(s).sum()), 1e-30)
-    found: dict[str, Any] = {
+    projections: dict[str, Any] = {
         "pca": (u * s)[:, :2].round(4).tolist(),
         "pca_shares": shares[:2].tolist(),
         "tsne": None,
@@ -288,10 +288,10 @@ def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
     try:
         from sklearn.manifold import TSNE
     except ModuleNotFoundError:
-        return found
+        return projections
     near = min(30.0, (len(x_ND) - 1) / 3)
     tsne = TSNE(perplexity=near, init="pca", random_state=seed, n_jobs=1)
-    return found | {"tsne": tsne.fit_transform(x_ND).round(4).tolist()}
+    return projections | {"tsne": tsne.fit_transform(x_ND).round(4).tolist()}
 
 
 def verdict_of(report: dict[str, Any]) -> str:

@@ -122,9 +122,9 @@ def probe(
     def right(labels: Labels) -> Floats:
         return right_of(named(labels), labels)
 
-    found = _compared(right, labels, seed, shuffles)
-    found = replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
-    return found, named(labels)
+    result = _compared(right, labels, seed, shuffles)
+    result = replace(result, low=max(result.low, 0.0), high=min(result.high, 1.0))
+    return result, named(labels)
 
 
 def right_of(named_MK: Floats, labels: Labels) -> Floats:
@@ -318,5 +318,5 @@ def drift(parts: Parts, labels: Labels) -> list[Drift | None]:
             matches=int(where_M.sum()),
         )
 
-    each = [over(labels.opponent_M == k) for k in range(int(labels.opponent_M.max()) + 1)]
-    return [*each, over(labels.opponent_M >= 0)]
+    of_opponents = [over(labels.opponent_M == k) for k in range(int(labels.opponent_M.max()) + 1)]
+    return [*of_opponents, over(labels.opponent_M >= 0)]

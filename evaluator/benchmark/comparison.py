@@ -88,11 +88,11 @@ class Comparison:
 
     def _lead(self, of: Callable[[float], float]) -> Estimate | None:
         seat, gate = self._last
-        found = estimate(gate.test, gate.counts, gate.risks)
-        if found is None and not self.played:
+        interval = estimate(gate.test, gate.counts, gate.risks)
+        if interval is None and not self.played:
             return None
-        found = found or Estimate(0.5, 0.0, 1.0)  # of pairs in which little was at stake
-        score, low, high = (of(share) for share in (found.score, found.low, found.high))
+        interval = interval or Estimate(0.5, 0.0, 1.0)  # of pairs in which little was at stake
+        score, low, high = (of(share) for share in (interval.score, interval.low, interval.high))
         return Estimate(score, low, high) if seat == 0 else Estimate(-score, -high, -low)
 
     @property
@@ -136,15 +136,15 @@ class Comparison:
         return f"{first} is stronger than {second} by {lead} {after}{risk}."
 
 
-def _assigned(place: int, replay: Replay) -> Assigned:
+def _assigned(index: int, replay: Replay) -> Assigned:
     """The match in this place of all, each pair's second from the other seats, as a gate has it."""
     paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]
     score, margin = replay.outcome, paid[0] - paid[1] if len(paid) == 2 else None
     if margin is not None and score == 0.5:  # where payments differ by a rounding error
         margin = 0.0
-    if place % 2:
+    if index % 2:
         score, margin = 1.0 - score, None if margin is None else -margin
-    return Assigned(ordinal=place, is_open=False, score=score, pair=place // 2, margin=margin)
+    return Assigned(ordinal=index, is_open=False, score=score, pair=index // 2, margin=margin)
 
 
 def compare(
@@ -188,26 +188,26 @@ def compare(
     seen = Comparison(first=first.name, second=second.name, gates=(gate, gate), payoff_unit=unit)
     recipe, everyone = Recipe.of(settings), [*first.members, *second.members]
     bouts = bouts_of(first, second, most - most % 2, seed)
-    places = {bout.match_id(recipe): place for place, bout in enumerate(bouts)}
+    places = {bout.match_id(recipe): index for index, bout in enumerate(bouts)}
     failures: dict[Bout, str] = {}
     scores: dict[int, Assigned] = {}
     pair, staked, largest = 0, 0, 2.0 * (spec.largest_payoff or 0.0)
     rng = np.random.default_rng([seed, 4])
     ended: list[Assigned] = []
     for replay in play(settings, everyone, bouts, seed=seed, greedy=greedy, failures=failures):
-        place = places[replay.match_id]
-        scores[place] = _assigned(place, replay)
+        index = places[replay.match_id]
+        scores[index] = _assigned(index, replay)
         failed = {places[bout.match_id(recipe)] for bout in failures}
         while (both := {2 * pair, 2 * pair + 1}) <= scores.keys() | failed:
             if both <= scores.keys():
                 coin = float(rng.random())
-                new = [replace(scores[place], coin=coin) for place in sorted(both)]
+                new = [replace(scores[index], coin=coin) for index in sorted(both)]
                 margins = [match.margin for match in new if match.margin is not None]
                 ended, before = [*ended, *new] if margins else [], seen.gates
                 if spec.largest_payoff is None and largest < max(map(abs, margins), default=0.0):
                     new, before, largest = ended, (gate, gate), max(map(abs, margins))
                 counted = settled(new, paired=True, stake=2.0 * seen.stake or largest, most=largest)
-                mirrored = [Result(one.ordinal, 1.0 - one.score) for one in counted]
+                mirrored = [Result(result.ordinal, 1.0 - result.score) for result in counted]
                 paid = abs(sum(margins)) / 4.0
                 staked += paid > 0.0
                 seen = replace(

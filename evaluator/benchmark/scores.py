@@ -99,8 +99,8 @@ class Benchmark:
             raise InvalidInput(f"{self.matches} matches are too few: ask for {LEAST_MATCHES}")
         asked = self.opponents
         asked = asked if isinstance(asked, Mapping) else dict(zip(asked, asked, strict=True))
-        own = [self.agent] if isinstance(self.agent, str | Mapping) else []
-        whos: list[Who] = [*own, *asked.values()]
+        agents = [self.agent] if isinstance(self.agent, str | Mapping) else []
+        whos: list[Who] = [*agents, *asked.values()]
         run_dir = None if self.run_dir is None else Path(self.run_dir)
         finder = self.finder or Finder(League(run_dir=run_dir), self.game)
         settings = finder.settings(whos)
@@ -128,25 +128,25 @@ class Benchmark:
         from league.contest.matches import paired, play
 
         bouts, weights, pairs_wanted = list[Bout](), list[float](), -(-self.matches // 2)
-        for one, weight in zip(player.members, player.weights, strict=True):
+        for member, weight in zip(player.members, player.weights, strict=True):
             for other, its_weight in zip(opponent.members, opponent.weights, strict=True):
                 share = weight * its_weight
                 count = pairs_of(share, pairs_wanted)
-                seated, seed = (one.seated, other.seated), self.seed + len(bouts)
-                both = one.contender, other.contender
+                seated, seed = (member.seated, other.seated), self.seed + len(bouts)
+                both = member.contender, other.contender
                 bouts += paired(*both, seated, 2 * count, seed)
                 weights += [share / count] * count
         recipe = Recipe.of(settings)
-        places = {bout.match_id(recipe): place for place, bout in enumerate(bouts)}
+        places = {bout.match_id(recipe): index for index, bout in enumerate(bouts)}
         everyone = [*player.members, *opponent.members]
         failures: dict[Bout, str] = {}
-        found = play(
+        replays = play(
             settings, everyone, bouts, seed=self.seed, greedy=self.greedy, failures=failures
         )
         seen: dict[int, _Seen] = {}
-        for replay in found:
-            place = places[replay.match_id]
-            seen[place] = _seen(settings, replay, place % 2)
+        for replay in replays:
+            index = places[replay.match_id]
+            seen[index] = _seen(settings, replay, index % 2)
             on_match(name, len(seen))
         pairs = [p for p in range(len(weights)) if {2 * p, 2 * p + 1} <= seen.keys()]
         if len(pairs) < 2:
@@ -198,10 +198,10 @@ def _score(
 ) -> Score:
     spec = settings.spec()
     outcome_P2 = np.array([[match.outcome for match in both] for both in pairs])
-    uses_PA = np.array([one.uses_A + two.uses_A for one, two in pairs])
-    decisions_P = np.array([float(one.decisions + two.decisions) for one, two in pairs])
+    uses_PA = np.array([first.uses_A + second.uses_A for first, second in pairs])
+    decisions_P = np.array([float(first.decisions + second.decisions) for first, second in pairs])
     total_P = {
-        name: np.array([one.totals[name] + two.totals[name] for one, two in pairs])
+        name: np.array([first.totals[name] + second.totals[name] for first, second in pairs])
         for name in pairs[0][0].totals
     }
     matches_P = np.full(len(pairs), 2.0)

@@ -55,27 +55,27 @@ def goals(plan: Plan, fit: Fit) -> Array:
     - the newest snapshot's score against each held-out bot, and against the bot whose defeat ends
       its learner's stage. A gap weighs as much as it moves the score.
     """
-    number = {name: place for place, name in enumerate(fit.names)}
-    own = [number[one.name] for one in plan.snapshots if one.name in number]
+    number = {name: n for n, name in enumerate(fit.names)}
+    snapshots = [number[player.name] for player in plan.snapshots if player.name in number]
     rows = list[Array]()
 
-    def against(one: int, others: Sequence[int], weight: float) -> None:
+    def against(player: int, others: Sequence[int], weight: float) -> None:
         row = np.zeros(len(number))
-        row[one] += math.sqrt(weight)
+        row[player] += math.sqrt(weight)
         row[list(others)] -= math.sqrt(weight) / len(others)
         rows.append(row)
 
-    others = own if len(own) > 1 else range(len(number))
-    for one in own:
-        against(one, others, 1.0 / len(own))
-    against(max(own, key=lambda one: fit.covariance_NN[one, one]), others, WIDEST)
-    best = sorted(own, key=lambda one: -fit.rating_N[one])[:RIVALS]
-    for one in best:
-        against(one, best[:TOP], 1.0 / len(best))
+    others = snapshots if len(snapshots) > 1 else range(len(number))
+    for n in snapshots:
+        against(n, others, 1.0 / len(snapshots))
+    against(max(snapshots, key=lambda n: fit.covariance_NN[n, n]), others, WIDEST)
+    best = sorted(snapshots, key=lambda n: -fit.rating_N[n])[:RIVALS]
+    for n in best:
+        against(n, best[:TOP], 1.0 / len(best))
     players = plan.facts.players
     held_out = [
-        place
-        for name, place in number.items()
+        n
+        for name, n in number.items()
         if name in players and players[name].held_out and players[name].kind is PlayerKind.BOT
     ]
     awaited = {
@@ -111,7 +111,7 @@ def allocate(
     Returns:
         The number of matches of each pair, `matches` in all.
     """
-    if not plan.snapshots or not set(fit.names) & {one.name for one in plan.snapshots}:
+    if not plan.snapshots or not set(fit.names) & {snapshot.name for snapshot in plan.snapshots}:
         return {}
     first_P, second_P = _pairs(plan, fit)
     if not len(first_P):
@@ -120,8 +120,8 @@ def allocate(
     counts = plan.facts.counts
     met_P = np.array(
         [
-            counts.get((fit.names[one], fit.names[other], Book.EVAL), 0)
-            for one, other in zip(first_P, second_P, strict=True)
+            counts.get((fit.names[first], fit.names[second], Book.EVAL), 0)
+            for first, second in zip(first_P, second_P, strict=True)
         ],
         np.float64,
     )
@@ -137,10 +137,10 @@ def allocate(
         )
         noise_P = 1.0 / np.maximum(more_P - so_far_P, 1e-12) + np.maximum(variance_P, 0.0)
         best = int(np.argmax(tells_P * gain_P / noise_P))
-        one, other = first_P[best], second_P[best]
-        chosen[fit.names[one], fit.names[other]] += 2
+        first, second = first_P[best], second_P[best]
+        chosen[fit.names[first], fit.names[second]] += 2
         met_P[best] += 2.0
-        moved_N = covariance_NN[:, one] - covariance_NN[:, other]
+        moved_N = covariance_NN[:, first] - covariance_NN[:, second]
         covariance_NN = covariance_NN - np.outer(moved_N, moved_N) / noise_P[best]
     return chosen
 
@@ -169,19 +169,19 @@ def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
     (`fit_league`). An exploiter's matches with mains judge patches, so their number is planned.
     """
     players, can_meet = plan.facts.players, plan.facts.can_meet
-    own = {one.name for one in plan.snapshots if one.role not in EXPLOITING}
-    newest = {one.name for one in plan.newest()}
+    subjects = {player.name for player in plan.snapshots if player.role not in EXPLOITING}
+    newest = {player.name for player in plan.newest()}
     bots = {
         name
-        for name, one in players.items()
-        if one.kind is PlayerKind.BOT and one.state is not PlayerState.QUARANTINED
+        for name, player in players.items()
+        if player.kind is PlayerKind.BOT and player.state is not PlayerState.QUARANTINED
     }
     pairs = [
-        (one, other)
-        for one, name in enumerate(fit.names)
-        for other, opponent in enumerate(fit.names[:one])
+        (row, column)
+        for row, name in enumerate(fit.names)
+        for column, opponent in enumerate(fit.names[:row])
         if (
-            (name in own and opponent in own)
+            (name in subjects and opponent in subjects)
             or (name in newest and opponent in bots)
             or (name in bots and opponent in newest)
         )

@@ -107,7 +107,7 @@ class Arena:
             self._game.spec.bot_index(player.name) if player.kind is PlayerKind.BOT else EXTERNAL
             for player in assignment.seats
         ]
-        first, second = (Contender(name=one.name, digest=one.digest) for one in assignment.seats)
+        first, second = (Contender(name=seat.name, digest=seat.digest) for seat in assignment.seats)
         return Bout(seats=(first, second), bots=(bots[0], bots[1]), seed=assignment.seed)
 
     def step(self) -> list[MatchResult]:

@@ -123,16 +123,16 @@ def exploiters_to_meet(
 
 def _shortened(batch: Batch, pairs: int) -> Batch:
     """The batch's first entries, `pairs` pairs of matches in all."""
-    kept = list[Entry]()
+    entries = list[Entry]()
     for entry in batch.entries:
         fewer = entry.pairs - pairs
-        kept.append(
+        entries.append(
             entry if fewer <= 0 else entry._replace(pairs=pairs, until=entry.until - 2 * fewer)
         )
-        pairs -= kept[-1].pairs
+        pairs -= entries[-1].pairs
         if not pairs:
             break
-    return replace(batch, entries=tuple(kept))
+    return replace(batch, entries=tuple(entries))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +184,7 @@ class Plan:
     @property
     def budget(self) -> int:
         """Returns how many clean matches may still be allocated. Milestones come on top."""
-        apart = {one.name for one in self.snapshots if one.milestone}
+        apart = {player.name for player in self.snapshots if player.milestone}
         spent = sum(n for (*pair, _), n in self.facts.counts.items() if apart.isdisjoint(pair))
         others = len(self.snapshots) - len(apart)
         return max(0, self._settings.matches_per_snapshot * others - spent // 2)
@@ -192,7 +192,7 @@ class Plan:
     def newest(self) -> list[Player]:
         """The last snapshot of each lineage of a main."""
         mains = filter(is_mains_snapshot, self.snapshots)
-        return list({SnapshotName.parse(one.name).lineage: one for one in mains}.values())
+        return list({SnapshotName.parse(player.name).lineage: player for player in mains}.values())
 
     def batches(self) -> list[list[Batch]]:
         """Returns the batches of requests, of snapshots and of milestones, each in its order."""
@@ -216,7 +216,9 @@ class Plan:
     def most_telling(self, chosen: Mapping[tuple[str, str], int]) -> Batch | None:
         """A batch of the chosen pairs of players, with their numbers of further matches."""
         asked = (Entry(*names, Book.EVAL, count) for names, count in chosen.items())
-        return self._batch("", (one._replace(until=one.until + self.games(one)) for one in asked))
+        return self._batch(
+            "", (pairing._replace(until=pairing.until + self.games(pairing)) for pairing in asked)
+        )
 
     # --- the batches
 
@@ -304,16 +306,16 @@ class Plan:
     def _by_closeness(self, player: Player) -> list[str]:
         """Bots and other runs' snapshots, first those whose outcome is the least certain."""
         imported = [
-            one.name
-            for one in self.facts.players.values()
-            if is_imported(one) and SnapshotName.parse(one.name).run != FILES
+            candidate.name
+            for candidate in self.facts.players.values()
+            if is_imported(candidate) and SnapshotName.parse(candidate.name).run != FILES
         ]
-        own = self._mu.get(player.name, self._mu.get(player.parent))
-        if own is None:
+        mu = self._mu.get(player.name, self._mu.get(player.parent))
+        if mu is None:
             return [*self._bots, *imported]
 
         def distance(name: str) -> float:
-            return abs(self._mu[name] - own) if name in self._mu else 0.0
+            return abs(self._mu[name] - mu) if name in self._mu else 0.0
 
         return sorted([*self._bots, *imported], key=distance)
 
@@ -333,11 +335,11 @@ class Plan:
         matches, greedy = self._settings.milestone_matches, self._settings.greedy_matches
         lineage = SnapshotName.parse(player.name).lineage
         before = [
-            one.name
-            for one in self.snapshots
-            if one.step < player.step and SnapshotName.parse(one.name).lineage == lineage
+            snapshot.name
+            for snapshot in self.snapshots
+            if snapshot.step < player.step and SnapshotName.parse(snapshot.name).lineage == lineage
         ]
-        spaced = {before[place * len(before) // ANCESTORS] for place in range(ANCESTORS) if before}
+        spaced = {before[index * len(before) // ANCESTORS] for index in range(ANCESTORS) if before}
         names = [name for name in self._bots if self._is_usable(player, name)]
         entries = [Entry(player.name, name, Book.EVAL, matches) for name in names]
         entries += [Entry(player.name, name, Book.GREEDY, greedy) for name in names]
@@ -384,7 +386,7 @@ def next_work(plan: Plan, turn: int) -> NextWork:
         The next work. Its `subject` is "" if nothing is due.
     """
     kinds: list[Sequence[CandidateGate | Batch]] = [plan.gates, *plan.batches()]
-    order = [(turn + place) % len(kinds) for place in range(1, len(kinds) + 1)]
+    order = [(turn + offset) % len(kinds) for offset in range(1, len(kinds) + 1)]
     due = [(kind, item) for kind in order for item in kinds[kind]]
     due.sort(key=lambda pair: not (isinstance(pair[1], CandidateGate) and pair[1].is_exploiters))
     subject, waiting = "", tuple[str, ...]()

@@ -56,7 +56,7 @@ class Recorder:
         seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
         if seat is None:
             return
-        first, second = (Contender(name=one.name, digest=one.digest) for one in assignment.seats)
+        first, second = (Contender(name=seat.name, digest=seat.digest) for seat in assignment.seats)
         take = MatchRecorder(
             recipe=self.recipe,
             seats=(first, second),
@@ -96,6 +96,6 @@ class Recorder:
         replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row))
         self.folder.mkdir(exist_ok=True)
         save_replay(self.folder / f"{take.match_id}{SUFFIX}", replay)
-        kept = sorted(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
-        for path in kept[: max(0, len(kept) - self.most)]:
+        files = sorted(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+        for path in files[: max(0, len(files) - self.most)]:
             path.unlink(missing_ok=True)

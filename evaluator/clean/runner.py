@@ -219,7 +219,7 @@ class BatchWork(Work):
         if not results:
             return 0
         accepted, refused = self._reported(results)
-        broken = {frozenset(one.player for one in res.seats) for res in results if res.failed}
+        broken = {frozenset(seat.player for seat in res.seats) for res in results if res.failed}
         self.failures.update(broken)
         self.reports_refused = 0 if accepted else self.reports_refused + 1
         if self.reports_refused >= REFUSALS_IN_A_ROW:
@@ -455,11 +455,13 @@ class Evaluator:
             entries, pace = self._playable(batches, players)
         except UNPLAYABLE:
             return True  # the next plan is without it
-        recorder, subject = None, ", ".join(one.subject for one in batches if one.subject)
-        own = {one.subject for one in batches if one.subject in players}
+        recorder, subject = None, ", ".join(batch.subject for batch in batches if batch.subject)
+        subjects = {batch.subject for batch in batches if batch.subject in players}
         if self._recipe is not None:
-            own = {name for name in own if players[name].digest}
-            recorder = Recorder(self._replays, self._recipe, frozenset(own), pace, REPLAYS_KEPT)
+            subjects = {name for name in subjects if players[name].digest}
+            recorder = Recorder(
+                self._replays, self._recipe, frozenset(subjects), pace, REPLAYS_KEPT
+            )
         arena, refused = self._arena(pace, recorder), self._reports_refused
         work = BatchWork(self._client, self._incarnation, arena, subject, entries, refused)
         try:
@@ -526,9 +528,9 @@ class Evaluator:
         entries, pace = list[Entry](), 0
         for entry in (entry for batch in batches for entry in batch.entries):
             both = [players[name] for name in (entry.player, entry.opponent)]
-            own = max(int(self._pace(player)) for player in both)
-            pace = pace or own
-            if own == pace:
+            pair_pace = max(int(self._pace(player)) for player in both)
+            pace = pace or pair_pace
+            if pair_pace == pace:
                 entries.append(entry)
                 for player in both:
                     self._load(player)
@@ -598,8 +600,8 @@ class Evaluator:
                 waited_before, looked_at = waited, time.monotonic()
             self._frames = frames_before + arena.frames_played
             speed = work.accepted / max(1e-9, time.monotonic() - began)
-            told = {"matches_per_second": speed, "core_wait": core_wait, **work.progress}
-            self.progress = replace(self.progress, **told)
+            progress = {"matches_per_second": speed, "core_wait": core_wait, **work.progress}
+            self.progress = replace(self.progress, **progress)
         if not work.finished and not self.fenced:
             _log.info("%d leases of %s are handed back", work.hand_back(), self.progress.current)
         return work.finished
@@ -650,7 +652,9 @@ class Evaluator:
         }
         try:
             status = self._client.status()
-            training = (one for one in status.workers if one.player and status.is_running(one))
+            training = (
+                worker for worker in status.workers if worker.player and status.is_running(worker)
+            )
             self._learners_train = any(training)
             fenced, *_ = self._client.heartbeat(
                 self._incarnation,

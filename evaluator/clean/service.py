@@ -186,8 +186,8 @@ def _metrics(evaluator: Evaluator) -> tuple[Collector, Observer]:
             lambda: evaluator.snapshots_done,
         ),
     )
-    for name, what, value in values:
-        Gauge(f"kumite_evaluator_{name}", what, registry=registry).set_function(value)
+    for name, description, value in values:
+        Gauge(f"kumite_evaluator_{name}", description, registry=registry).set_function(value)
     return registry, CallMetrics(registry)
 
 

@@ -90,31 +90,31 @@ def _show(report: dict[str, Any]) -> None:
     print_table(
         "How often a linear probe names the opponent", PROBES, rows, spared="chance matches"
     )
-    names, rows = [one["name"] for one in report["opponents"]], []
-    for place, one in enumerate(report["opponents"]):
-        called = max(range(len(names)), key=one["named"].__getitem__)
-        drift = one["drift"]
+    names, rows = [opponent["name"] for opponent in report["opponents"]], []
+    for index, opponent in enumerate(report["opponents"]):
+        called = max(range(len(names)), key=opponent["named"].__getitem__)
+        drift = opponent["drift"]
         rows.append(
-            (one["name"], str(one["matches"]), f"{one['named'][place]:.1%}", names[called],
-             f"{one['named'][called]:.1%}", f"{one['silhouette']:.3f}",
+            (opponent["name"], str(opponent["matches"]), f"{opponent['named'][index]:.1%}",
+             names[called], f"{opponent['named'][called]:.1%}", f"{opponent['silhouette']:.3f}",
              *((f"{drift['moved']:.3f}", f"{drift['share']:.3f}",
                 f"{drift['low']:.3f}–{drift['high']:.3f}") if drift else ("", "", "")))
         )  # fmt: skip
     print()
     print_table("Opponents", OPPONENTS, rows, spared="matches moved interval called silhouette")
     rows = [
-        (name, *(f"{value:.3f}" for value in found["summary"]))
-        for name, found in report["attention"].items()
-        if found["summary"]
+        (name, *(f"{value:.3f}" for value in figures["summary"]))
+        for name, figures in report["attention"].items()
+        if figures["summary"]
     ]
     print()
     print_table(f"What {report['player']} looked at", ATTENTION, rows, spared="fixed_share")
-    found, drift = report["silhouette"], report["drift"]
+    groups, drift = report["silhouette"], report["drift"]
     lines = [
         (
             "silhouette",
-            f"{found['value']:.3f} ({found['low']:.3f} to {found['high']:.3f}), of shuffled "
-            f"opponents {found['chance_low']:.3f} to {found['chance_high']:.3f}",
+            f"{groups['value']:.3f} ({groups['low']:.3f} to {groups['high']:.3f}), of shuffled "
+            f"opponents {groups['chance_low']:.3f} to {groups['chance_high']:.3f}",
         )
     ]
     if drift:
@@ -124,7 +124,7 @@ def _show(report: dict[str, Any]) -> None:
     print_pairs([*lines, ("verdict", report["verdict"])])
 
 
-def _shares(found: dict[str, float], chance: float) -> tuple[str, ...]:
-    shown = interval(Measured(found["value"], found["low"], found["high"]))
-    shuffled = interval(Measured(chance, found["chance_low"], found["chance_high"]))
-    return f"{found['value']:.1%}", shown, f"{chance:.1%}", shuffled, f"{found['p_value']:.3f}"
+def _shares(probe: dict[str, float], chance: float) -> tuple[str, ...]:
+    shown = interval(Measured(probe["value"], probe["low"], probe["high"]))
+    shuffled = interval(Measured(chance, probe["chance_low"], probe["chance_high"]))
+    return f"{probe['value']:.1%}", shown, f"{chance:.1%}", shuffled, f"{probe['p_value']:.3f}"

@@ -139,14 +139,14 @@ def _print_scores(scores: Sequence[Score], greedy: bool, asked: int) -> None:
     means = [name for name in MEANS if name in scores[0].means]
     rows = [
         (
-            *(one.opponent, *map(str, (one.matches, one.wins, one.draws, one.losses))),
-            *(f"{one.win_rate.value:.1%}", interval(one.win_rate)),
-            *(measured(one.means[name]) for name in means),
+            *(score.opponent, *map(str, (score.matches, score.wins, score.draws, score.losses))),
+            *(f"{score.win_rate.value:.1%}", interval(score.win_rate)),
+            *(measured(score.means[name]) for name in means),
         )
-        for one in scores
+        for score in scores
     ]
     captions = ["means a match with their 95 % intervals; a draw is not a win."]
-    if any(one.matches > asked for one in scores):
+    if any(score.matches > asked for score in scores):
         captions.append(f"More than {asked} were played: {PAIRED}.")
     heads = ["opponent", "matches#", "wins#", "draws#", "losses#", "win_rate#", "interval#"]
     print_table(
@@ -158,13 +158,13 @@ def _print_scores(scores: Sequence[Score], greedy: bool, asked: int) -> None:
     )
     if any(score.actions for score in scores):
         names = list(scores[0].actions or scores[-1].actions)
-        least = sorted(names, key=lambda name: sum(one.actions[name].value for one in scores))
+        least = sorted(names, key=lambda name: sum(score.actions[name].value for score in scores))
         print_table(
             "Share of its decisions with each",
             ["opponent", *(f"{name}#" for name in names)],
             [
-                (one.opponent, *(f"{one.actions[name].value:.0%}" for name in names))
-                for one in scores
+                (score.opponent, *(f"{score.actions[name].value:.0%}" for name in names))
+                for score in scores
             ],
             spared=least,
         )
@@ -198,36 +198,38 @@ def ready(
     benchmark = Benchmark(player, [against], matches, greedy=greedy, seed=seed, finder=finder)
     (score,) = _played(benchmark)
     checks = {name: score.win_rate if name == "win_rate" else score.means[name] for name in CHECKS}
-    said = {
-        name: "pass" if one.low > bar else "fail" if one.high <= bar else "not shown"
-        for (name, one), bar in zip(checks.items(), CHECKS.values(), strict=True)
+    verdicts = {
+        name: "pass" if mean.low > bar else "fail" if mean.high <= bar else "not shown"
+        for (name, mean), bar in zip(checks.items(), CHECKS.values(), strict=True)
     }
-    is_ready = set(said.values()) == {"pass"}
+    is_ready = set(verdicts.values()) == {"pass"}
     if as_json:
         rows = {
-            name: asdict(one) | {"bar": CHECKS[name], "verdict": said[name]}
-            for name, one in checks.items()
+            name: asdict(mean) | {"bar": CHECKS[name], "verdict": verdicts[name]}
+            for name, mean in checks.items()
         }
         facts = {"player": score.player, "opponent": score.opponent, "matches": score.matches}
         print(json.dumps(finite(facts | {"ready": is_ready, "checks": rows})))
         return int(not is_ready)
     lines = []
-    for name, one in checks.items():
-        row = number(one.value), f"{number(one.low)}–{number(one.high)}", f"> {CHECKS[name]:g}"
+    for name, mean in checks.items():
+        row = (number(mean.value), f"{number(mean.low)}–{number(mean.high)}", f"> {CHECKS[name]:g}")
         if name == "win_rate":
-            row = f"{one.value:.1%}", interval(one), f"> {CHECKS[name]:.0%}"
-        lines.append((name.replace("_", " "), *row, said[name]))
+            row = f"{mean.value:.1%}", interval(mean), f"> {CHECKS[name]:.0%}"
+        lines.append((name.replace("_", " "), *row, verdicts[name]))
     print_table(
         f"{score.player} against {score.opponent}, {score.matches} matches",
         "check value# interval# wanted verdict",
         lines,
         caption="pass: the whole 95 % interval is above; not shown: more --matches may decide",
     )
-    short = [f"{name.replace('_', ' ')}: {word}" for name, word in said.items() if word != "pass"]
+    short = [
+        f"{name.replace('_', ' ')}: {word}" for name, word in verdicts.items() if word != "pass"
+    ]
     if is_ready:
-        say(f"{score.player} is ready: it passes all {len(said)} checks")
+        say(f"{score.player} is ready: it passes all {len(verdicts)} checks")
     else:
-        shown = "is not ready" if "fail" in said.values() else "is not shown to be ready"
+        shown = "is not ready" if "fail" in verdicts.values() else "is not shown to be ready"
         say(f"{score.player} {shown} ({', '.join(short)})")
     return int(not is_ready)
 
@@ -262,7 +264,7 @@ def compare(
     gate = Gate(test=MultinomialTest(elo0=elo0, elo1=elo1), risks=Risks(alpha=alpha, beta=beta))
     say_it_compiles(finder.settings((first, second)))
     with progress() as show:
-        found = played(
+        result = played(
             finder,
             (first, second),
             gate,
@@ -271,20 +273,20 @@ def compare(
             greedy=greedy,
             on_pair=lambda seen: show(_standing(seen)),
         )
-    if found.failed:
-        say(f"({found.failed} matches could not be finished; their pairs do not count)")
+    if result.failed:
+        say(f"({result.failed} matches could not be finished; their pairs do not count)")
     if not as_json:
-        print(found.sentence())
+        print(result.sentence())
         return
-    facts: dict[str, Any] = {"first": found.first, "second": found.second}
-    facts |= {"finding": found.finding.value, "sentence": found.sentence()}
-    facts |= {"matches": found.matches, "failed": found.failed}
-    facts |= {"elo": found.elo and asdict(found.elo)}
-    if found.payoff is not None:
-        facts |= {"payoff": asdict(found.payoff), "unit": f"{found.payoff_unit} per match"}
+    facts: dict[str, Any] = {"first": result.first, "second": result.second}
+    facts |= {"finding": result.finding.value, "sentence": result.sentence()}
+    facts |= {"matches": result.matches, "failed": result.failed}
+    facts |= {"elo": result.elo and asdict(result.elo)}
+    if result.payoff is not None:
+        facts |= {"payoff": asdict(result.payoff), "unit": f"{result.payoff_unit} per match"}
     facts["tests"] = [
         {"pairs": gate.counts, "llr": gate.llr, "verdict": gate.verdict.value}
-        for gate in found.gates
+        for gate in result.gates
     ]
     print(json.dumps(finite(facts | {"elo0": elo0, "elo1": elo1, "alpha": alpha, "beta": beta})))
 
@@ -292,7 +294,7 @@ def compare(
 def _standing(seen: Comparison) -> str:
     (up, down), upper = seen.gates, seen.gates[0].risks.upper
     points = sum(n * score for n, score in zip(up.counts, range(5), strict=True)) / 4
-    first, second = (round(one.llr, 1) + 0.0 for one in (up, down))  # a rounded zero has no sign
+    first, second = (round(gate.llr, 1) + 0.0 for gate in (up, down))  # a rounded zero has no sign
     return (
         f"{seen.first} {points / max(up.results, 1):.1%} of {seen.matches} matches; "
         f"stronger at {upper:.1f}: {seen.first} {first:+.1f}, {seen.second} {second:+.1f}"

@@ -43,13 +43,13 @@ def report(
     game = str(read_json(league.run_dir / "run.json").get("game", "")) if league.run_dir else ""
     with league.connect() as client:
         if player is None:
-            found = of_run(client, run, exploits, game)
+            content = of_run(client, run, exploits, game)
         else:
-            found = of_league_player(client, player, run, exploits, game)
+            content = of_league_player(client, player, run, exploits, game)
     if out is None:
         out = Path("report") if league.address else league.folder() / "report"
-    for path in write(found, out):
+    for path in write(content, out):
         say(f"written: {path}")
-    about = found.numbers.get("newest", found.numbers)
+    about = content.numbers.get("newest", content.numbers)
     for name, words in about.get("headline", {}).items():
         print(plain(f"{about['player']}, {name}: {words}"))

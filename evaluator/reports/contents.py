@@ -77,23 +77,23 @@ def of_league_player(
     Raises:
         NotFound: there is no such player, or it has no clean match.
     """
-    known = {player.name: player for player in client.players()}
-    if name not in known:
-        hint = nearest(name, known) or "bin/league players lists them"
+    players = {player.name: player for player in client.players()}
+    if name not in players:
+        hint = nearest(name, players) or "bin/league players lists them"
         raise NotFound(f"there is no player {name!r} in {run}: {hint}")
-    player = known[name]
+    player = players[name]
     if player.kind is PlayerKind.LIVE:
-        player = newest_snapshot(name, known.values(), client.ratings())
-    own = player.game if is_safe_in_files(player.game, {}) else game
+        player = newest_snapshot(name, players.values(), client.ratings())
+    played_game = player.game if is_safe_in_files(player.game, {}) else game
     payoffs = client.status().payoff_unit
-    met, bounds = _seen(client, player.name, own, known, exploits, payoffs)
+    met, bounds = _seen(client, player.name, played_game, players, exploits, payoffs)
     if not met and not bounds:
         raise NotFound(
             f"{player.name} has no clean matches yet: bin/league eval {player.name} --report DIR "
             "plays some"
         )
     numbers: dict[str, Any] = {"player": player.name, "run": run}
-    numbers |= _player_numbers(player.name, own, met, bounds, payoffs)
+    numbers |= _player_numbers(player.name, played_game, met, bounds, payoffs)
     return Report(
         title=player.name,
         lead=f"A player of the run {run}, by its clean matches",
@@ -117,43 +117,43 @@ def of_run(
     Raises:
         NotFound: the run has no clean match.
     """
-    known = {player.name: player for player in client.players()}
+    players = {player.name: player for player in client.players()}
     status, rated = client.status(), client.ratings()
-    played = [one for one in rated if one.games]
+    played = [rating for rating in rated if rating.games]
     if not played:
         raise NotFound(f"{run} has no clean matches yet: wait for its evaluator")
-    ratings = _fitted(client, played, known)
-    mains = [one.player for one in played if is_mains_snapshot(one.player)]
-    sections = [_over_steps(ratings, known), _best(ratings)]
-    training, counts = _training(client, known)
+    ratings = _fitted(client, played, players)
+    mains = [rating.player for rating in played if is_mains_snapshot(rating.player)]
+    sections = [_over_steps(ratings, players), _best(ratings)]
+    training, counts = _training(client, players)
     sections.append(training)
     numbers: dict[str, Any] = {
         "run": run,
         "game": status.game,
         "log_position": status.log_position,
-        "ratings": {name: asdict(one) for name, one in ratings.items()},
+        "ratings": {name: asdict(rating) for name, rating in ratings.items()},
         "training_matches": counts,
     }
     facts = {
         "game": status.game,
         "steps": f"{max((worker.step for worker in status.workers), default=0):,}",
-        "snapshots evaluated": f"{len(mains)} of {sum(map(is_mains_snapshot, known.values()))}",
-        "clean matches": f"{sum(one.games for one in played) // 2:,}",
+        "snapshots evaluated": f"{len(mains)} of {sum(map(is_mains_snapshot, players.values()))}",
+        "clean matches": f"{sum(rating.games for rating in played) // 2:,}",
     }
     if mains:
-        newest = max(mains, key=lambda one: one.step)
-        own = newest.game if is_safe_in_files(newest.game, {}) else game
+        newest = max(mains, key=lambda player: player.step)
+        played_game = newest.game if is_safe_in_files(newest.game, {}) else game
         payoffs = status.payoff_unit
-        met, bounds = _seen(client, newest.name, own, known, exploits, payoffs)
-        found = _player_numbers(newest.name, own, met, bounds, payoffs)
-        numbers["newest"] = {"player": newest.name, **found}
-        sections.insert(0, of_player.summary(found["headline"], newest.name))
+        met, bounds = _seen(client, newest.name, played_game, players, exploits, payoffs)
+        figures = _player_numbers(newest.name, played_game, met, bounds, payoffs)
+        numbers["newest"] = {"player": newest.name, **figures}
+        sections.insert(0, of_player.summary(figures["headline"], newest.name))
         sections += of_player.player_sections(newest.name, met, bounds, payoffs)
     return Report(
         title=run,
         lead="A run of the league: ratings, training, and its newest evaluated snapshot",
         facts=facts,
-        sections=[one for one in sections if one is not None],
+        sections=[section for section in sections if section is not None],
         numbers=numbers,
         end=f"{_end()}, result {status.log_position} of the log.",
     )
@@ -167,7 +167,7 @@ def _seen(
     client: MatchmakerClient,
     name: str,
     game: str,
-    known: Mapping[str, Player],
+    players: Mapping[str, Player],
     exploits: Path | None,
     payoffs: str,
 ) -> tuple[list[Met], list[Bound]]:
@@ -176,21 +176,21 @@ def _seen(
         spec = game_spec(game)
         frames_per_second, largest = spec.frames_per_second, spec.largest_payoff
     cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)
-    met = met_in_log(cells, known, frames_per_second, largest)
-    found = exploits_of(exploits, name, known[name].digest) if exploits is not None else []
+    met = met_in_log(cells, players, frames_per_second, largest)
+    entries = exploits_of(exploits, name, players[name].digest) if exploits is not None else []
     gates = client.gates(certificates=True)
-    return met, bounds_of(name, gates, met, known, found, payoffs)
+    return met, bounds_of(name, gates, met, players, entries, payoffs)
 
 
 def _player_facts(met: Sequence[Met], payoffs: str) -> dict[str, str]:
     scores, unit = group_scores(met), of_player.unit_of(met, payoffs)
     shown = {
-        f"{unit.name or 'points'} against {name}": unit.text(one.value)
+        f"{unit.name or 'points'} against {name}": unit.text(score.value)
         if unit.name
-        else f"{one.value:.0%}"
-        for name, one in scores.items()
+        else f"{score.value:.0%}"
+        for name, score in scores.items()
     }
-    return {"matches": f"{sum(one.matches for one in met):,}", **shown}
+    return {"matches": f"{sum(row.matches for row in met):,}", **shown}
 
 
 def _player_numbers(
@@ -198,46 +198,50 @@ def _player_numbers(
 ) -> dict[str, Any]:
     scores, unit = group_scores(met), of_player.unit_of(met, payoffs)
     gaps = {
-        f"{one} - {other}": asdict(of_player.gap(scores[one], scores[other]))
-        for one in scores
+        f"{group} - {other}": asdict(of_player.gap(scores[group], scores[other]))
+        for group in scores
         for other in scores
-        if one is not other
+        if group is not other
     }
     ancestors = of_player.ancestors(met)
     return {
-        "opponents": [asdict(one) | {"score": asdict(one.score)} for one in met],
-        "groups": {name: asdict(one) for name, one in scores.items()},
+        "opponents": [asdict(row) | {"score": asdict(row.score)} for row in met],
+        "groups": {name: asdict(score) for name, score in scores.items()},
         "gaps": gaps,
         "beaten": sorted(of_player.beaten(met)),
-        "ancestors": [asdict(one) | {"score": asdict(one.score)} for one in ancestors],
+        "ancestors": [asdict(row) | {"score": asdict(row.score)} for row in ancestors],
         "scores": unit.words,
         "headline": of_player.headline(player, met, bounds, exact=is_exact(game), payoffs=payoffs),
-        "drops": [one.opponent for one in of_player.drops(ancestors)],
-        "exploitability": [asdict(one) | {"exploitability": one.exploitability} for one in bounds],
+        "drops": [row.opponent for row in of_player.drops(ancestors)],
+        "exploitability": [
+            asdict(bound) | {"exploitability": bound.exploitability} for bound in bounds
+        ],
     }
 
 
 def _fitted(
-    client: MatchmakerClient, rated: Sequence[Rating], known: Mapping[str, Player]
+    client: MatchmakerClient, rated: Sequence[Rating], players: Mapping[str, Player]
 ) -> dict[str, Measured]:
     """Returns each player's rating, best first, by the fit of all games.
 
     Beyond the size of a quick fit it returns TrueSkill's ratings without intervals.
     """
     if len(rated) > MOST_FITTED:
-        return {one.player.name: Measured(one.mu) for one in rated}
+        return {rating.player.name: Measured(rating.mu) for rating in rated}
     cells, climb = client.payoff(Book.EVAL), client.payoff(Book.TRAIN, climb=True)
-    found = cross_check(rated, cells, list(known.values()), climb).intervals
-    ordered = sorted(found.items(), key=lambda item: -item[1].estimate)
-    return {name: Measured(one.estimate, one.low, one.high) for name, one in ordered}
+    intervals = cross_check(rated, cells, list(players.values()), climb).intervals
+    ordered = sorted(intervals.items(), key=lambda item: -item[1].estimate)
+    return {
+        name: Measured(interval.estimate, interval.low, interval.high) for name, interval in ordered
+    }
 
 
-def _over_steps(ratings: Mapping[str, Measured], known: Mapping[str, Player]) -> Section | None:
+def _over_steps(ratings: Mapping[str, Measured], players: Mapping[str, Player]) -> Section | None:
     lines: dict[str, list[tuple[float, Measured]]] = {}
     for name, rating in ratings.items():
-        if is_mains_snapshot(known[name]):
+        if is_mains_snapshot(players[name]):
             lineage = SnapshotName.parse(name).lineage
-            lines.setdefault(lineage, []).append((float(known[name].step), rating))
+            lines.setdefault(lineage, []).append((float(players[name].step), rating))
     for points in lines.values():
         points.sort(key=lambda point: point[0])
     if not lines:
@@ -254,49 +258,52 @@ def _over_steps(ratings: Mapping[str, Measured], known: Mapping[str, Player]) ->
 def _best(ratings: Mapping[str, Measured]) -> Section:
     best = list(ratings.items())[:TOP]
     first = best[0][1]
-    alike = [name for name, one in ratings.items() if one.high >= first.low]
+    alike = [name for name, rating in ratings.items() if rating.high >= first.low]
     if math.isnan(first.low):
-        said = "Without intervals, as there are too many players to fit quickly."
+        words = "Without intervals, as there are too many players to fit quickly."
     elif len(alike) == 1:
-        said = "The first is stronger than every other by both intervals."
+        words = "The first is stronger than every other by both intervals."
     else:
-        said = (
+        words = (
             f"The intervals of {len(alike)} players overlap the first one's: which of them is the "
             "strongest is not shown. bin/league compare decides between two."
         )
     return Section(
         title="The best",
-        words=said,
+        words=words,
         chart=Forest(
             rows=[name for name, _ in best],
             groups=[""] * len(best),
-            panels=[Panel(title="rating, points", values=[one for _, one in best])],
+            panels=[Panel(title="rating, points", values=[rating for _, rating in best])],
         ),
         headings=("player", "rating#", "95 %#"),
-        rows=[(name, f"{one.value:.2f}", f"{one.low:.2f}–{one.high:.2f}") for name, one in best],
+        rows=[
+            (name, f"{rating.value:.2f}", f"{rating.low:.2f}–{rating.high:.2f}")
+            for name, rating in best
+        ],
         is_main=True,
     )
 
 
 def _training(
-    client: MatchmakerClient, known: Mapping[str, Player]
+    client: MatchmakerClient, players: Mapping[str, Player]
 ) -> tuple[Section | None, dict[str, dict[str, int]]]:
     """Returns the training matches of every live player, by opponent. Snapshots of a lineage count
     together.
     """
-    live = [name for name, one in known.items() if one.kind is PlayerKind.LIVE]
+    live = [name for name, player in players.items() if player.kind is PlayerKind.LIVE]
     counts: dict[str, dict[str, int]] = {}
     for cell in client.payoff(Book.TRAIN, rows=live) if live else ():
-        other = known.get(cell.column)
+        other = players.get(cell.column)
         frozen = other is not None and other.kind is PlayerKind.SNAPSHOT
         name = f"{SnapshotName.parse(cell.column).lineage}'s snapshots" if frozen else cell.column
-        one = counts.setdefault(f"{cell.row} against {name}", {"matches": 0, "wins": 0})
-        one["matches"] += cell.games
-        one["wins"] += cell.wins
+        count = counts.setdefault(f"{cell.row} against {name}", {"matches": 0, "wins": 0})
+        count["matches"] += cell.games
+        count["wins"] += cell.wins
     if not counts:
         return None, counts
     most = sorted(counts.items(), key=lambda item: -item[1]["matches"])[:TOLD]
-    total = sum(one["matches"] for one in counts.values())
+    total = sum(count["matches"] for count in counts.values())
     return (
         Section(
             title="Matches in training",
@@ -308,12 +315,12 @@ def _training(
                 panels=[
                     Panel(
                         title="share of all matches",
-                        values=[Measured(one["matches"] / total) for _, one in most],
+                        values=[Measured(count["matches"] / total) for _, count in most],
                         percent=True,
                     ),
                     Panel(
                         title="won in training",
-                        values=[measured(one["wins"], one["matches"]) for _, one in most],
+                        values=[measured(count["wins"], count["matches"]) for _, count in most],
                         percent=True,
                     ),
                 ],
@@ -321,10 +328,10 @@ def _training(
             headings=("learner and opponent", "matches#", "share#", "won#"),
             rows=[
                 (
-                    *(name, f"{one['matches']:,}", f"{one['matches'] / total:.1%}"),
-                    f"{one['wins'] / one['matches']:.1%}",
+                    *(name, f"{count['matches']:,}", f"{count['matches'] / total:.1%}"),
+                    f"{count['wins'] / count['matches']:.1%}",
                 )
-                for name, one in most
+                for name, count in most
             ],
         ),
         counts,

@@ -119,14 +119,14 @@ class Unit:
         """A score, as in a table."""
         return f"{value:+.2f}" if self.name else f"{value:.1%}"
 
-    def interval(self, one: Measured) -> str:
+    def interval(self, mean: Measured) -> str:
         """The ends of an interval."""
-        return f"{one.low:+.2f} to {one.high:+.2f}" if self.name else texts.interval(one)
+        return f"{mean.low:+.2f} to {mean.high:+.2f}" if self.name else texts.interval(mean)
 
 
 def unit_of(met: Iterable[Met], name: str) -> Unit:
     """Returns the unit of the scores of these matches. `name` is the unit of the game's payoffs."""
-    return Unit(name=name or "payoff") if any(one.paid for one in met) else Unit()
+    return Unit(name=name or "payoff") if any(row.paid for row in met) else Unit()
 
 
 def measured(points: float, worth: float) -> Measured:
@@ -190,7 +190,7 @@ def met_in_log(
         frames_per_second: speed of the game, 0 if unknown.
         largest: the most that a match pays, None if unknown.
     """
-    found, cells = [], list(cells)
+    records, cells = [], list(cells)
     stakes = Stakes.of(cells)
     for cell in cells:
         other = players.get(cell.column)
@@ -199,11 +199,11 @@ def met_in_log(
         means = {name: Measured(value) for name, value in cell.means.items()}
         if cell.frames and frames_per_second:
             means["seconds"] = Measured(cell.frames / cell.games / frames_per_second)
-        if taken := cell.means.get("damage_taken"):
-            means["damage_ratio"] = Measured(cell.means["damage_dealt"] / taken)
+        if damage := cell.means.get("damage_taken"):
+            means["damage_ratio"] = Measured(cell.means["damage_dealt"] / damage)
         is_bot = other.kind is PlayerKind.BOT
         group = (HELD_OUT if other.held_out else TRAINING) if is_bot else LEAGUE
-        found.append(
+        records.append(
             Met(
                 opponent=cell.column,
                 group=EXPLOITERS if other.role in EXPLOITING else group,
@@ -218,7 +218,7 @@ def met_in_log(
                 largest=largest,
             )
         )
-    return found
+    return records
 
 
 def _named(name: str) -> SnapshotName | None:
@@ -230,10 +230,10 @@ def _named(name: str) -> SnapshotName | None:
 
 def _ancestor_step(player: str, other: str) -> int | None:
     """Returns the step of an earlier snapshot of the player's own lineage, or None."""
-    own, its = _named(player), _named(other)
-    if own is None or its is None or own.lineage != its.lineage or its.step >= own.step:
+    newer, older = _named(player), _named(other)
+    if newer is None or older is None or newer.lineage != older.lineage or older.step >= newer.step:
         return None
-    return its.step
+    return older.step
 
 
 # --- sections
@@ -244,8 +244,8 @@ def player_sections(
 ) -> list[Section]:
     """All that is known of a player, in the order of a report; `payoffs` is their unit."""
     unit = unit_of(met, payoffs)
-    shown = sorted(met, key=lambda one: -one.matches)[:MOST]
-    shown.sort(key=lambda one: (GROUPS.index(one.group), -one.score.low, one.opponent))
+    shown = sorted(met, key=lambda row: -row.matches)[:MOST]
+    shown.sort(key=lambda row: (GROUPS.index(row.group), -row.score.low, row.opponent))
     sections = [
         _opponents(player, shown, len(met), unit),
         _generalisation(player, met, unit),
@@ -253,28 +253,28 @@ def player_sections(
         _exploitability(player, bounds, payoffs),
         _actions(shown),
     ]
-    return [one for one in sections if one is not None]
+    return [section for section in sections if section is not None]
 
 
-def _opponents(player: str, shown: Sequence[Met], known: int, unit: Unit) -> Section | None:
+def _opponents(player: str, shown: Sequence[Met], total: int, unit: Unit) -> Section | None:
     if not shown:
         return None
-    panels = [Panel(title="win rate", values=[one.win_rate for one in shown], percent=True,
+    panels = [Panel(title="win rate", values=[row.win_rate for row in shown], percent=True,
                     reference=0.5)]  # fmt: skip
     if unit.name:
-        scores = [one.score for one in shown]
+        scores = [row.score for row in shown]
         panels.insert(0, Panel(title=unit.words, values=scores, reference=0.0))
     for name in PANELS:
         values = [
-            one.means.get(name) if one.matches >= ENOUGH or _has_interval(one) else None
-            for one in shown
+            row.means.get(name) if row.matches >= ENOUGH or _has_interval(row) else None
+            for row in shown
         ]
         if name == "damage_ratio":
-            values = [one and (one if one.value <= RATIO_UP_TO else None) for one in values]
+            values = [mean and (mean if mean.value <= RATIO_UP_TO else None) for mean in values]
         if any(values):
             reference = 1.0 if name == "damage_ratio" else None
             panels.append(Panel(title=name.replace("_", " "), values=values, reference=reference))
-    columns = [name for name in COLUMNS if any(name in one.means for one in shown)]
+    columns = [name for name in COLUMNS if any(name in row.means for row in shown)]
     heads = ["opponent", "group", "matches#", "won–drawn–lost#", "win rate#", "95 %#"]
     words = (
         "Clean matches, seats swapped on common seeds; a draw is not a win. Bars are 95 % intervals"
@@ -282,56 +282,56 @@ def _opponents(player: str, shown: Sequence[Met], known: int, unit: Unit) -> Sec
     if not any(map(_has_interval, shown)):
         words += f" where known; means of fewer than {ENOUGH} matches are in the table alone"
     words += "."
-    if known > len(shown):
-        words += f" The {len(shown)} of {known} opponents met most often."
+    if total > len(shown):
+        words += f" The {len(shown)} of {total} opponents met most often."
     return Section(
         title=f"Opponents of {player}",
         words=words,
         chart=Forest(
-            rows=[one.opponent for one in shown],
-            groups=[one.group for one in shown],
+            rows=[row.opponent for row in shown],
+            groups=[row.group for row in shown],
             panels=panels,
         ),
         headings=[*heads, *(f"{name.replace('_', ' ')}#" for name in columns)],
         rows=[
             (
-                *(one.opponent, one.group),
-                *(f"{one.matches:,}", f"{one.wins}–{one.draws}–{one.losses}"),
-                *(f"{one.win_rate.value:.1%}", texts.interval(one.win_rate)),
-                *(texts.measured(one.means[name]) if name in one.means else "" for name in columns),
+                *(row.opponent, row.group),
+                *(f"{row.matches:,}", f"{row.wins}–{row.draws}–{row.losses}"),
+                *(f"{row.win_rate.value:.1%}", texts.interval(row.win_rate)),
+                *(texts.measured(row.means[name]) if name in row.means else "" for name in columns),
             )
-            for one in shown
+            for row in shown
         ],
         is_main=True,
     )
 
 
-def _has_interval(one: Met) -> bool:
-    return any(math.isfinite(mean.low) for mean in one.means.values())
+def _has_interval(row: Met) -> bool:
+    return any(math.isfinite(mean.low) for mean in row.means.values())
 
 
 def _generalisation(player: str, met: Sequence[Met], unit: Unit) -> Section | None:
     scores = group_scores(met)
     if len(scores) < 2:
         return None
-    said = [
-        f"{one} − {other}: {_gap_words(scores[one], scores[other], unit)}"
-        for one, other in ((TRAINING, HELD_OUT), (TRAINING, LEAGUE))
-        if {one, other} <= scores.keys()
+    gaps = [
+        f"{group} − {other}: {_gap_words(scores[group], scores[other], unit)}"
+        for group, other in ((TRAINING, HELD_OUT), (TRAINING, LEAGUE))
+        if {group, other} <= scores.keys()
     ]
-    counts = {group: sum(one.group == group for one in met) for group in scores}
+    counts = {group: sum(row.group == group for row in met) for group in scores}
     return Section(
         title=f"Generalisation of {player}",
         words=f"{unit.words.capitalize()} by kind of opponent, each opponent counting alike. "
         "Held-out bots, which training never met, show whether it learnt to play or its opponents; "
-        f"snapshots are of all ages. {'; '.join(said)}.",
+        f"snapshots are of all ages. {'; '.join(gaps)}.",
         chart=_points(
             [f"{group} ({counts[group]})" for group in scores], scores, scores.values(), unit
         ),
         headings=("opponents", "number#", f"{unit.name or 'points'}#", "95 %#"),
         rows=[
-            (group, str(counts[group]), unit.text(one.value), unit.interval(one))
-            for group, one in scores.items()
+            (group, str(counts[group]), unit.text(score.value), unit.interval(score))
+            for group, score in scores.items()
         ],
         is_main=True,
     )
@@ -348,69 +348,72 @@ def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
     """The mean score of each group, every opponent counting alike: k opponents with nᵢ matches
     say as much as k² / Σ 1/nᵢ matches do.
     """
-    found = {}
+    scores = {}
     for group in GROUPS:
-        own = [one for one in met if one.group == group]
-        if paid := [one.paid for one in own if one.paid]:
-            found[group] = _mean(paid, [1.0] * len(paid))
-        elif own:
-            worth = len(own) ** 2 / sum(1 / one.matches for one in own)
-            mean = sum(one.score.value for one in own) / len(own)
-            found[group] = measured(min(mean, 1.0) * worth, worth)
-    return found
+        records = [row for row in met if row.group == group]
+        if paid := [row.paid for row in records if row.paid]:
+            scores[group] = _mean(paid, [1.0] * len(paid))
+        elif records:
+            worth = len(records) ** 2 / sum(1 / row.matches for row in records)
+            mean = sum(row.score.value for row in records) / len(records)
+            scores[group] = measured(min(mean, 1.0) * worth, worth)
+    return scores
 
 
 def _mean(scores: Sequence[Measured], weights: Sequence[float]) -> Measured:
     """Returns the weighted mean of independent scores, whose errors add up in quadrature."""
     shares, total = list(zip(scores, weights, strict=True)), sum(weights)
-    value = sum(one.value * weight for one, weight in shares) / total
+    value = sum(score.value * weight for score, weight in shares) / total
     below, above = (
-        math.hypot(*((one.value - getattr(one, end)) * weight for one, weight in shares)) / total
+        math.hypot(*((score.value - getattr(score, end)) * weight for score, weight in shares))
+        / total
         for end in ("low", "high")
     )
     return Measured(value, value - below, value + above)
 
 
-def gap(one: Measured, other: Measured) -> Measured:
+def gap(score: Measured, other: Measured) -> Measured:
     """The difference of two scores, with the interval of R. G. Newcombe, Statistics in Medicine 17
     (1998), method 10: it combines the Wilson intervals of both.
     """
-    value = one.value - other.value
-    below = math.hypot(one.value - one.low, other.high - other.value)
-    above = math.hypot(one.high - one.value, other.value - other.low)
+    value = score.value - other.value
+    below = math.hypot(score.value - score.low, other.high - other.value)
+    above = math.hypot(score.high - score.value, other.value - other.low)
     return Measured(value, value - below, value + above)
 
 
-def _gap_words(one: Measured, other: Measured, unit: Unit) -> str:
-    found = gap(one, other)
-    text = f"{100 * found.value:+.1f} points ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+def _gap_words(score: Measured, other: Measured, unit: Unit) -> str:
+    lead = gap(score, other)
+    text = f"{100 * lead.value:+.1f} points ({100 * lead.low:+.1f} to {100 * lead.high:+.1f})"
     if unit.name:
-        text = f"{unit.text(found.value)} {unit.name} ({unit.interval(found)})"
-    return text if found.low > 0 or found.high < 0 else f"{text}, which may be none"
+        text = f"{unit.text(lead.value)} {unit.name} ({unit.interval(lead)})"
+    return text if lead.low > 0 or lead.high < 0 else f"{text}, which may be none"
 
 
 def _forgetting(player: str, met: Sequence[Met], unit: Unit) -> Section | None:
-    own = ancestors(met)
-    if not own:
+    earlier = ancestors(met)
+    if not earlier:
         return None
-    dropped = drops(own)
-    names = ", ".join(one.opponent for one in dropped)
-    said = f"Drops: {names}." if dropped else "No drop is shown."
-    marks = ["drop" if one in dropped else "no drop" for one in own]
+    dropped = drops(earlier)
+    names = ", ".join(row.opponent for row in dropped)
+    verdict = f"Drops: {names}." if dropped else "No drop is shown."
+    marks = ["drop" if row in dropped else "no drop" for row in earlier]
     return Section(
         title=f"Forgetting of {player}",
         words=f"{unit.words.capitalize()} against its own earlier snapshots, the newest first, "
         f"which should grow with their age. Neighbours with fewer than {ENOUGH} matches count "
         "together. A drop: it loses to one, or does worse than against a newer one, by more than "
-        f"both intervals, with 95 % confidence for all drops together. {said}",
-        chart=_points([one.opponent for one in own], marks, [one.score for one in own], unit),
+        f"both intervals, with 95 % confidence for all drops together. {verdict}",
+        chart=_points(
+            [row.opponent for row in earlier], marks, [row.score for row in earlier], unit
+        ),
         headings=("ancestor", "matches#", f"{unit.name or 'points'}#", "95 %#", "shown"),
         rows=[
             (
-                *(one.opponent, f"{one.matches:,}"),
-                *(unit.text(one.score.value), unit.interval(one.score), mark),
+                *(row.opponent, f"{row.matches:,}"),
+                *(unit.text(row.score.value), unit.interval(row.score), mark),
             )
-            for one, mark in zip(own, marks, strict=True)
+            for row, mark in zip(earlier, marks, strict=True)
         ],
         is_main=True,
     )
@@ -420,13 +423,13 @@ def ancestors(met: Iterable[Met]) -> list[Met]:
     """A player's earlier snapshots, the newest first; neighbours together until they have `ENOUGH`
     matches.
     """
-    own = [one for one in met if one.ancestor_step is not None]
+    earlier = [row for row in met if row.ancestor_step is not None]
     pools: list[list[Met]] = []
-    for one in sorted(own, key=lambda one: one.ancestor_step or 0):
+    for row in sorted(earlier, key=lambda row: row.ancestor_step or 0):
         if not pools or sum(older.matches for older in pools[-1]) >= ENOUGH:
             pools.append([])
-        pools[-1].append(one)
-    if len(pools) > 1 and sum(one.matches for one in pools[-1]) < ENOUGH:
+        pools[-1].append(row)
+    if len(pools) > 1 and sum(row.matches for row in pools[-1]) < ENOUGH:
         pools[-2:] = [pools[-2] + pools[-1]]
     return [_together(pool) for pool in reversed(pools)]
 
@@ -434,9 +437,9 @@ def ancestors(met: Iterable[Met]) -> list[Met]:
 def _together(pool: Sequence[Met]) -> Met:
     if len(pool) == 1:
         return pool[0]
-    counts = [(one.wins, one.draws, one.losses) for one in pool]
+    counts = [(row.wins, row.draws, row.losses) for row in pool]
     wins, draws, losses = map(sum, zip(*counts, strict=True))
-    paid = [one.paid for one in pool if one.paid]
+    paid = [row.paid for row in pool if row.paid]
     return Met(
         opponent=f"{pool[0].opponent} to {pool[-1].ancestor_step} ({len(pool)} together)",
         group=LEAGUE,
@@ -446,8 +449,8 @@ def _together(pool: Sequence[Met]) -> Met:
         win_rate=measured(wins, wins + draws + losses),
         means={},
         ancestor_step=pool[-1].ancestor_step,
-        paid=_mean(paid, [one.matches for one in pool]) if paid else None,
-        square=sum(one.square * one.matches for one in pool) / (wins + draws + losses),
+        paid=_mean(paid, [row.matches for row in pool]) if paid else None,
+        square=sum(row.square * row.matches for row in pool) / (wins + draws + losses),
         largest=pool[0].largest,
     )
 
@@ -456,13 +459,13 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
     """The ancestors against which a player has forgotten something, given the newest first. Any of
     them is wrong in at most `ERROR`, as both ends of all intervals hold together (Bonferroni).
     """
-    found, best = list[Met](), newest_first[0].even if newest_first else 0.0
-    for one in newest_first:
-        score = one.interval(1.0 - ERROR / len(newest_first))
+    dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
+    for row in newest_first:
+        score = row.interval(1.0 - ERROR / len(newest_first))
         if score.high < best:
-            found.append(one)
+            dropped.append(row)
         best = max(best, score.low)
-    return found
+    return dropped
 
 
 # --- in a few lines
@@ -497,10 +500,10 @@ def headline(
         lines["exploitability"] = f"{shown} ({worth}; {best.source}, {best.steps:,} steps)"
     beats = beaten(met)
     for name, group in (("bots", TRAINING), ("held-out bots", HELD_OUT)):
-        if own := [one for one in met if one.group == group]:
-            lines[name] = _beaten(own, beats, name, unit)
-    if own := ancestors(met):
-        lines["earlier selves"] = _beaten(own, beats, "earlier selves", unit)
+        if records := [row for row in met if row.group == group]:
+            lines[name] = _beaten(records, beats, name, unit)
+    if records := ancestors(met):
+        lines["earlier selves"] = _beaten(records, beats, "earlier selves", unit)
     return lines
 
 
@@ -520,29 +523,29 @@ def beaten(met: Sequence[Met]) -> set[str]:
     rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979): any of them is
     wrong in at most `ERROR`. Fewer than `ENOUGH` matches show nothing.
     """
-    bots = [one for one in met if one.group in (TRAINING, HELD_OUT)]
-    left = [one for one in (*bots, *ancestors(met)) if one.matches >= ENOUGH]
-    found = set[str]()
+    bots = [row for row in met if row.group in (TRAINING, HELD_OUT)]
+    left = [row for row in (*bots, *ancestors(met)) if row.matches >= ENOUGH]
+    names = set[str]()
     while left:
         confidence = 1.0 - 2.0 * ERROR / len(left)
-        beaten_too = {one.opponent for one in left if one.interval(confidence).low > one.even}
+        beaten_too = {row.opponent for row in left if row.interval(confidence).low > row.even}
         if not beaten_too:
             break
-        found |= beaten_too
-        left = [one for one in left if one.opponent not in found]
-    return found
+        names |= beaten_too
+        left = [row for row in left if row.opponent not in names]
+    return names
 
 
-def _beaten(met: Sequence[Met], beats: Collection[str], what: str, unit: Unit) -> str:
-    worst = min(met, key=lambda one: one.score.value)
-    number = sum(one.opponent in beats for one in met)
+def _beaten(met: Sequence[Met], beats: Collection[str], group: str, unit: Unit) -> str:
+    worst = min(met, key=lambda row: row.score.value)
+    number = sum(row.opponent in beats for row in met)
     of = f"all {len(met)}" if number == len(met) > 1 else f"{number} of {len(met)}"
-    few = sum(one.matches < ENOUGH for one in met)
+    few = sum(row.matches < ENOUGH for row in met)
     score = f"{100 * worst.score.value:.0f} % of points"
     if unit.name:
         score = f"{unit.text(worst.score.value)} {unit.words}"
     return (
-        f"Beats {of} {what} (95 % confidence)"
+        f"Beats {of} {group} (95 % confidence)"
         + (f"; {few} met in fewer than {ENOUGH} matches" if few else "")
         + f". Hardest: {worst.opponent}, {score}."
     )
@@ -596,9 +599,9 @@ def bounds_of(
         if gate.is_exploiters
         and (gate.state is GateState.ACCEPTED or _test_of(gate, player) is not None)
     ]
-    clean = {one.opponent: one for one in met if one.matches}
+    clean = {row.opponent: row for row in met if row.matches}
     confidence = 1.0 - 2.0 * ERROR / max(1, len(tested) + len(exploits))
-    found = [_bound_of(exploit, confidence) for exploit in exploits]
+    bounds = [_bound_of(exploit, confidence) for exploit in exploits]
     for gate in tested:
         generation, candidate = gate.generation, players.get(gate.candidate)
         assert generation is not None
@@ -606,12 +609,12 @@ def bounds_of(
         if gate.state is not GateState.ACCEPTED:
             continue
         paid, unit = None, STAKES if payoffs else POINTS
-        if one := clean.get(gate.candidate):
-            score = exact_share(one.matches - one.points, one.matches, confidence)
-            source, matches = "clean matches", one.matches
-            if one.paid is not None:
-                own = one.interval(confidence)
-                paid, unit = Measured(-own.value, -own.high, -own.low), PAYOFFS
+        if row := clean.get(gate.candidate):
+            score = exact_share(row.matches - row.points, row.matches, confidence)
+            source, matches = "clean matches", row.matches
+            if row.paid is not None:
+                interval = row.interval(confidence)
+                paid, unit = Measured(-interval.value, -interval.high, -interval.low), PAYOFFS
         elif test is not None and test.certificate_json:
             decided = Certificate.from_json(test.certificate_json).gate
             held = estimate(decided.test, decided.counts, decided.risks, confidence)
@@ -620,7 +623,7 @@ def bounds_of(
             matches = test.matches
         else:
             continue
-        found.append(
+        bounds.append(
             Bound(
                 exploiter=gate.candidate,
                 score=score,
@@ -631,7 +634,7 @@ def bounds_of(
                 unit=unit,
             )
         )
-    return sorted(found, key=lambda one: (one.unit == STAKES, -one.exploitability))
+    return sorted(bounds, key=lambda bound: (bound.unit == STAKES, -bound.exploitability))
 
 
 def _test_of(gate: CandidateGate, player: str) -> VictimGate | None:
@@ -659,34 +662,40 @@ def _exploitability(player: str, bounds: Sequence[Bound], payoffs: str) -> Secti
     if not bounds:
         return None
     best = bounds[0]
-    said = "No exploiter beats it for certain: that shows no bound, and no safety either."
+    verdict = "No exploiter beats it for certain: that shows no bound, and no safety either."
     if best.exploitability > 0:
         least = texts.at_least(best.exploitability)
-        said = f"An opponent wins {least} a match or more ({best.exploiter})."
+        verdict = f"An opponent wins {least} a match or more ({best.exploiter})."
     return Section(
         title=f"Exploitability of {player}",
         words="A lower bound: what the best exploiter wins a match, 2p − 1 or the game's payoffs, "
-        f"at the low end of its interval. {said} A longer search may find more.",
+        f"at the low end of its interval. {verdict} A longer search may find more.",
         headings=(
             *("exploiter", "steps#", "matches#", "points#", "interval#", "bound#", "unit", "from"),
         ),
         rows=[
             (
-                *(one.exploiter, f"{one.steps:,}", f"{one.matches:,}", f"{one.score.value:.1%}"),
-                *(texts.interval(one.score), texts.at_least(one.exploitability)),
-                *(payoffs or one.unit if one.unit == PAYOFFS else one.unit, one.source),
+                *(
+                    bound.exploiter,
+                    f"{bound.steps:,}",
+                    f"{bound.matches:,}",
+                    f"{bound.score.value:.1%}",
+                ),
+                *(texts.interval(bound.score), texts.at_least(bound.exploitability)),
+                *(payoffs or bound.unit if bound.unit == PAYOFFS else bound.unit, bound.source),
             )
-            for one in bounds
+            for bound in bounds
         ],
     )
 
 
 def _actions(shown: Sequence[Met]) -> Section | None:
-    known = [one for one in shown if one.actions]
-    if not known:
+    recorded = [row for row in shown if row.actions]
+    if not recorded:
         return None
     names = sorted(
-        known[0].actions, key=lambda name: -max(one.actions[name].value for one in known)
+        recorded[0].actions,
+        key=lambda name: -max(row.actions[name].value for row in recorded),
     )
     names = names[:MOST]
     return Section(
@@ -694,7 +703,8 @@ def _actions(shown: Sequence[Met]) -> Section | None:
         words="Share of its decisions in which the player used each key or choice, by opponent.",
         headings=["opponent", *(f"{name}|" for name in names)],
         rows=[
-            (one.opponent, *(f"{one.actions[name].value:.0%}" for name in names)) for one in known
+            (row.opponent, *(f"{row.actions[name].value:.0%}" for name in names))
+            for row in recorded
         ],
-        shades=[[one.actions[name].value for name in names] for one in known],
+        shades=[[row.actions[name].value for name in names] for row in recorded],
     )

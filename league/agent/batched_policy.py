@@ -134,8 +134,8 @@ class BatchedPolicy:
         config = self._checked_live().config if digest == LIVE else self._frozen(digest)[0]
         self._add_architecture(config)
         self._write_back()
-        for part in self._states[config]:
-            part[index].zero_()
+        for x in self._states[config]:
+            x[index].zero_()
         self._greedy_S1[index] = greedy
         if self._digests[index] != digest:
             self._digests[index] = digest
@@ -197,7 +197,7 @@ class BatchedPolicy:
                 for (config, size), stack in self._stacks.items()
             ],
             "states": [
-                [config.to_dict(), [part.cpu().clone() for part in state]]
+                [config.to_dict(), [x.cpu().clone() for x in state]]
                 for config, state in self._states.items()
             ],
         }
@@ -223,7 +223,7 @@ class BatchedPolicy:
         for values, parts in saved["states"]:
             config = config_of(values)
             self._add_architecture(config)
-            self._states[config] = AgentState(*(part.to(self.device, copy=True) for part in parts))
+            self._states[config] = AgentState(*(x.to(self.device, copy=True) for x in parts))
         for values, size, members in saved["stacks"]:
             config = config_of(values)
             self._stacks[config, size] = NetworkStack(config, self.device)
@@ -246,7 +246,7 @@ class BatchedPolicy:
             with torch.device("meta"):
                 empty = network_of(config).initial_state(self.num_seats + 1)
             self._states[config] = AgentState(
-                *(torch.zeros(part.shape, dtype=part.dtype, device=self.device) for part in empty)
+                *(torch.zeros(x.shape, dtype=x.dtype, device=self.device) for x in empty)
             )
 
     def _frozen(self, digest: str) -> _Frozen:
@@ -318,8 +318,8 @@ class BatchedPolicy:
         for batch in self._batches or ():
             if batch.state is not None:
                 states = self._states[batch.network.config]
-                for part, new in zip(states, batch.state, strict=True):
-                    part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
+                for x, new in zip(states, batch.state, strict=True):
+                    x.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
                 batch.state = None
 
     def _batch(self, network: PlayingNetwork, rows: list) -> _Batch:
@@ -329,8 +329,8 @@ class BatchedPolicy:
     def _forward(self, batch: _Batch, obs_SO: Tensor) -> Tensor:
         """Steps a batch, keeps its state, and returns its logits `[rows, A]`."""
 
-        def rows(part: Tensor) -> Tensor:
-            return part.index_select(0, batch.seats).unflatten(0, batch.shape)
+        def rows(x: Tensor) -> Tensor:
+            return x.index_select(0, batch.seats).unflatten(0, batch.shape)
 
         state = batch.state or AgentState(*map(rows, self._states[batch.network.config]))
         # Nothing starts here: `seat` zeroed the state, which is an empty history.
@@ -381,15 +381,15 @@ class NetworkStack:
         """
         if set(wanted) == set(self.members):
             return
-        kept = [digest if digest in wanted else "" for digest in self.members[: len(wanted)]]
-        kept += [""] * (len(wanted) - len(kept))
-        rest = iter([digest for digest in wanted if digest not in set(kept)])
+        members = [digest if digest in wanted else "" for digest in self.members[: len(wanted)]]
+        members += [""] * (len(wanted) - len(members))
+        missing = iter([digest for digest in wanted if digest not in set(members)])
         self._resize(len(wanted))
-        for row, digest in enumerate(kept):
+        for row, digest in enumerate(members):
             if not digest:
-                kept[row] = next(rest)
-                self.weights_MP[row].copy_(frozen(kept[row])[1])
-        self.members = kept
+                members[row] = next(missing)
+                self.weights_MP[row].copy_(frozen(members[row])[1])
+        self.members = members
         self._bind()
 
     def _resize(self, models: int) -> None:
@@ -399,18 +399,18 @@ class NetworkStack:
         """
         have = len(self.weights_MP)
         if not models <= have <= 2 * models + 1:
-            rows, kept = models + models // 4, min(models, have)
+            rows, copied = models + models // 4, min(models, have)
             resized = self.weights_MP.new_empty(rows, self.weights_MP.shape[1])
-            resized[:kept] = self.weights_MP[:kept]
+            resized[:copied] = self.weights_MP[:copied]
             self.weights_MP = resized
 
     def _bind(self) -> None:
         """Points the network's parameters at the rows in use."""
         models, offset = len(self.members), 0
         for module, name, shape in self._places:
-            part = self.weights_MP[:models, offset : offset + shape.numel()]
+            weights = self.weights_MP[:models, offset : offset + shape.numel()]
             is_matrix = len(shape) == 2
-            part = part.view(models, *(reversed(shape) if is_matrix else shape))
-            part = part.mT if is_matrix else part
-            setattr(module, name, nn.Parameter(part, requires_grad=False))
+            weights = weights.view(models, *(reversed(shape) if is_matrix else shape))
+            weights = weights.mT if is_matrix else weights
+            setattr(module, name, nn.Parameter(weights, requires_grad=False))
             offset += shape.numel()

@@ -81,8 +81,8 @@ class AgentSettings(Settings):
             if name not in usual:
                 raise ValueError(f"there is no size {name!r}: {known_near(name, usual)}")
             if isinstance(value, tuple) != isinstance(usual[name], tuple):
-                what = "a list of numbers" if isinstance(usual[name], tuple) else "one number"
-                raise ValueError(f"{name} is {value}: give it {what}")
+                kind = "a list of numbers" if isinstance(usual[name], tuple) else "one number"
+                raise ValueError(f"{name} is {value}: give it {kind}")
         return sizes
 
 
@@ -136,12 +136,12 @@ class NetworkConfig:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Reads the values of `to_dict`, also from its JSON. Raises `DataCorrupt`."""
         try:
-            given: dict[str, Any] = {
+            fields: dict[str, Any] = {
                 name: _tuple_of(value) if isinstance(value, list) else value
                 for name, value in values.items()
                 if name not in cls.REMOVED or value != cls.REMOVED[name]
             }
-            config = cls(**given)
+            config = cls(**fields)
             for field in dataclasses.fields(cls):
                 kind = type(getattr(config, field.name)).__name__
                 if not str(field.type).startswith(kind):
@@ -215,7 +215,7 @@ class AgentConfig(NetworkConfig):
                 f"agent places = {self.places} are not all within both players' parts of an "
                 f"observation, {self.own_size} and {self.entry_size} numbers"
             )
-        places = {place for _, *places in self.ids for place in places}
+        places = {index for _, *places in self.ids for index in places}
         words = [size for size, *_ in self.ids]
         if not (
             len(words) <= 16

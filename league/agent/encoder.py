@@ -194,9 +194,7 @@ class LocalLayer(Block):
         q_DN = feature_major(normal_KD[-rows * batch :], weight[:width], bias[:width])
         kv_EK = feature_major(normal_KD, weight[width:], bias[width:])
         kv_EK = last_columns(kv_EK, (rows + span - 1) * batch)
-        q, k, v = (
-            part.unflatten(0, (self.heads, -1)) for part in (q_DN, kv_EK[:width], kv_EK[width:])
-        )
+        q, k, v = (x.unflatten(0, (self.heads, -1)) for x in (q_DN, kv_EK[:width], kv_EK[width:]))
         scores_ShN = window_scores(q * q.shape[1] ** -0.5, k, span, batch)
         shift = self.bias.unsqueeze(-1) + empty_SN[:, None, -rows * batch :]
         attended = window_mix(torch.softmax(scores_ShN + shift, 0), v, batch)
@@ -282,8 +280,8 @@ class WindowLayer(Block):
             part.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
             for part in self.qkv(self.attention_norm(x)).split(self.width, -1)
         )
-        place = torch.arange(length, device=x.device)
-        offset = place - place.unsqueeze(-1) + length - 1
+        index = torch.arange(length, device=x.device)
+        offset = index - index.unsqueeze(-1) + length - 1
         bias = self.bias[..., offset, :].movedim(-1, -3).unsqueeze(-4)
         scores = (q @ k.mT) / math.sqrt(q.shape[-1]) + bias + empty.mT.unsqueeze(-3)
         attended = (torch.softmax(scores, -1) @ v).transpose(-3, -2).flatten(-2)
@@ -318,7 +316,7 @@ class WindowEncoder(Encoder):
         window_TBWE = windows(entry_XBE, steps, self.config.sequence_length)
         flat = window_TBWE.reshape(-1, *window_TBWE.shape[2:])
         pooled = self._encode(flat, own_TBE.flatten(0, 1), age_XB[-steps:].flatten())
-        return Pooled(*(part.unflatten(0, own_TBE.shape[:2]) for part in pooled))
+        return Pooled(*(tensor.unflatten(0, own_TBE.shape[:2]) for tensor in pooled))
 
     def _encode(self, window: Tensor, own: Tensor, age: Tensor) -> Pooled:
         empty = empty_slots(age, self.config.sequence_length)

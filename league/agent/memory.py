@@ -161,10 +161,10 @@ class _Unroll(torch.autograd.Function):
         keep_TB1 = (~starts_TB).to(gates.dtype).unsqueeze(-1)
         # Rows of everything beforehand: a view made in the loop costs as much as half a product.
         row_T, h_T, c_T, h_out_T, tanh_c_T = (
-            part.unbind(0) for part in (gates, h, c, h_out, tanh_c)
+            tensor.unbind(0) for tensor in (gates, h, c, h_out, tanh_c)
         )
-        opened_T, candidate_T = (part.unbind(0) for part in gates.split([3 * width, width], -1))
-        i_T, f_T, o_T, _ = (part.unbind(0) for part in gates.split(width, -1))
+        opened_T, candidate_T = (tensor.unbind(0) for tensor in gates.split([3 * width, width], -1))
+        i_T, f_T, o_T, _ = (gate.unbind(0) for gate in gates.split(width, -1))
         for t in range(steps):
             h_tm1, c_tm1, c_t = h_T[t], c_T[t], c_T[t + 1]
             if started[t]:
@@ -192,7 +192,7 @@ class _Unroll(torch.autograd.Function):
         by_if, by_o, by_g = d_gates.split([2 * width, width, width], -1)
         by_if_T, d_gates_T = by_if.unflatten(-1, (2, width)).unbind(0), d_gates.unbind(0)
         by_o_T, by_g_T, f_T, d_h_T, c_to_h_T = (
-            part.unbind(0) for part in (by_o, by_g, f, d_h_TBH, c_to_h)
+            tensor.unbind(0) for tensor in (by_o, by_g, f, d_h_TBH, c_to_h)
         )
         d_c = d_c_BH.clone()
         d_c_B1H = d_c.unsqueeze(1)

@@ -49,10 +49,10 @@ class ObservationEncoder(nn.Module):
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.own = list(config.places)
-        self.opponent = [config.own_size + place for place in config.places]
+        self.opponent = [config.own_size + index for index in config.places]
         self.ids = [list(places) for _, *places in config.ids]
-        ids = {place for places in self.ids for place in places}
-        self.numbers = [place for place in range(config.observation_size) if place not in ids]
+        ids = {index for places in self.ids for index in places}
+        self.numbers = [index for index in range(config.observation_size) if index not in ids]
         self.words = [size for size, *_ in config.ids]
         self.embeddings = nn.ModuleList(Embedding(size, ID_WIDTH) for size in self.words)
         inputs = len(self.numbers) + len(ids) * ID_WIDTH + 3 * len(self.own) * 2 * len(WAVES)

@@ -153,7 +153,7 @@ def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
             output = network.step(obs_BO.to(device), starts_B.to(device), state, left_B.to(device))
             state = output.state
             parts = (output.logits_BA, output.value_B, output.latent_BD, state.h_BH, state.c_BH)
-            numbers += [_summary(part.cpu()) for part in parts]
+            numbers += [_summary(tensor.cpu()) for tensor in parts]
             numbers.append(float(output.logits_BA[0, 0]))
     return tuple(round(number, 6) for number in numbers)
 
@@ -238,15 +238,15 @@ def load_snapshot(
     unfit = DataCorrupt(f"the weights in {digest} don't fit its card: take the snapshot again")
     with torch.device("meta"):  # which needs no memory
         parts = network_of(card.agent).state_dict()
-    if tensors != {name: ("F32", list(part.shape)) for name, part in parts.items()}:
+    if tensors != {name: ("F32", list(tensor.shape)) for name, tensor in parts.items()}:
         raise unfit
     try:
         network = _network_of(card.agent, safetensors.torch.load(content))
     except (RuntimeError, safetensors.SafetensorError):
         raise unfit from None
-    found, wanted = fingerprint(network), card.fingerprint
-    if len(found) != len(wanted) or not all(
-        abs(a - b) <= TOLERANCE * (1.0 + abs(b)) for a, b in zip(found, wanted, strict=True)
+    computed, wanted = fingerprint(network), card.fingerprint
+    if len(computed) != len(wanted) or not all(
+        abs(a - b) <= TOLERANCE * (1.0 + abs(b)) for a, b in zip(computed, wanted, strict=True)
     ):
         raise DataCorrupt(
             f"the network in {digest} does not match its card's fingerprint: it is not the player "
@@ -273,7 +273,7 @@ def _header(content: bytes, digest: str) -> tuple[Any, dict[str, Any]]:
             raise ValueError(f"a header of {length} bytes")
         tensors = dict(parse_json(content[8 : 8 + length]))
         metadata = tensors.pop("__metadata__")[METADATA_KEY]
-        kinds = {name: (one["dtype"], one["shape"]) for name, one in tensors.items()}
+        kinds = {name: (entry["dtype"], entry["shape"]) for name, entry in tensors.items()}
         return parse_json(metadata), kinds
     except (struct.error, ValueError, KeyError, TypeError) as error:
         raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it again") from None

@@ -293,8 +293,8 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     if topology.dashboard:
         log = folder.log(DASHBOARD)
         begins = log.stat().st_size if log.exists() else 0
-        told = topology.dashboard, log, begins, supervisor.say
-        threading.Thread(target=_say_when_served, args=told, daemon=True).start()
+        arguments = topology.dashboard, log, begins, supervisor.say
+        threading.Thread(target=_say_when_served, args=arguments, daemon=True).start()
     can_continue = True
     try:
         return supervisor.run()

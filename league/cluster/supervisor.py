@@ -186,8 +186,8 @@ class Supervisor:
         trouble = facts.status.vitals.trouble if facts.status is not None else ""
         if bool(trouble) != self._in_trouble:
             self._in_trouble = bool(trouble)
-            told = f"is in trouble: {trouble}." if trouble else "is well again."
-            self.say(f"The matchmaker {told}", is_trouble=bool(trouble))
+            state = f"is in trouble: {trouble}." if trouble else "is well again."
+            self.say(f"The matchmaker {state}", is_trouble=bool(trouble))
         for worker in facts.workers:
             name, at = worker.worker, worker.last_beat_at
             process = self._group.members.get(name)
@@ -264,9 +264,10 @@ class Supervisor:
                 if not evaluator.unspent or time.monotonic() >= spent_by:
                     return
             if time.monotonic() >= deadline:
-                rest = evaluation_line(self.screen)
+                remaining = evaluation_line(self.screen)
                 self.say(
-                    f"The evaluator was not done after {seconds:g} s ({rest}).", is_trouble=True
+                    f"The evaluator was not done after {seconds:g} s ({remaining}).",
+                    is_trouble=True,
                 )
                 return
             self._check()
@@ -293,8 +294,8 @@ class Supervisor:
         if self._stop_requests < 2:
 
             def unused() -> float:  # the rest of the workers' time
-                rest = began + self._stop_worker_seconds - time.monotonic()
-                return max(_LAST_LOOK_SECONDS, rest)
+                remaining = began + self._stop_worker_seconds - time.monotonic()
+                return max(_LAST_LOOK_SECONDS, remaining)
 
             self._reader.look_again(unused(), hurried=lambda: self._stop_requests >= 2)
             if self._reader.facts.ratings:

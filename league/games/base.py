@@ -342,9 +342,9 @@ def check_saved(state: Mapping[str, NDArray], name: str, target: NDArray) -> Non
     """
     value = state.get(name)
     if value is None or value.shape != target.shape or value.dtype != target.dtype:
-        found = "missing" if value is None else f"{value.dtype}{value.shape}"
+        actual = "missing" if value is None else f"{value.dtype}{value.shape}"
         raise DataCorrupt(
-            f"saved array {name!r} is {found}, {target.dtype}{target.shape} is wanted: "
+            f"saved array {name!r} is {actual}, {target.dtype}{target.shape} is wanted: "
             "the state was saved with another number of matches or is damaged"
         )
 

@@ -156,7 +156,7 @@ def game_tree(rules: ChoiceRules) -> GameTree:
             views_M2[:, player] = view_M.reshape(-1) + count
             count += len(first_V)
             seen = (parents_M, observed_MO, legal_MA, positions_M)
-            parts.append((np.full(len(first_V), player), *(part[first_V] for part in seen)))
+            parts.append((np.full(len(first_V), player), *(array[first_V] for array in seen)))
         nodes_E, *choices = np.nonzero(legal_M2A[:, 0, :, None] & legal_M2A[:, 1, None, :])
         choices_E2, positions_E = np.stack(choices, -1), positions_M[nodes_E]
         paid_E, ended_E = rules.play(positions_E, choices_E2)

@@ -155,24 +155,24 @@ class Pool:
         """
         asked = []
         for worker in self._workers:
-            if own := [row for row in rows if row in worker.rows]:
-                asked.append((worker, own))
+            if worker_rows := [row for row in rows if row in worker.rows]:
+                asked.append((worker, worker_rows))
                 with contextlib.suppress(OSError):  # it died, so its answer is missing
-                    worker.connection.send((verb, own, *arguments(own)))
+                    worker.connection.send((verb, worker_rows, *arguments(worker_rows)))
         answers, failed = [], {}
-        for worker, own in asked:
+        for worker, worker_rows in asked:
             try:
                 answer = worker.connection.recv()
             except (EOFError, OSError):
                 answer = Unavailable(f"the environment's process {self._ending(worker)}")
             if not isinstance(answer, Unavailable):
-                answers.append((own, answer))
+                answers.append((worker_rows, answer))
                 continue
             worker.end()
             failed.update(dict.fromkeys(worker.rows, str(answer)))
-            place = self._workers.index(worker)
-            self._workers[place] = self._launched(worker.rows)
-            self._wait_until_ready(self._workers[place])
+            index = self._workers.index(worker)
+            self._workers[index] = self._launched(worker.rows)
+            self._wait_until_ready(self._workers[index])
         return answers, failed
 
     def _ending(self, worker: Process) -> str:
@@ -293,12 +293,12 @@ class HostedGame(BatchedGame):
             Seat 0's lead in each: 1, 0 or -1.
         """
 
-    def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments of a request after the rows `own`."""
+    def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
+        """Returns the arguments of a request after its `rows`."""
         if verb == "begin":
-            return self.seeds_N[own].tolist(), [b"".join(self._played[n]) for n in own]
+            return self.seeds_N[rows].tolist(), [b"".join(self._played[n]) for n in rows]
         is_last_N = self.frames_N + 1 >= self.spec.max_frames
-        return self._actions_N2A[own].tobytes(), is_last_N[own].tolist()
+        return self._actions_N2A[rows].tobytes(), is_last_N[rows].tolist()
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
         """Begins new matches. `next_seeds_N` of their rows becomes seed + 1.
@@ -330,9 +330,11 @@ class HostedGame(BatchedGame):
 
         All rows of a worker that died have failed, even rows outside `rows`.
         """
-        answers, failed = self._pool.run(verb, rows, lambda own: self.request(verb, own))
-        for own, (seen, wrong) in answers:
-            self._seen_N[own] = np.frombuffer(seen, self._seen_N.dtype)
+        answers, failed = self._pool.run(
+            verb, rows, lambda worker_rows: self.request(verb, worker_rows)
+        )
+        for worker_rows, (seen, wrong) in answers:
+            self._seen_N[worker_rows] = np.frombuffer(seen, self._seen_N.dtype)
             failed |= wrong
         return failed
 
@@ -441,7 +443,7 @@ class HostedGame(BatchedGame):
 
         The matches of workers that die are broken.
         """
-        answers, failed = self._pool.run(verb, rows, lambda own: ())
+        answers, failed = self._pool.run(verb, rows, lambda worker_rows: ())
         self._broken |= failed
         return [answer for _, answer in answers]
 

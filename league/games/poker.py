@@ -248,7 +248,8 @@ class PokerRules(ChoiceRules):
     def describe(self, position: np.void) -> dict[str, Any]:
         open_now = self._rounds > 1 and position["round"] > 0
         words = [
-            ", ".join(_WORDS[letter] for letter in said) for said in self._said(position).split("/")
+            ", ".join(_WORDS[letter] for letter in actions)
+            for actions in self._said(position).split("/")
         ]
         return {
             "players": [

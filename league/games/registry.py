@@ -160,13 +160,13 @@ def make_batched(
         ConfigError: there is no such game, or it takes no such option.
     """
     factory, carried = _factory(name)
-    given = {**options, **carried}
+    arguments = {**options, **carried}
     try:
         with suppress(ValueError):  # a callable written in C has no signature to check
-            inspect.signature(factory).bind(num_matches, max_frames=max_frames, **given)
+            inspect.signature(factory).bind(num_matches, max_frames=max_frames, **arguments)
     except TypeError as error:
-        raise ConfigError(f"game {name!r} can't be made with {given}: {error}") from error
-    game = factory(num_matches, max_frames=max_frames, **given)
+        raise ConfigError(f"game {name!r} can't be made with {arguments}: {error}") from error
+    game = factory(num_matches, max_frames=max_frames, **arguments)
     # Players, cards and settings call the game by the name that makes it.
     game.spec = replace(game.spec, name=name)
     return game
@@ -259,8 +259,8 @@ def reward_weights(
     """
     overrides = overrides or {}
     if preset not in spec.reward_presets:
-        known = ", ".join(spec.reward_presets) or "none"
-        raise ConfigError(f"game {spec.name} has no reward preset {preset!r}: it has {known}")
+        presets = ", ".join(spec.reward_presets) or "none"
+        raise ConfigError(f"game {spec.name} has no reward preset {preset!r}: it has {presets}")
     unknown = sorted(set(overrides) - set(spec.reward_terms))
     if unknown:
         terms = ", ".join(spec.reward_terms)

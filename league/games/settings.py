@@ -91,25 +91,25 @@ OwnGame = Callable[[], GameSettings | None]
 
 
 def check_game_of_file(
-    name: str, options: Mapping[str, Option], own: OwnGame = lambda: None
+    name: str, options: Mapping[str, Option], own_game: OwnGame = lambda: None
 ) -> None:
     """Checks a game named by a file, since the name decides which code is imported and run.
 
     Args:
         name: the game's name in the file.
         options: the game's options in the file.
-        own: reads the caller's own game. It runs only if a file alone may not name the game.
+        own_game: reads the caller's own game. It runs only if a file alone may not name the game.
 
     Raises:
         InvalidInput: the game is neither a harmless built-in game nor the caller's own.
     """
     if is_safe_in_files(name, options):
         return
-    settings = own()
+    settings = own_game()
     if settings is None or (settings.name, settings.options) != (name, dict(options)):
-        given = f" with the options {dict(options)}" if options else ""
+        shown = f" with the options {dict(options)}" if options else ""
         raise InvalidInput(
-            f"the game is {name[:200]!r}{given[:200]}, and a file alone may not choose what runs "
+            f"the game is {name[:200]!r}{shown[:200]}, and a file alone may not choose what runs "
             "here: if you trust it, name a run of that game with --run-dir, or the game with "
             "--game and --set game.options.NAME=VALUE"
         )

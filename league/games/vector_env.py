@@ -116,9 +116,9 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
             raise InvalidInput(
                 f"{len(seed)} seeds don't fit {self.num_envs} environments: give one for each"
             )
-        for n, own in enumerate(seed):
-            if own is not None:
-                seeds_N[n] = seeding.np_random(int(own))[0].integers(GREATEST_SEED)
+        for n, match_seed in enumerate(seed):
+            if match_seed is not None:
+                seeds_N[n] = seeding.np_random(int(match_seed))[0].integers(GREATEST_SEED)
         return seeds_N
 
     def step(

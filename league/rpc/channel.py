@@ -81,9 +81,9 @@ class Connection:
         self.address = address
         self._wait_seconds = wait_seconds
         self._on_wait = on_wait
-        own = of_run() if credentials is None else credentials
-        self.credentials, self._metadata = own, own.metadata
-        self._channel = own.channel(address, CHANNEL_OPTIONS)
+        resolved = of_run() if credentials is None else credentials
+        self.credentials, self._metadata = resolved, resolved.metadata
+        self._channel = resolved.channel(address, CHANNEL_OPTIONS)
         self._stub = MatchmakerServiceStub(self._channel)
         self._exploiters = ExploiterServiceStub(self._channel)
         self._evaluations = EvaluatorServiceStub(self._channel)

@@ -186,9 +186,9 @@ class MatchmakerClient(Connection):
         Returns:
             A verdict for each result, in order, and the log position of the newest result.
         """
-        found = list(results)
+        reported = list(results)
         reply = self._ask(
-            "ReportResults", request_id=request_id, incarnation=incarnation, results=found
+            "ReportResults", request_id=request_id, incarnation=incarnation, results=reported
         )
         return _all(Verdict, reply.verdicts), reply.log_position
 
@@ -351,8 +351,8 @@ class MatchmakerClient(Connection):
             log.
         """
         asked = {"player": player, "opponent": opponent, "category": category, "limit": limit}
-        given = {} if book is None else {"book": book}
-        reply = self._ask("ListMatches", before=before, **asked, **given)
+        book_field = {} if book is None else {"book": book}
+        reply = self._ask("ListMatches", before=before, **asked, **book_field)
         return _all(MatchLine, reply.matches), int(reply.next_before)
 
     def status(self) -> LeagueStatus:

@@ -120,11 +120,11 @@ def plain_names(values: Mapping[str, float]) -> dict[str, float]:
 def _arguments(value: Any) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, encode, _, _, is_flat in _plan(type(value)).fields:
-        own = getattr(value, name)
+        field = getattr(value, name)
         if is_flat:
-            arguments |= _arguments(own)
-        elif own is not None:
-            arguments[name] = own if encode is None else encode(own)
+            arguments |= _arguments(field)
+        elif field is not None:
+            arguments[name] = field if encode is None else encode(field)
     return arguments
 
 
@@ -144,16 +144,16 @@ def _planned(cls: Any) -> _Plan:
     if cls in _MESSAGES:
         message = _MESSAGES[cls]
     else:
-        found = (getattr(module, cls.__name__, None) for module in _MODULES)
-        message = next(filter(None, found))
-    hints, known = get_type_hints(cls), message.DESCRIPTOR.fields_by_name
+        candidates = (getattr(module, cls.__name__, None) for module in _MODULES)
+        message = next(filter(None, candidates))
+    hints, descriptors = get_type_hints(cls), message.DESCRIPTOR.fields_by_name
     plan = []
     for field in fields(cls):
         name, hint = field.name, hints[field.name]
-        if name not in known:
+        if name not in descriptors:
             plan.append(_Field(name, None, _decoder(hint, False, None), is_flat=True))
             continue
-        is_text = known[name].type == known[name].TYPE_STRING
+        is_text = descriptors[name].type == descriptors[name].TYPE_STRING
         default = None if field.default is MISSING else field.default
         encode, decode = _encoder(hint, is_text), _decoder(hint, is_text, default)
         optional = _optional(hint)
@@ -171,7 +171,7 @@ def _optional(hint: Any) -> Any:
     """Returns X of ``X | None``, or None for other hints."""
     if get_origin(hint) is not UnionType or NoneType not in get_args(hint):
         return None
-    return next(part for part in get_args(hint) if part is not NoneType)
+    return next(argument for argument in get_args(hint) if argument is not NoneType)
 
 
 def _none_for_zero(value: Any) -> Any:
@@ -213,15 +213,15 @@ def _decoder(hint: Any, is_text: bool, default: Any) -> Convert | None:
 
 
 def _enum_decoder(cls: type[E], is_text: bool, default: E | None) -> Convert:
-    known = {member.value: member for member in cls}
+    members = {member.value: member for member in cls}
     if not is_text:
-        known = {number: member for member, number in _numbers(cls).items()}
+        members = {number: member for member, number in _numbers(cls).items()}
         if default is not None:
-            known.setdefault(0, default)
+            members.setdefault(0, default)
 
     def decode(raw: Any) -> E:
         try:
-            return known[raw]
+            return members[raw]
         except KeyError:
             names = ", ".join(str(member.value) for member in cls)
             raise InvalidInput(f"{raw!r} is no {cls.__name__}: known are {names}") from None

@@ -136,12 +136,12 @@ class Alarm(NamedTuple):
 
 def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
     """Returns the alarms in a heartbeat's metrics."""
-    found = []
+    alarms = []
     for name, value in metrics.items():
         kind, _, subject = name.removeprefix(PREFIX).partition("/")
         if name.startswith(PREFIX) and kind in KINDS:
-            found.append(Alarm(kind, subject, value))
-    return found
+            alarms.append(Alarm(kind, subject, value))
+    return alarms
 
 
 def largest_entropy(action_kind: str, action_size: int) -> float:

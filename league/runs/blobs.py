@@ -62,9 +62,9 @@ class BlobFolder:
             raise NotFound(
                 f"there are no weights {digest} in {self.root}: check the blob folder"
             ) from None
-        found = hashlib.sha256(content).hexdigest()
-        if found != digest:
+        actual = hashlib.sha256(content).hexdigest()
+        if actual != digest:
             raise DataCorrupt(
-                f"{path} is damaged (its sha256 is {found}): restore it or remove the snapshot"
+                f"{path} is damaged (its sha256 is {actual}): restore it or remove the snapshot"
             )
         return content

@@ -89,14 +89,14 @@ def open_file(path: Path, most_bytes: int) -> BinaryIO:
         raise
     except OSError as error:
         raise DataCorrupt(f"{path} can't be read ({error.strerror}): check the file") from None
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_size <= most_bytes:
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most_bytes:
         return open(descriptor, "rb")
     os.close(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise DataCorrupt(f"{path} can't be read: it is no ordinary file, so take it away")
     raise DataCorrupt(
-        f"{path} has {found.st_size:,} bytes, and no such file has more than {most_bytes:,}: take "
+        f"{path} has {status.st_size:,} bytes, and no such file has more than {most_bytes:,}: take "
         "it away"
     )
 

@@ -23,13 +23,13 @@ def _newest_first() -> list[Path]:
 
 def newest_run() -> Path:
     """Returns the run folder under runs/ that was started last, and names it on stderr."""
-    found = _newest_first()
-    if not found:
+    runs = _newest_first()
+    if not runs:
         raise NotFound(
             "there is no run under runs/: name a league with --run-dir DIR or --address HOST:PORT"
         )
-    print(f"(the newest run: {found[0]})", file=sys.stderr, flush=True)
-    return found[0]
+    print(f"(the newest run: {runs[0]})", file=sys.stderr, flush=True)
+    return runs[0]
 
 
 def running_league(run_dir: Path | None = None) -> tuple[Path, str]:

@@ -65,14 +65,14 @@ class RunFolder:
         preset: str,
         resumed: bool,
         lock: IO[str],
-        kept: frozenset[str],
-        given: bytes | None = None,
+        earlier: frozenset[str],
+        user_config: bytes | None = None,
     ) -> None:
         self.path = path
         self.preset = preset
         self.resumed = resumed
-        self._kept = kept  # names of earlier files in the folder
-        self._given = given  # the user's own config.toml in a new folder
+        self._earlier = earlier  # names of earlier files in the folder
+        self._user_config = user_config  # the user's own config.toml in a new folder
         self._lock = lock
 
     @property
@@ -90,11 +90,11 @@ class RunFolder:
         """Returns the service's port: the port of its last start if it is free, else a new port."""
         file = self.path / "ports.json"
         ports: dict[str, int] = read_json(file)
-        own = ports.pop(service, 0)
-        port = _bindable(own)
+        configured = ports.pop(service, 0)
+        port = _bindable(configured)
         while not port or port in ports.values():
             port = _bindable(0)
-        if port != own:
+        if port != configured:
             _write_json(file, {**ports, service: port})
         return port
 
@@ -115,12 +115,12 @@ class RunFolder:
     def discard(self) -> None:
         """Removes a new run that never began, so that a later start does not continue it."""
         for entry in self.path.iterdir():
-            if entry.is_dir() and entry.name not in self._kept:
+            if entry.is_dir() and entry.name not in self._earlier:
                 shutil.rmtree(entry, ignore_errors=True)
-            elif entry.name not in self._kept:
+            elif entry.name not in self._earlier:
                 entry.unlink(missing_ok=True)
-        if self._given is not None:
-            self.config.write_bytes(self._given)
+        if self._user_config is not None:
+            self.config.write_bytes(self._user_config)
         with contextlib.suppress(OSError):  # other files are left in it
             self.path.rmdir()
 
@@ -158,14 +158,16 @@ def _opened(request: Request) -> RunFolder:
     if request.run_dir is not None and (request.run_dir / "run.json").exists():
         return _resume(request.run_dir, request, _preset_of(request))
     file = request.run_dir and request.run_dir / "config.toml"
-    own = file if file and file.exists() else None
-    preset = _preset_of(request, own) or config.DEFAULT_PRESET
-    below, stated = load_preset(preset), read_tables(own).sections if own else {}
-    alone = config.resolve(preset, own, environment={})
+    config_file = file if file and file.exists() else None
+    preset = _preset_of(request, config_file) or config.DEFAULT_PRESET
+    below, stated = load_preset(preset), read_tables(config_file).sections if config_file else {}
+    alone = config.resolve(preset, config_file, environment={})
     merge(below, stated)
     sections = config.lay_over(below, request.config, request.assignments, os.environ)
     if fault := _contradiction(alone, sections, stated):
-        raise ConfigError(f"{own} says {fault}: leave the setting out, or change it in the file")
+        raise ConfigError(
+            f"{config_file} says {fault}: leave the setting out, or change it in the file"
+        )
     _check_learners(sections)
     return _create(request.run_dir or _next_folder(preset), preset, sections)
 
@@ -185,31 +187,31 @@ def _check_learners(sections: config.Sections) -> None:
             raise ConfigError(f"learner {entry.name} of [[supervisor.learners]]: {error}") from None
 
 
-def _preset_of(request: Request, own: Path | None = None) -> str | None:
+def _preset_of(request: Request, config_file: Path | None = None) -> str | None:
     """Returns the preset of settings files' `extends` or of the flag, which must agree."""
-    found: str | None = None
+    preset: str | None = None
     source = ""
-    files = [(str(file), config.base_preset(file)) for file in (own, request.config)]
+    files = [(str(file), config.base_preset(file)) for file in (config_file, request.config)]
     for other, named in (*files, ("--preset", request.preset)):
-        if found and named and named != found:
+        if preset and named and named != preset:
             raise ConfigError(
-                f"{source} extends preset {found!r}, but {other} says {named!r}: leave one out"
+                f"{source} extends preset {preset!r}, but {other} says {named!r}: leave one out"
             )
-        found, source = found or named, source if found else other
-    return found
+        preset, source = preset or named, source if preset else other
+    return preset
 
 
 def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    kept = frozenset(entry.name for entry in path.iterdir())
-    strangers = sorted(name for name in kept - _OURS if not name.startswith("."))
+    earlier = frozenset(entry.name for entry in path.iterdir())
+    strangers = sorted(name for name in earlier - _OURS if not name.startswith("."))
     if strangers:
         raise ConfigError(
             f"{path} holds {strangers[0]!r} but no run.json, so it is no run folder: choose "
             "another --run-dir"
         )
     lock, file = locked(path), path / "config.toml"
-    given = file.read_bytes() if file.name in kept else None
+    user_config = file.read_bytes() if file.name in earlier else None
     (path / "logs").mkdir(exist_ok=True)
     write_config(file, sections)
     run = {
@@ -220,7 +222,9 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
         "created_at": time.time(),
     }
     _write_json(path / "run.json", run)  # last, because this file makes the folder a run
-    return RunFolder(path, preset=preset, resumed=False, lock=lock, kept=kept, given=given)
+    return RunFolder(
+        path, preset=preset, resumed=False, lock=lock, earlier=earlier, user_config=user_config
+    )
 
 
 def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
@@ -239,23 +243,23 @@ def _resumed(path: Path, request: Request, preset: str | None, lock: IO[str]) ->
             f"{path} was made with preset {run['preset']!r}, not {preset!r}: leave --preset out to "
             "continue it, or start another run with another --run-dir"
         )
-    own = config.resolve(file=path / "config.toml", environment={})
-    asked = config.lay_over(own, request.config, request.assignments, os.environ)
-    if fault := _contradiction(own, asked, own):
+    saved = config.resolve(file=path / "config.toml", environment={})
+    asked = config.lay_over(saved, request.config, request.assignments, os.environ)
+    if fault := _contradiction(saved, asked, saved):
         raise ConfigError(
             f"{path} was made with {fault}: leave the setting out to continue it, or start another "
             "run with another --run-dir"
         )
-    kept = frozenset(entry.name for entry in path.iterdir())
-    return RunFolder(path, preset=run["preset"], resumed=True, lock=lock, kept=kept)
+    earlier = frozenset(entry.name for entry in path.iterdir())
+    return RunFolder(path, preset=run["preset"], resumed=True, lock=lock, earlier=earlier)
 
 
-def _contradiction(own: Tables, asked: Tables, stated: Mapping[str, Collection[str]]) -> str:
+def _contradiction(saved: Tables, asked: Tables, stated: Mapping[str, Collection[str]]) -> str:
     """Returns the first stated setting that is asked for with another value, or ""."""
     for section, keys in stated.items():
         for key in keys:
-            if asked[section][key] != own[section][key]:
-                return f"{section}.{key} = {own[section][key]!r}, not {asked[section][key]!r}"
+            if asked[section][key] != saved[section][key]:
+                return f"{section}.{key} = {saved[section][key]!r}, not {asked[section][key]!r}"
     return ""
 
 
@@ -263,8 +267,8 @@ def _next_folder(preset: str) -> Path:
     """Makes a fresh runs/<preset>-<n>. n is the highest number plus 1."""
     RUNS.mkdir(exist_ok=True)
     pattern = re.compile(re.escape(preset) + r"-([0-9]+)")
-    taken = [int(match[1]) for entry in RUNS.iterdir() if (match := pattern.fullmatch(entry.name))]
-    for number in itertools.count(max(taken, default=0) + 1):
+    used = [int(match[1]) for entry in RUNS.iterdir() if (match := pattern.fullmatch(entry.name))]
+    for number in itertools.count(max(used, default=0) + 1):
         path = RUNS / f"{preset}-{number}"
         with contextlib.suppress(FileExistsError):  # another start has made it just now
             path.mkdir(mode=0o700)

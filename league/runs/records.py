@@ -80,14 +80,15 @@ def read_scalars(folder: Path) -> dict[str, Series]:
 
 
 def _without_repeats(events: list) -> Series:
-    kept: list[tuple[int, float]] = []
+    points: list[tuple[int, float]] = []
     for event in sorted(events, key=lambda event: event.wall_time):
-        while kept and kept[-1][0] >= event.step:  # a run that continued from an earlier checkpoint
-            kept.pop()
-        kept.append((event.step, event.value))
+        # A run that continued from an earlier checkpoint writes steps again.
+        while points and points[-1][0] >= event.step:
+            points.pop()
+        points.append((event.step, event.value))
     return Series(
-        np.array([step for step, _ in kept], np.int64),
-        np.array([value for _, value in kept], float),
+        np.array([step for step, _ in points], np.int64),
+        np.array([value for _, value in points], float),
     )
 
 

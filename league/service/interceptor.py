@@ -313,8 +313,8 @@ def _shown(context: Any) -> str:
     """Returns the token that came with a call, "" without a token."""
     for key, value in context.invocation_metadata() or ():
         if key == HEADER and isinstance(value, str):
-            scheme, _, rest = value.partition(" ")
-            return rest.strip() if scheme.lower() == "bearer" else ""
+            scheme, _, token = value.partition(" ")
+            return token.strip() if scheme.lower() == "bearer" else ""
     return ""
 
 

@@ -149,8 +149,8 @@ class CallLog:
 
 
 def _sentence(facts: Mapping[str, Any]) -> str:
-    given = {key: facts.get(key, "") for key in ("worker", "token", "request_id")}
-    about = ", ".join(f"{key} {value}" for key, value in given.items() if value)
+    ids = {key: facts.get(key, "") for key in ("worker", "token", "request_id")}
+    about = ", ".join(f"{key} {value}" for key, value in ids.items() if value)
     about = f" ({about})" if about else ""
     error = f": {facts['error']}" if "error" in facts else ""
     milliseconds = 1000 * facts["seconds"]

@@ -20,10 +20,10 @@ MOST_PEERS = 10_000
 
 def peer_host(peer: str) -> str:
     """Returns the address in gRPC's name of a peer: "ipv4:10.0.0.5:4711" -> "10.0.0.5"."""
-    kind, _, rest = peer.partition(":")
+    kind, _, address = peer.partition(":")
     if kind not in ("ipv4", "ipv6"):
         return peer
-    return rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
+    return address.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
 
 
 @lru_cache(MOST_PEERS)  # an address takes longer to read than the rest of a count

@@ -206,10 +206,10 @@ class GrpcServer:
     async def _close(self, seconds: float | None) -> None:
         if self._server is not None:
             await self._server.stop(seconds)
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._loop.shutdown_asyncgens()
         await self._loop.shutdown_default_executor()
 

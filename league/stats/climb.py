@@ -65,20 +65,20 @@ class WinRate:
 
     def sentence(self, player: str, opponent: str) -> str:
         """Returns the estimate and its 95 % interval in words."""
-        found = self.interval()
+        bounds = self.interval()
         return (
-            f"{player} wins an estimated {100 * self.estimate:.0f} % ({100 * found.low:.0f} to "
-            f"{100 * found.high:.0f} %) of its matches against {opponent}, from "
+            f"{player} wins an estimated {100 * self.estimate:.0f} % ({100 * bounds.low:.0f} to "
+            f"{100 * bounds.high:.0f} %) of its matches against {opponent}, from "
             f"{self.matches:,} of its own"
         )
 
 
-def goal_reached(stage: Stage, found: WinRate | None) -> bool:
+def goal_reached(stage: Stage, win_rate: WinRate | None) -> bool:
     """Returns whether the learner wins the stage's share of matches with a probability above ½."""
     return (
-        found is not None
-        and found.matches >= FEWEST_MATCHES
-        and found.estimate >= stage.until_win_rate
+        win_rate is not None
+        and win_rate.matches >= FEWEST_MATCHES
+        and win_rate.estimate >= stage.until_win_rate
     )
 
 
@@ -115,7 +115,7 @@ def win_rate_now(
     ends = sorted({step for step, _ in [*snapshots, *stretches]} | {now})
     points = [(float(step), cell) for step, cell in snapshots]
     for step, cell in stretches:
-        end = next((one for one in ends if one > step), now)
+        end = next((later for later in ends if later > step), now)
         points.append(((step + end) / 2, cell))
     if not points:
         return None
@@ -129,9 +129,9 @@ def _counted(
     player: str, cells: Iterable[PayoffCell], after: int, now: int
 ) -> list[tuple[int, PayoffCell]]:
     """Returns the cells of a learner's snapshots of any incarnation, with their steps."""
-    own = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
-    found = [(SnapshotName.parse(cell.row).step, cell) for cell in own if lineage_of(cell.row)]
-    return [(step, cell) for step, cell in found if after < step <= now]
+    rows = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
+    snapshots = [(SnapshotName.parse(cell.row).step, cell) for cell in rows if lineage_of(cell.row)]
+    return [(step, cell) for step, cell in snapshots if after < step <= now]
 
 
 def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: ArrayLike) -> WinRate:
@@ -149,7 +149,7 @@ def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: Array
     Raises:
         InvalidInput: the counts or their order are impossible.
     """
-    x_N, won_N, played_N = (np.asarray(one, np.float64) for one in (step_N, wins_N, games_N))
+    x_N, won_N, played_N = (np.asarray(array, np.float64) for array in (step_N, wins_N, games_N))
     if not x_N.ndim == won_N.ndim == played_N.ndim == 1 <= len(x_N):
         raise InvalidInput(f"points of shape {x_N.shape}: give one step, wins and games for each")
     if not len(x_N) == len(won_N) == len(played_N):

@@ -157,9 +157,9 @@ class Homogeneity:
         pair.workers.append(worker)
         pair.matches.append(matches)
         pair.mine.setdefault(worker, 0)
-        for one in pair.mine:
-            while (both := _next(pair, one)) is not None:
-                self._compare(one, (book, first, second), *both)
+        for match in pair.mine:
+            while (both := _next(pair, match)) is not None:
+                self._compare(match, (book, first, second), *both)
 
     def _compare(
         self, worker: str, pair: tuple[str, str, str], mine: PairOfMatches, theirs: PairOfMatches
@@ -174,8 +174,8 @@ class Homogeneity:
         coin = of.pairs[pair]
         before = [coin.evidence(width) for width in _WIDTHS]
         coin.toss(mine.points, theirs.points)
-        for place, width in enumerate(_WIDTHS):
-            of.by_width[place] += coin.evidence(width) - before[place]
+        for index, width in enumerate(_WIDTHS):
+            of.by_width[index] += coin.evidence(width) - before[index]
         for player, sign in zip(pair[1:], (1.0, -1.0), strict=True):
             its = of.players[player]
             its.coin.toss(sign * mine.points, sign * theirs.points)
@@ -185,8 +185,8 @@ class Homogeneity:
 
     def suspects(self) -> list[Suspect]:
         """Returns every worker that was compared, most evidence first."""
-        found = [_suspect(worker, of) for worker, of in self._workers.items()]
-        return sorted(found, key=lambda one: -one.evidence)
+        suspects = [_suspect(worker, of) for worker, of in self._workers.items()]
+        return sorted(suspects, key=lambda suspect: -suspect.evidence)
 
 
 def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
@@ -199,7 +199,7 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
         The worker that is certain to differ, or None, and else the workers that contradict each
         other if the results don't show which is right, as with two workers.
     """
-    certain = [one for one in suspects if one.evidence >= CERTAIN]
+    certain = [suspect for suspect in suspects if suspect.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:
         return certain[0], []
     return None, certain if len(certain) > 1 else []
@@ -222,7 +222,7 @@ def _next(pair: _Pair, worker: str) -> tuple[PairOfMatches, PairOfMatches] | Non
 def _suspect(worker: str, of: _OfWorker) -> Suspect:
     by_player = {name: its.coin.evidence(1.0) for name, its in of.players.items()}
     one_of = [
-        evidence + _log_weight(place) for place, evidence in enumerate(by_player.values(), start=1)
+        evidence + _log_weight(rank) for rank, evidence in enumerate(by_player.values(), start=1)
     ]
     parts = [*of.by_width, _log_sum(one_of), of.draws.evidence(1.0), of.failing.evidence(1.0)]
     player = max(by_player, key=by_player.__getitem__, default="")
@@ -239,16 +239,14 @@ def _suspect(worker: str, of: _OfWorker) -> Suspect:
     )
 
 
-def _log_weight(place: int) -> float:
-    """Returns the log weight of the player that came as number `place`. All weights sum to less
-    than 1.
-    """
-    return -math.log(2.0 * _FEW if place <= _FEW else 2.0 * place * (place + 1) / (_FEW + 1))
+def _log_weight(rank: int) -> float:
+    """Returns the log weight of the player with this rank. All weights sum to less than 1."""
+    return -math.log(2.0 * _FEW if rank <= _FEW else 2.0 * rank * (rank + 1) / (_FEW + 1))
 
 
 def _log_sum(logs: Sequence[float]) -> float:
     most = max(logs, default=0.0)
-    return most + math.log(sum(math.exp(one - most) for one in logs)) if logs else 0.0
+    return most + math.log(sum(math.exp(value - most) for value in logs)) if logs else 0.0
 
 
 def _log_beta(a: float, b: float) -> float:

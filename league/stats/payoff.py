@@ -75,10 +75,10 @@ class Stakes:
     @classmethod
     def of(cls, cells: Iterable[PayoffCell | Counts]) -> Stakes:
         """Returns the stakes of pairs of players."""
-        found = cls()
+        stakes = cls()
         for cell in cells:
-            found.add(cell, cell.games, cell.wins + cell.losses, cell.staked, cell.squares)
-        return found
+            stakes.add(cell, cell.games, cell.wins + cell.losses, cell.staked, cell.squares)
+        return stakes
 
     def add(
         self, pair: PayoffCell | Counts, games: int, decided: int, staked: float, squares: float

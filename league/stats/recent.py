@@ -75,12 +75,12 @@ class RecentScores:
         cell = row.get(opponent)
         if cell is None:
             cell = row[opponent] = _Cell(step)
-        kept = _KEPT
+        decay = _KEPT
         if step > cell.step:
-            kept *= 0.5 ** ((step - cell.step) / HALF_LIFE_STEPS)
+            decay *= 0.5 ** ((step - cell.step) / HALF_LIFE_STEPS)
             cell.step = step
-        cell.games = cell.games * kept + 1.0
-        cell.margins = cell.margins * kept + margin
+        cell.games = cell.games * decay + 1.0
+        cell.margins = cell.margins * decay + margin
         if step > self._steps.get(learner, -1):
             self._steps[learner] = step
 
@@ -107,14 +107,14 @@ class RecentScores:
             points_N: sum of their scores, from 0 to games_N.
         """
         row, now = self._rows.get(learner, {}), self._steps.get(learner, 0)
-        found = {
+        sums = {
             name: (cell.games * weight, cell.margins * weight)
             for name, cell in row.items()
             if (weight := 0.5 ** ((now - cell.step) / HALF_LIFE_STEPS)) > 1e-3
         }
-        sums_N2 = np.array([found.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2)
-        met, asked = _by_lineage(list(found)), _by_lineage(names)
-        sums_K2 = np.array(list(found.values()))
+        sums_N2 = np.array([sums.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2)
+        met, asked = _by_lineage(list(sums)), _by_lineage(names)
+        sums_K2 = np.array(list(sums.values()))
         for lineage in met.keys() & asked.keys():
             places, steps_L = asked[lineage]
             others, steps_M = met[lineage]
@@ -152,15 +152,16 @@ class RecentScores:
 
 def _by_lineage(names: Sequence[str]) -> dict[str, tuple[list[int], Array]]:
     """Returns the positions in `names` and the steps of each lineage's snapshots."""
-    found: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for place, name in enumerate(names):
+    groups: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for index, name in enumerate(names):
         snapshot = _snapshot(name)
         if snapshot is not None:
-            places, steps = found[snapshot.lineage]
-            places.append(place)
+            places, steps = groups[snapshot.lineage]
+            places.append(index)
             steps.append(snapshot.step)
     return {
-        lineage: (places, np.array(steps, np.float64)) for lineage, (places, steps) in found.items()
+        lineage: (places, np.array(steps, np.float64))
+        for lineage, (places, steps) in groups.items()
     }
 
 

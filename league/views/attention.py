@@ -64,17 +64,17 @@ def events_of(
         most_frames: when time is up. A won match that ended earlier ended by a knock-out, which its
             last frame does not show yet.
     """
-    found = []
+    events = []
     for number, (before, now) in enumerate(pairwise(frames), start=1):
         players = zip(before.get("players", ()), now.get("players", ()), strict=True)
         for seat, (old, new) in enumerate(players):
             if new["damage"] > old["damage"]:
-                found.append(Event(number, seat, new["damage"] - old["damage"]))
+                events.append(Event(number, seat, new["damage"] - old["damage"]))
             if new["stocks"] < old["stocks"]:
-                found.append(Event(number, seat, math.inf))
+                events.append(Event(number, seat, math.inf))
     if frames[0].get("players") and winner is not None and len(frames) < most_frames:
-        found.append(Event(len(frames) - 1, 1 - winner, math.inf))
-    return found
+        events.append(Event(len(frames) - 1, 1 - winner, math.inf))
+    return events
 
 
 def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> list[int]:
@@ -260,8 +260,8 @@ def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> byt
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 11.6), dpi=100, facecolor="white")
         figure.subplots_adjust(left=0.052, right=0.855, top=0.715, bottom=0.045, hspace=0.42)
-        own, other = reading.names[reading.seat], reading.names[1 - reading.seat]
-        figure.text(0.052, 0.968, f"What {own} looks at", fontsize=17, fontweight="bold",
+        player, other = reading.names[reading.seat], reading.names[1 - reading.seat]
+        figure.text(0.052, 0.968, f"What {player} looks at", fontsize=17, fontweight="bold",
                     color=SEATS[reading.seat])  # fmt: skip
         figure.text(0.052, 0.946, f"in a match against {other}", color=SEATS[1 - reading.seat])
         words = f"{len(reading.age_P)} outputs of the encoder, one every {reading.step:.2f} s"
@@ -290,8 +290,8 @@ def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[
     per_second = reading.frames_per_second
     first, last = int(start * per_second), min(int(end * per_second), len(reading.frames)) - 1
     chosen = key_frames(reading.events, first, last, SCENES)
-    for place, number in enumerate(chosen):
-        axes = figure.add_axes((0.052 + place * 0.1882, 0.765, 0.1802, 0.1398))
+    for column, number in enumerate(chosen):
+        axes = figure.add_axes((0.052 + column * 0.1882, 0.765, 0.1802, 0.1398))
         painter = Painter(640, 360, reading.names)
         for frame in reading.frames[max(0, number - WARM_UP) : number + 1]:
             painter.see(frame)
@@ -302,15 +302,15 @@ def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[
         words = f"{number / per_second:.1f} s"
         if worst := max(now, key=lambda event: event.damage, default=None):
             is_out = math.isinf(worst.damage)
-            what = "is knocked out" if is_out else f"is hit for {worst.damage:.0f}"
-            words += f"  {reading.names[worst.victim]} {what}"
+            verb = "is knocked out" if is_out else f"is hit for {worst.damage:.0f}"
+            words += f"  {reading.names[worst.victim]} {verb}"
         axes.set_title(words, fontsize=10, fontweight="normal", pad=5)
     return [number / per_second for number in chosen]
 
 
-def _note(axes: Axes, place: int, words: str, color: str) -> None:
-    """Writes a line of words right of a panel, the `place`-th from above."""
-    axes.text(SIDE, 0.8 - 0.22 * place, words, color=color, transform=axes.transAxes)
+def _note(axes: Axes, line: int, words: str, color: str) -> None:
+    """Writes a line of words right of a panel, the `line`-th from above."""
+    axes.text(SIDE, 0.8 - 0.22 * line, words, color=color, transform=axes.transAxes)
 
 
 def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
@@ -325,10 +325,10 @@ def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
     for seat, color in enumerate(SEATS):
         damage = np.array([frame["players"][seat]["damage"] for frame in reading.frames])
         axes.plot(seconds, damage, color=color, linewidth=1.5)
-        own = [event for event in reading.events if event.victim == seat]
-        hits = [event.frame for event in own if math.isfinite(event.damage)]
+        suffered = [event for event in reading.events if event.victim == seat]
+        hits = [event.frame for event in suffered if math.isfinite(event.damage)]
         axes.plot(seconds[hits], damage[hits], ".", color=color, markersize=5)
-        lost = [event.frame for event in own if math.isinf(event.damage)]
+        lost = [event.frame for event in suffered if math.isinf(event.damage)]
         lost = [number for number in lost if start <= seconds[number] <= end]
         before = [damage[max(0, number - 1)] for number in lost]
         axes.plot(seconds[lost], before, "X", color=color, markersize=10, markeredgecolor="white",
@@ -382,8 +382,10 @@ def _components(axes: Axes, reading: Reading, start: float, end: float) -> None:
     parts_TC, share_C = u * s, np.square(s) / max(float(np.square(s).sum()), 1e-12)
     parts_TC /= max(float(parts_TC[:, 0].std()), 1e-12)
     inside_T = (reading.second_T >= start) & (reading.second_T <= end)
-    for place, color in enumerate(COMPONENTS[: parts_TC.shape[1]]):
-        axes.plot(reading.second_T[inside_T], parts_TC[inside_T, place], color=color, linewidth=1.2)
-        _note(axes, place, f"{share_C[place]:.0%} of its variance", color)
+    for component, color in enumerate(COMPONENTS[: parts_TC.shape[1]]):
+        axes.plot(
+            reading.second_T[inside_T], parts_TC[inside_T, component], color=color, linewidth=1.2
+        )
+        _note(axes, component, f"{share_C[component]:.0%} of its variance", color)
     axes.yaxis.set_major_locator(MaxNLocator(3))
     axes.set_ylabel("deviations")

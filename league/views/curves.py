@@ -130,10 +130,10 @@ def _win_rates(rows: Iterable[Row]) -> dict[str, WinRate]:
             counts = int(row["step"]), int(row["wins"]), int(row["matches"])
             played[row["opponent"]].append(counts)
     rates = {}
-    for bot, found in played.items():
+    for bot, results in played.items():
         points = []
-        for place, (step, _, _) in enumerate(ordered := sorted(found)):
-            near = ordered[max(0, place - TOGETHER + 1) : place + 1]
+        for index, (step, _, _) in enumerate(ordered := sorted(results)):
+            near = ordered[max(0, index - TOGETHER + 1) : index + 1]
             wins, matches = sum(w for _, w, _ in near), sum(m for _, _, m in near)
             interval = wilson_interval(wins, matches)
             points.append((step, wins / max(matches, 1), interval.low, interval.high))
@@ -150,10 +150,10 @@ def _stages(index: Series | None, config: Path) -> list[Stage]:
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError):
         names = []
     changes = np.flatnonzero(np.diff(index.values, prepend=-1.0))
-    found = [(int(index.steps[place]), int(index.values[place])) for place in changes]
+    begins = [(int(index.steps[change]), int(index.values[change])) for change in changes]
     return [
         Stage(step, names[number] if number < len(names) else f"stage {number + 1}")
-        for step, number in found
+        for step, number in begins
     ]
 
 
@@ -261,12 +261,12 @@ def _label_right(axes: Axes, labels: Sequence[Label]) -> None:
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + LABEL_GAP)
     over = max(0.0, places[-1] - 1.0) if places else 0.0
-    places = [place - over for place in places]
+    places = [height - over for height in places]
     for i in range(len(places) - 2, -1, -1):
         places[i] = min(places[i], places[i + 1] - LABEL_GAP)
-    for place, (_, text, color) in zip(places, ordered, strict=True):
+    for height, (_, text, color) in zip(places, ordered, strict=True):
         axes.text(
-            1.02, place, text, color=color, fontsize=7.5, va="center", transform=axes.transAxes
+            1.02, height, text, color=color, fontsize=7.5, va="center", transform=axes.transAxes
         )
 
 

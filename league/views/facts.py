@@ -120,8 +120,8 @@ class LeagueFacts:
                 return 0
             return 1 if rating.player.kind is PlayerKind.BOT else 2
 
-        kept = sorted(self.ratings, key=priority)[: max(1, room)]
-        return [rating for rating in self.ratings if rating in kept]
+        shown = sorted(self.ratings, key=priority)[: max(1, room)]
+        return [rating for rating in self.ratings if rating in shown]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,8 +90,8 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
     paid = paid_each(cells)
     rows = [_row(rating, greedy.get(rating.player.name), fit, paid) for rating in ratings]
     for mixture in rated_mixtures(client.players(), cells, ratings):
-        own = _mixture_row(mixture, fit, paid)
-        rows.insert(sum(row["score"] >= own["score"] for row in rows), own)
+        mixture_row = _mixture_row(mixture, fit, paid)
+        rows.insert(sum(row["score"] >= mixture_row["score"] for row in rows), mixture_row)
     return Leaderboard(
         title=title,
         game=status.game,
@@ -111,8 +111,10 @@ def _row(
 ) -> Row:
     """Returns a player's row. A missing value is None, and a draw is not a win."""
     player, wins = rating.player, wilson_interval(rating.wins, rating.games)
-    found = None if fit is None else fit.intervals.get(player.name)
-    fitted = (None, None, None) if found is None else (found.estimate, found.low, found.high)
+    interval = None if fit is None else fit.intervals.get(player.name)
+    fitted = (
+        (None, None, None) if interval is None else (interval.estimate, interval.low, interval.high)
+    )
     values = (
         *(rating.rank, player.name, player.kind.value, player.role.value, player.state.value),
         *(player.step, player.parent, rating.score, rating.mu, rating.sigma, rating.pinned),
@@ -129,17 +131,17 @@ def _row(
 def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[str, float]) -> Row:
     """Returns a mixture's row. Only players have ranks."""
     wins = wilson_interval(mixture.wins, mixture.games)
-    own = {"player": mixture.name, "kind": "mixture", "step": 0, "pinned": False}
-    own |= {key: getattr(mixture, key) for key in ("score", "mu", "sigma", "games")}
-    own |= {key: getattr(mixture, key) for key in ("wins", "draws", "losses")}
-    own |= {"win_rate": mixture.wins / mixture.games, "wilson_low": wins.low}
-    own |= {"wilson_high": wins.high, "greedy_games": 0}
+    row = {"player": mixture.name, "kind": "mixture", "step": 0, "pinned": False}
+    row |= {key: getattr(mixture, key) for key in ("score", "mu", "sigma", "games")}
+    row |= {key: getattr(mixture, key) for key in ("wins", "draws", "losses")}
+    row |= {"win_rate": mixture.wins / mixture.games, "wilson_low": wins.low}
+    row |= {"wilson_high": wins.high, "greedy_games": 0}
     if paid:
-        own["payoff"] = sum(paid[one] * part for one, part in mixture.weights.items())
+        row["payoff"] = sum(paid[name] * share for name, share in mixture.weights.items())
     if fit is not None:
-        found = fit.of_mixture(mixture.weights)
-        own |= {"fit": found.estimate, "fit_low": found.low, "fit_high": found.high}
-    return _rounded(dict.fromkeys(COLUMNS) | own)
+        interval = fit.of_mixture(mixture.weights)
+        row |= {"fit": interval.estimate, "fit_low": interval.low, "fit_high": interval.high}
+    return _rounded(dict.fromkeys(COLUMNS) | row)
 
 
 def _rounded(row: Row) -> Row:
@@ -305,10 +307,10 @@ def _heat_map(board: Leaderboard) -> Markup:
         [name, *(_heat_cell(by_pair.get((name, column)), stakes) for column in columns)]
         for name in names[:ROWS]
     ]
-    what = f"{board.unit} of the row" if board.unit else "Share of matches that the row won"
+    measure = f"{board.unit} of the row" if board.unit else "Share of matches that the row won"
     words = (
-        f"{what} against the column. Columns: the bots and the opponents met most often. Hover for "
-        "the counts."
+        f"{measure} against the column. Columns: the bots and the opponents met most often. Hover "
+        "for the counts."
     )
     title = "Payoffs by pair" if board.unit else "Wins by pair"
     return _table(title, words, ["", *(f"{name}|" for name in columns)], rows, "heat")

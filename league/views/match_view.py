@@ -84,7 +84,7 @@ class MatchView:
         width, title = min(columns, WIDEST), self._frame.get("game")
         panel = Panel(grid, title=title, width=width, padding=(1, 2), border_style="grey37")
         room = width - FRAME_COLUMNS - max((len(line.label) for line in lines), default=0)
-        taken = sum(max(1, -(-len(line.text) // max(1, room))) for line in lines)
-        newest = events[-max(0, rows - taken - FRAME_ROWS) :] if rows > taken + FRAME_ROWS else []
-        said = (Text(f" {event}", "grey74", no_wrap=True, overflow="ellipsis") for event in newest)
-        return [panel, *said]
+        height = sum(max(1, -(-len(line.text) // max(1, room))) for line in lines)
+        newest = events[-max(0, rows - height - FRAME_ROWS) :] if rows > height + FRAME_ROWS else []
+        log = (Text(f" {event}", "grey74", no_wrap=True, overflow="ellipsis") for event in newest)
+        return [panel, *log]

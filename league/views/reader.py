@@ -194,12 +194,16 @@ def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
         gates=tuple(client.gates()),
     )
     bots = [rating.player.name for rating in facts.ratings if rating.player.kind is PlayerKind.BOT]
-    own = [rating.player for rating in facts.ratings if is_mains_snapshot(rating.player)]
-    own = sorted(own, key=lambda player: -player.step)[:_NEWEST]
-    cells = client.payoff(Book.EVAL, [player.name for player in own], bots) if own and bots else []
+    snapshots = [rating.player for rating in facts.ratings if is_mains_snapshot(rating.player)]
+    snapshots = sorted(snapshots, key=lambda player: -player.step)[:_NEWEST]
+    cells = (
+        client.payoff(Book.EVAL, [player.name for player in snapshots], bots)
+        if snapshots and bots
+        else []
+    )
     counts = {(cell.row, cell.column): cell for cell in cells}
-    met = {bot: [counts.get((player.name, bot)) for player in own] for bot in bots}
-    pooled = (_pooled(bot, [cell for cell in found if cell]) for bot, found in met.items())
+    met = {bot: [counts.get((player.name, bot)) for player in snapshots] for bot in bots}
+    pooled = (_pooled(bot, [cell for cell in row if cell]) for bot, row in met.items())
     return replace(facts, evaluations=tuple(cell for cell in pooled if cell.games))
 
 

@@ -133,8 +133,8 @@ def write(report: Report, folder: Path) -> list[Path]:
     }
     make_folder(folder)
     paths = [folder / f"report.{ending}" for ending in content]
-    for path, one in zip(paths, content.values(), strict=True):
-        write_whole(path, one)
+    for path, body in zip(paths, content.values(), strict=True):
+        write_whole(path, body)
     return paths
 
 
@@ -150,38 +150,38 @@ def finite(value: Any) -> Any:
 def render_html(report: Report) -> str:
     """Returns a page for a browser."""
     shown = []
-    for place, part in enumerate(report.sections):
-        kind = "heat" if part.shades else "many" if len(part.headings) > MANY else ""
+    for number, block in enumerate(report.sections):
+        kind = "heat" if block.shades else "many" if len(block.headings) > MANY else ""
         pieces = []
-        if part.chart is not None:
+        if block.chart is not None:
             picture = Markup('<div class="picture">{}</div>')
-            pieces.append(picture.format(Markup(_svg(part.chart, place))))
-        if part.rows:
-            pieces.append(table(part.headings, _shaded(part), kind))
+            pieces.append(picture.format(Markup(_svg(block.chart, number))))
+        if block.rows:
+            pieces.append(table(block.headings, _shaded(block), kind))
         if pieces:
-            shown.append(section(part.title, *pieces, words=part.words))
+            shown.append(section(block.title, *pieces, words=block.words))
     return page(report.title, report.title, report.lead, report.facts, shown, report.end)
 
 
-def _shaded(part: Section) -> Sequence[Sequence[str]]:
+def _shaded(section: Section) -> Sequence[Sequence[str]]:
     """Returns the rows of a table with the section's shades as backgrounds of the cells."""
-    if not part.shades:
-        return part.rows
+    if not section.shades:
+        return section.rows
     cell = Markup('<span style="background:rgba(0,114,178,{:.2f})">{}</span>')
     return [
-        [row[0], *map(cell.format, (0.75 * part for part in shade), map(plain, row[1:]))]
-        for shade, row in zip(part.shades, part.rows, strict=True)
+        [row[0], *map(cell.format, (0.75 * fraction for fraction in shade), map(plain, row[1:]))]
+        for shade, row in zip(section.shades, section.rows, strict=True)
     ]
 
 
-def _svg(chart: Forest | Trend, place: int) -> str:
-    """Returns a chart for a page. `place` makes the names in it differ from other charts' names."""
+def _svg(chart: Forest | Trend, number: int) -> str:
+    """Returns a chart for a page. `number` keeps its names apart from other charts."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     text = io.StringIO()
-    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": f"chart {place}"}):
+    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": f"chart {number}"}):
         figure = Figure(figsize=(WIDTH, chart.height), layout="constrained")
         _draw(figure, chart)
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -198,14 +198,14 @@ def render_png(report: Report) -> bytes:
     from matplotlib.figure import Figure
 
     lines: list[list[Section]] = []
-    for part in report.sections:
-        if part.chart is None or not part.is_main:
+    for shown in report.sections:
+        if shown.chart is None or not shown.is_main:
             continue
-        if lines and len(lines[-1]) == 1 and not any(map(_is_wide, (part, lines[-1][0]))):
-            lines[-1].append(part)
+        if lines and len(lines[-1]) == 1 and not any(map(_is_wide, (shown, lines[-1][0]))):
+            lines[-1].append(shown)
         else:
-            lines.append([part])
-    heights = [max(part.chart.height for part in line if part.chart) + 0.4 for line in lines]
+            lines.append([shown])
+    heights = [max(shown.chart.height for shown in line if shown.chart) + 0.4 for line in lines]
     with rc_context(STYLE):
         size = 15, 1.1 + sum(heights)
         figure = Figure(figsize=size, dpi=100, facecolor="white", layout="constrained")
@@ -215,18 +215,18 @@ def render_png(report: Report) -> bytes:
         top.text(0.015, 0.62, report.title, fontsize=18, fontweight="bold", parse_math=False)
         facts = "   ".join(f"{name}: {text}" for name, text in report.facts.items())
         top.text(0.015, 0.22, facts, color=FAINT, parse_math=False)
-        for place, line in zip(below, lines, strict=True):
-            parts = place.subfigures(1, len(line), squeeze=False)[0]
-            for part, frame in zip(line, parts, strict=True):
-                assert part.chart is not None
-                title = frame.suptitle(part.title, x=0.015, ha="left", fontweight="bold")
+        for band, line in zip(below, lines, strict=True):
+            parts = band.subfigures(1, len(line), squeeze=False)[0]
+            for shown, frame in zip(line, parts, strict=True):
+                assert shown.chart is not None
+                title = frame.suptitle(shown.title, x=0.015, ha="left", fontweight="bold")
                 title.set_parse_math(False)
-                _draw(frame, part.chart)
+                _draw(frame, shown.chart)
         return png_of(figure)
 
 
-def _is_wide(part: Section) -> bool:
-    return isinstance(part.chart, Forest) and len(part.chart.panels) > 1
+def _is_wide(section: Section) -> bool:
+    return isinstance(section.chart, Forest) and len(section.chart.panels) > 1
 
 
 def _draw(figure: Figure | SubFigure, chart: Forest | Trend) -> None:
@@ -254,13 +254,13 @@ def _draw_forest(figure: Figure | SubFigure, chart: Forest) -> None:
             axes.xaxis.set_minor_formatter(lambda x, _: "")
         if panel.reference is not None:
             axes.axvline(panel.reference, color=FAINT, linewidth=0.9, linestyle=(0, (3, 3)))
-        for place, (mean, group) in enumerate(zip(panel.values, chart.groups, strict=True)):
+        for y, (mean, group) in enumerate(zip(panel.values, chart.groups, strict=True)):
             if mean is None or not math.isfinite(mean.value):
                 continue
             color = color_of[group]
             if math.isfinite(mean.low):
-                axes.hlines(place, mean.low, mean.high, color=color, linewidth=2.2, alpha=0.55)
-            axes.plot(mean.value, place, "o", color=color, markersize=5.5)
+                axes.hlines(y, mean.low, mean.high, color=color, linewidth=2.2, alpha=0.55)
+            axes.plot(mean.value, y, "o", color=color, markersize=5.5)
     columns[0].set_ylim(len(chart.rows) - 0.5, -0.5)
     columns[0].set_yticks(range(len(chart.rows)), chart.rows, color=INK, parse_math=False)
     if 1 < len(groups) < len(chart.rows):

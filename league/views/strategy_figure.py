@@ -124,10 +124,10 @@ def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
     axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.axvline(report["drift_by_chance"], color=FAINT, linestyle=":", label="in random order")
-    for place, one in enumerate(report["opponents"]):
-        if found := one["drift"]:
-            axes.plot([found["low"], found["high"]], [place, place], color=INK, linewidth=1.2)
-            axes.plot(found["share"], place, "o", color="#0072B2", markersize=5)
+    for row, opponent in enumerate(report["opponents"]):
+        if drift := opponent["drift"]:
+            axes.plot([drift["low"], drift["high"]], [row, row], color=INK, linewidth=1.2)
+            axes.plot(drift["share"], row, "o", color="#0072B2", markersize=5)
     axes.set_yticks(range(len(names)), [""] * len(names))
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(0, 1)
@@ -141,11 +141,11 @@ def _attention(axes: Axes, report: dict[str, Any]) -> None:
     """Draws mean weights by age, of both readings."""
     axes.set_title("Attention by the age of what is looked at")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
-    for (name, found), color in zip(
+    for (name, curve), color in zip(
         report["attention"].items(), ("#0072B2", "#009E73"), strict=True
     ):
-        if found["weight"] is not None:
-            axes.plot(found["age_seconds"], found["weight"], "o-", color=color, markersize=4,
+        if curve["weight"] is not None:
+            axes.plot(curve["age_seconds"], curve["weight"], "o-", color=color, markersize=4,
                       label="strategy latent" if name == "latent" else name)  # fmt: skip
     slots = len(report["attention"]["latent"]["age_seconds"])
     axes.axhline(1 / slots, color=FAINT, linestyle=":", label="all alike")

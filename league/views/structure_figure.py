@@ -57,7 +57,7 @@ def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
             (nash, "Nash mixture", structure.mass, NASH),
             (alpha, "α-rank", structure.alpha_mass, ALPHA),
         ):
-            value, low, high = (part[order] for part in (mass.value, mass.low, mass.high))
+            value, low, high = (array[order] for array in (mass.value, mass.low, mass.high))
             places = np.arange(len(order))
             axes.set_title(name)
             axes.barh(places, value, height=0.72, color=color)
@@ -85,9 +85,11 @@ def _heading(figure: Figure, structure: Structure, title: str) -> None:
     matches = int(structure.table.matches_NN.sum()) // 2
     players = f"{len(structure.table.names)} players, {structure.pairs_met:,} pairs met"
     figure.text(0.02, 0.925, f"{players}, {matches:,} matches", color=FAINT)
-    found = structure.cyclicity
-    if not np.isnan(found.share):
-        words = f"{found.share:.0%} of the payoff is cyclic, by chance up to {found.by_chance:.0%}"
+    cyclic = structure.cyclicity
+    if not np.isnan(cyclic.share):
+        words = (
+            f"{cyclic.share:.0%} of the payoff is cyclic, by chance up to {cyclic.by_chance:.0%}"
+        )
         figure.text(0.975, 0.955, words, ha="right", fontsize=12)
     cycles = f"three-cycles that are sure: {structure.sure_cycles:,}"
     clusters = f"{structure.clusters.count} clusters of {len(structure.table.names)} players"
@@ -124,7 +126,7 @@ def _table(axes: Axes, structure: Structure, order: NDArray[np.intp]) -> None:
         if len(members) < 2:
             continue
         color = next(colors)  # of a strip left of the rows of near-copies
-        for place in np.flatnonzero(np.isin(order, members)):
-            corner, at = (-width * 1.25, place - 0.46), axes.get_yaxis_transform()
+        for index in np.flatnonzero(np.isin(order, members)):
+            corner, at = (-width * 1.25, index - 0.46), axes.get_yaxis_transform()
             strip = Rectangle(corner, width, 0.92, color=color, clip_on=False, transform=at)
             axes.add_patch(strip)

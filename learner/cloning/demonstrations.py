@@ -101,28 +101,28 @@ def demonstrations(
         InvalidInput: the replays don't hold its actions.
         DataCorrupt: a match, played again, ends otherwise than recorded.
     """
-    found: list[Demonstration] = []
+    collected: list[Demonstration] = []
     recipe, game = None, None  # shared by all replays of a recipe: some take seconds to start
     with ExitStack() as stack:
         for path, replay in replays:
-            own = [seat for seat in replay.seats if seat.name == name]
-            if any(seat.bot for seat in own):
+            seats = [seat for seat in replay.seats if seat.name == name]
+            if any(seat.bot for seat in seats):
                 raise InvalidInput(
                     f"{path} does not hold what {name} did ({replay.recipe.name} does not report "
                     "what its bots do): such a player can't be cloned"
                 )
             try:
-                if own and (game is None or replay.recipe != recipe):
+                if seats and (game is None or replay.recipe != recipe):
                     stack.close()
                     recipe, game = replay.recipe, stack.enter_context(closing(replay.recipe.make()))
-                found += _play_again(replay, game, name, frame_skip) if own else ()
+                collected += _play_again(replay, game, name, frame_skip) if seats else ()
             except DataCorrupt as error:
                 raise type(error)(f"{path}: {error}") from None
-    if not found:
-        known = {s.name for _, replay in replays for s in replay.seats}
-        hint = nearest(name, known) or f"there are {', '.join(sorted(known)[:12])}"
+    if not collected:
+        names = {s.name for _, replay in replays for s in replay.seats}
+        hint = nearest(name, names) or f"there are {', '.join(sorted(names)[:12])}"
         raise NotFound(f"no player {name!r} is in the {len(replays)} replays: {hint}")
-    return found
+    return collected
 
 
 def _play_again(
@@ -137,21 +137,21 @@ def _play_again(
             if frame % frame_skip == 0:
                 obs.append(game.observations_N2O[0].copy())
                 legal += [] if game.legal_N2A is None else [game.legal_N2A[0].copy()]
-    found = []
-    for place, contender in enumerate(replay.seats):
+    collected = []
+    for side, contender in enumerate(replay.seats):
         if contender.name == name:
             own_F = np.ones(replay.frames, np.bool_)
             for seat, first, frames in replay.disturbed:
-                own_F[first : first + frames] &= seat != place
+                own_F[first : first + frames] &= seat != side
             demonstration = Demonstration(
                 seed=replay.seed,
-                obs_TO=np.stack([both_2O[place] for both_2O in obs]),
-                actions_TA=keys_of_decisions(replay.actions_T2A[:, place], frame_skip),
-                legal_TA=np.stack([both_2A[place] for both_2A in legal]) if legal else None,
+                obs_TO=np.stack([both_2O[side] for both_2O in obs]),
+                actions_TA=keys_of_decisions(replay.actions_T2A[:, side], frame_skip),
+                legal_TA=np.stack([both_2A[side] for both_2A in legal]) if legal else None,
                 own_T=np.logical_and.reduceat(own_F, np.arange(0, replay.frames, frame_skip)),
             )
-            found.append(demonstration)
-    return found
+            collected.append(demonstration)
+    return collected
 
 
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray[np.uint8]:

@@ -34,9 +34,9 @@ def parser() -> argparse.ArgumentParser:
         "--replays", required=True, type=Path, metavar="DIR", help="folder of replays to learn from"
     )
     add("--seat", required=True, metavar="NAME", help="the player to clone, as the replays name it")
-    place = arguments.add_mutually_exclusive_group(required=True)
-    place.add_argument("--out", type=Path, metavar="DIR", help="folder for the snapshot")
-    place.add_argument("--run-dir", type=Path, metavar="DIR", help="the run whose blobs it joins")
+    target = arguments.add_mutually_exclusive_group(required=True)
+    target.add_argument("--out", type=Path, metavar="DIR", help="folder for the snapshot")
+    target.add_argument("--run-dir", type=Path, metavar="DIR", help="the run whose blobs it joins")
     add("--matchmaker", metavar="HOST:PORT", help="with --run-dir: make it a member of the league")
     add_client_flags(arguments)
     add("--name", help="its name there (default: clone-NAME)")

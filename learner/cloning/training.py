@@ -65,26 +65,26 @@ class Streams:
     @classmethod
     def of(
         cls,
-        found: Sequence[Demonstration],
+        demonstrations: Sequence[Demonstration],
         streams: int = STREAMS,
         device: torch.device | str = "cpu",
     ) -> Self:
         """Puts each match, whole, into the shortest stream so far.
 
         Args:
-            found: the matches.
+            demonstrations: the matches.
             streams: largest number of streams.
             device: device of the tensors.
         """
-        columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(found)))]
+        columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(demonstrations)))]
         lengths = [0] * len(columns)
-        for demonstration in found:
+        for demonstration in demonstrations:
             shortest = int(np.argmin(lengths))
             columns[shortest].append(demonstration)
             lengths[shortest] += len(demonstration)
 
-        def laid(part: Callable[[Demonstration], Any]) -> Tensor:
-            joined = [np.concatenate([part(d) for d in column]) for column in columns]
+        def laid(pick: Callable[[Demonstration], Any]) -> Tensor:
+            joined = [np.concatenate([pick(d) for d in column]) for column in columns]
             rows_LS = np.zeros((max(lengths), len(joined), *joined[0].shape[1:]), joined[0].dtype)
             for stream, rows in enumerate(joined):
                 rows_LS[: len(rows), stream] = rows
@@ -94,7 +94,7 @@ class Streams:
             laid(lambda d: d.obs_TO),
             laid(lambda d: np.arange(len(d)) == 0),
             laid(lambda d: d.actions_TA),
-            None if found[0].legal_TA is None else laid(lambda d: d.legal_TA),
+            None if demonstrations[0].legal_TA is None else laid(lambda d: d.legal_TA),
             laid(lambda d: d.decided_T.astype(np.float32)),
         )
 
@@ -221,7 +221,7 @@ def train(
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, eps=1e-5)
     judged = Streams.of(sorted(held_out, key=len, reverse=True), device=device)
     rng = np.random.default_rng([settings.seed, 1])
-    best, kept, waited = evaluate(network, judged), copy.deepcopy(network.state_dict()), 0
+    best, best_weights, waited = evaluate(network, judged), copy.deepcopy(network.state_dict()), 0
     yield Epoch(0, best, best, True, 0.0)
     for number in range(1, settings.epochs + 1):
         done = (number - 1) / max(settings.epochs - 1, 1)
@@ -232,13 +232,13 @@ def train(
         judgement = evaluate(network, judged)
         is_best = judgement < best
         if is_best:
-            best, kept, waited = judgement, copy.deepcopy(network.state_dict()), 0
+            best, best_weights, waited = judgement, copy.deepcopy(network.state_dict()), 0
         else:
             waited += 1
         yield Epoch(number, loss, judgement, is_best, time.perf_counter() - started)
         if waited >= PATIENCE:
             break
-    network.load_state_dict(kept)
+    network.load_state_dict(best_weights)
 
 
 def _pass(network: AgentNetwork, streams: Streams, optimizer: torch.optim.Optimizer) -> float:
@@ -323,11 +323,11 @@ def make_clone(
     """
     game, settings = sections.of(GameSettings), sections.of(CloningSettings)
     spec = game.spec()
-    found = demonstrations(read_replays(replays, game), seat, frame_skip=game.frame_skip)
-    learnt, held_out = split(found, settings.seed)
+    recorded = demonstrations(read_replays(replays, game), seat, frame_skip=game.frame_skip)
+    learnt, held_out = split(recorded, settings.seed)
     config = AgentConfig.of(sections.of(AgentSettings), spec)
     network = new_network(config, learnt, settings.seed).to(device)
-    metrics = {"matches": float(len(found)), "decisions": float(sum(map(len, found)))}
+    metrics = {"matches": float(len(recorded)), "decisions": float(sum(map(len, recorded)))}
     for epoch in train(network, learnt, held_out, settings):
         if epoch.number == 0:
             metrics["marginal_log_loss"] = epoch.held_out

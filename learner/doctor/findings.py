@@ -166,7 +166,7 @@ def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
     for finding in bad:
         if finding not in below:
             below[cause_of(finding)].append(finding)
-    return tuple(Cause(cause, tuple(rest)) for cause, rest in below.items())
+    return tuple(Cause(cause, tuple(consequences)) for cause, consequences in below.items())
 
 
 def systems_of(findings: Iterable[Finding]) -> dict[str, Verdict]:
@@ -230,12 +230,12 @@ class Diagnosis:
         yield f"{self.subject}: {', '.join(bad) or 'healthy'} ({self.seconds:.0f} s)"
         yield ", ".join(f"{name} {worst}" for name, worst in systems_of(self.findings).items())
         for finding in self.findings:
-            what = f"{finding.key:>2}  {finding.title:<32} {finding.measured}"
-            yield f"{finding.verdict:<8} {what}"
+            line = f"{finding.key:>2}  {finding.title:<32} {finding.measured}"
+            yield f"{finding.verdict:<8} {line}"
         if self.curve:
             parts = np.array_split(self.curve, min(8, len(self.curve)))
-            said = " ".join(f"{part.mean():.3g}" for part in parts)
-            yield f"minimal agent, reward of a match: {said}"
+            rewards = " ".join(f"{part.mean():.3g}" for part in parts)
+            yield f"minimal agent, reward of a match: {rewards}"
         for cause, consequences in primary_causes(self.findings):
             yield f"{cause.verdict}: {cause.title} ({cause.key})"
             yield f"  measured: {cause.measured}\n  fix: {cause.fix}"

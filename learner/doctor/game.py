@@ -179,12 +179,12 @@ def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint
     return np.eye(luck_N2A.shape[-1], dtype=np.uint8)[best_N2]
 
 
-def _differ(one: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
+def _differ(trace: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
     """Returns whether the rows of two traces differ anywhere in a bit."""
-    steps = min(len(one.ended_TN), len(other.ended_TN))
+    steps = min(len(trace.ended_TN), len(other.ended_TN))
     differ_N = np.zeros(len(rows), np.bool_)
     for name in ("observations_TN2O", "terms_TN2K", "ended_TN", "scores_TN"):
-        a, b = getattr(one, name)[:steps], getattr(other, name)[:steps, rows]
+        a, b = getattr(trace, name)[:steps], getattr(other, name)[:steps, rows]
         same = (a == b) | ((a != a) & (b != b))
         differ_N |= ~same.reshape(steps, len(rows), -1).all((0, 2))
     return differ_N
@@ -192,7 +192,7 @@ def _differ(one: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
 
 def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
     """Judges 1, 3 and 5: plays the same seeds twice, the second time in other rows."""
-    rows, own = np.arange(REPEATED_MATCHES), set_up.spec.own_size
+    rows, own_size = np.arange(REPEATED_MATCHES), set_up.spec.own_size
     met = [EXTERNAL, *(set_up.spec.bot_index(name) for name in set_up.bots)]
     pairs = [(EXTERNAL, met[row % len(met)]) for row in rows]
     trace, again = (
@@ -219,8 +219,8 @@ def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
     changing = float(changed_TN2[inside_TN].mean()) if inside_TN.any() else 1.0
     yield judged(
         "1",
-        f"another view after {changing:.0%} of decisions; {varying_O[:own].mean():.0%} of the "
-        f"own numbers and {varying_O[own:].mean():.0%} of the others ever change",
+        f"another view after {changing:.0%} of decisions; {varying_O[:own_size].mean():.0%} of the "
+        f"own numbers and {varying_O[own_size:].mean():.0%} of the others ever change",
         failure=changing < 0.05 or not varying_O.any(),
         warning=changing < 0.5,
         fix="let the game's step write its new state into observations_N2O",
@@ -244,14 +244,14 @@ def _bounds(*traces: Trace) -> Finding:
         len(ended_TN[0]) + ended_TN.size + int(ended_TN.sum())
         for ended_TN in (trace.ended_TN for trace in traces)
     )
-    said = [
+    texts = [
         f"number {index} of {agent} leaves {low} to {high} in {count / views:.1%} of views"
         for name, count in clipped.most_common(3)
         for agent, index, low, high in [name.split("/")]
     ]
     return judged(
         "C",
-        "; ".join(said) or "no value was clipped to its bounds",
+        "; ".join(texts) or "no value was clipped to its bounds",
         failure=max(clipped.values(), default=0) > CLIPPED_SHARE * views,
         warning=bool(clipped),
         fix="correct the bounds of its observation_space: outside them all values look alike",
@@ -264,7 +264,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
     A match has rows for itself unchanged, for each action changed, and last for seat 1 changed.
     """
     spec = set_up.spec
-    names, own = spec.action_names, spec.own_size
+    names, own_size = spec.action_names, spec.own_size
     tried = np.unique(np.linspace(0, len(names) - 1, min(len(names), ACTIONS_AT_MOST)).astype(int))
     width = len(tried) + 2
     streams, kinds = np.divmod(np.arange(REPEATED_MATCHES * width), width)
@@ -280,14 +280,14 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
         rows = np.flatnonzero((kinds > 0) & (kinds < width - 1))
         action = tried[kinds[rows] - 1]
         if game.legal_N2A is None or spec.action_kind != CHOICE:
-            taken = other[rows, 0, action] < 0.5
-            actions[rows[taken], 0, action[taken]] ^= 1
+            changed = other[rows, 0, action] < 0.5
+            actions[rows[changed], 0, action[changed]] ^= 1
         else:  # the choice is made once, the first time that it is legal and not made anyway
-            taken = game.legal_N2A[rows, 0, action] & (actions[rows, 0, action] == 0)
-            taken &= first_N[rows] < 0
-            actions[rows[taken], 0] = 0
-            actions[rows[taken], 0, action[taken]] = 1
-        deviates_N[rows] = taken
+            changed = game.legal_N2A[rows, 0, action] & (actions[rows, 0, action] == 0)
+            changed &= first_N[rows] < 0
+            actions[rows[changed], 0] = 0
+            actions[rows[changed], 0, action[changed]] = 1
+        deviates_N[rows] = changed
         first_N[deviates_N & (first_N < 0)] = t
         return actions
 
@@ -308,7 +308,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
         warning=bool(dead),
         fix="pass the actions on to the game: what does nothing can't be learnt",
     )
-    seen = np.nan_to_num(trace.observations_TN2O[:, :, 0, own:])
+    seen = np.nan_to_num(trace.observations_TN2O[:, :, 0, own_size:])
     later_TR = trace.first_TN[:, others] & trace.first_TN[:, base[others]] & (first_N[others] >= 0)
     later_TR &= np.arange(len(later_TR))[:, None] > first_N[others]
     differs_TR = (seen[:, others] != seen[:, base[others]]).any(-1) & later_TR
@@ -316,7 +316,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
     shows = float(differs_TR.any(0)[followed].mean()) if followed.any() else 1.0
     yield judged(
         "4",
-        f"{spec.observation_size} numbers, {own} of them the own part; what the opponent does "
+        f"{spec.observation_size} numbers, {own_size} of them the own part; what the opponent does "
         f"shows in {shows:.0%} of matches",
         failure=shows == 0.0 or spec.observation_size > 10 * WIDEST,
         warning=shows < HARDLY_SEEN or spec.observation_size > WIDEST,
@@ -381,7 +381,7 @@ def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
     """Judges 9 and 10: the pay of each reward term, and whether winners are paid more."""
     weights_K = set_up.weights_K
     sums = (played.match_sums()[:, :1], bots.match_sums())
-    sizes_K = np.mean([np.abs(part * weights_K).mean((0, 1)) for part in sums], axis=0)
+    sizes_K = np.mean([np.abs(sums_NK * weights_K).mean((0, 1)) for sums_NK in sums], axis=0)
     terms = zip(set_up.spec.reward_terms, sizes_K.tolist(), weights_K, strict=True)
     paid = {name: size for name, size, weight in terms if weight != 0.0}
     silent = [term for term, size in paid.items() if size == 0.0]
@@ -421,10 +421,10 @@ def _opponents(set_up: SetUp, played: Trace) -> Finding:
     score_N, met = played.first_scores(), set_up.opponents
     scores = {name: float(np.nanmean(score_N[n :: len(met)])) for n, name in enumerate(met)}
     paid_N = (played.match_sums()[:, 0] * set_up.weights_K).sum(-1)
-    said = ", ".join(f"{name} {score:.0%}" for name, score in scores.items()) or "no bot"
+    shown = ", ".join(f"{name} {score:.0%}" for name, score in scores.items()) or "no bot"
     return judged(
         "O",
-        f"random play scores: {said}; its matches pay {paid_N.mean():.3g} ± {paid_N.std():.3g}",
+        f"random play scores: {shown}; its matches pay {paid_N.mean():.3g} ± {paid_N.std():.3g}",
         failure=float(paid_N.std()) < 1e-9,
         warning=min(scores.values(), default=1.0) >= 0.95,
         fix="meet opponents that random play does not beat, and against which better play is paid "

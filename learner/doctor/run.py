@@ -101,7 +101,7 @@ def read_run(folder: Path, name: str = "main") -> RunEvidence:
             f"{folder} has no learner-{name} yet: wait for its first update, or name another"
         )
     generations = sorted(
-        learner.glob("generation-*"), key=lambda place: int(place.name.rpartition("-")[2])
+        learner.glob("generation-*"), key=lambda path: int(path.name.rpartition("-")[2])
     )
     newest = generations[-1] if generations else learner
     saved = CheckpointFolder(newest / "checkpoints").read_newest()
@@ -172,9 +172,9 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
     """Judges 9, 14, 16, 18, A, C, E, V and W: every reason that shows in a run's files."""
     for key, (healthy, *kinds) in BY_ALARM.items():
         on = [alarm for alarm in run.alarms if alarm.kind in kinds]
-        said, _, fix = on[0].sentence.partition(": ") if on else (healthy, "", "")
+        measured, _, fix = on[0].sentence.partition(": ") if on else (healthy, "", "")
         whole = any(alarm.kind == "term_dominates" and alarm.value > ALONE for alarm in on)
-        yield judged(key, said, failure=whole, warning=bool(on), fix=fix)
+        yield judged(key, measured, failure=whole, warning=bool(on), fix=fix)
     if run.flattered:
         name = max(run.flattered, key=run.flattered.__getitem__)
         yield judged(

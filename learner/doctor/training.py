@@ -206,10 +206,10 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
     changed[: prefix + half] = changed[: prefix + half].flip(1) * -0.5
     noise = torch.linspace(-1, 1, batch.h_BH.numel()).view_as(batch.h_BH)
     other = replace(batch, obs_XBO=changed, h_BH=batch.h_BH + noise, c_BH=batch.c_BH + noise)
-    one, another = (model.unroll(replace(each, starts_XB=starts)) for each in (batch, other))
+    first, second = (model.unroll(replace(sample, starts_XB=starts)) for sample in (batch, other))
     leak = max(
         float((a[half:] - b[half:]).abs().max())
-        for a, b in [(one.logits_TBA, another.logits_TBA), (one.value_TB, another.value_TB)]
+        for a, b in [(first.logits_TBA, second.logits_TBA), (first.value_TB, second.value_TB)]
     )
     return judged(
         "15",
@@ -225,10 +225,10 @@ def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
     logits = model.unroll(batch).logits_TBA
     now, most = (
         weighted_mean(
-            action_distribution(model.agent.action_kind, each, batch.legal_TBA).entropy(),
+            action_distribution(model.agent.action_kind, x_TBA, batch.legal_TBA).entropy(),
             batch.decided_TB(),
         )
-        for each in (logits, torch.zeros_like(logits))
+        for x_TBA in (logits, torch.zeros_like(logits))
     )
     share, coefficient = float(now / most) if most > 0 else 0.0, model.settings.ent_coef
     return judged(
@@ -245,8 +245,8 @@ def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterat
     """Judges 11 and 12: gradients of the first minibatch by part of the network, and later ones."""
     norms = {
         name: updates[0].get(f"gradient/{name}", 0.0)
-        for name, part in network.named_children()
-        if next(part.parameters(), None) is not None
+        for name, module in network.named_children()
+        if next(module.parameters(), None) is not None
     }
     norm = math.hypot(*norms.values())
     lost = [name for name, size in norms.items() if not size > VANISHED]
@@ -374,9 +374,9 @@ def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) ->
     """
     compared = min(MOST_COMPARED, len(matches) // 2)
     if fault or compared < FEWEST_COMPARED:
-        said = fault or f"only {len(matches)} matches ended in this time"
+        measured = fault or f"only {len(matches)} matches ended in this time"
         fix = "fix what stopped it first"
-        return judged("M", said, failure=bool(fault), warning=True, fix=fix)
+        return judged("M", measured, failure=bool(fault), warning=True, fix=fix)
     before, after = np.array(matches[:compared]), np.array(matches[-compared:])
     (first, score), (last, final) = before.mean(0), after.mean(0)
     error = math.sqrt((before[:, 0].var() + after[:, 0].var()) / compared)

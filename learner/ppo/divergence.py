@@ -53,8 +53,8 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
         ratio = torch.where(mine.legal, mine.log_probs - theirs.log_probs, 0.0)
         return (mine.log_probs.exp() * ratio.detach()).sum(-1)
     apart = (logits - fixed).detach()
-    rest = (functional.softplus(fixed) - functional.softplus(logits)).detach()
-    return (torch.sigmoid(logits) * apart + rest).sum(-1)
+    remainder = (functional.softplus(fixed) - functional.softplus(logits)).detach()
+    return (torch.sigmoid(logits) * apart + remainder).sum(-1)
 
 
 def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Divergence:
@@ -117,5 +117,5 @@ def log_prob_ratio(
         mine, theirs = MaskedChoice(logits_TBA, legal_TBA), MaskedChoice(nearest_TBA, legal_TBA)
         return torch.where(actions_TBA > 0, mine.log_probs - theirs.log_probs, 0.0).sum(-1)
     pressed = actions_TBA.to(logits_TBA.dtype)
-    rest = functional.softplus(nearest_TBA) - functional.softplus(logits_TBA)
-    return (pressed * (logits_TBA - nearest_TBA) + rest).sum(-1)
+    remainder = functional.softplus(nearest_TBA) - functional.softplus(logits_TBA)
+    return (pressed * (logits_TBA - nearest_TBA) + remainder).sum(-1)

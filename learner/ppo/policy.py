@@ -75,14 +75,14 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         obs, vectorised = self.obs_to_tensor(observation)
         assert isinstance(obs, Tensor)
         begun: Iterable[Any] = self.network.initial_state(len(obs)) if state is None else state
-        before = AgentState(*(torch.as_tensor(part, device=self.device) for part in begun))
-        given = np.zeros(len(obs)) if episode_start is None else episode_start
-        starts = torch.as_tensor(given, dtype=torch.bool, device=self.device).reshape(len(obs))
+        before = AgentState(*(torch.as_tensor(tensor, device=self.device) for tensor in begun))
+        begins = np.zeros(len(obs)) if episode_start is None else episode_start
+        starts = torch.as_tensor(begins, dtype=torch.bool, device=self.device).reshape(len(obs))
         legal = None if action_masks is None else torch.as_tensor(action_masks, device=self.device)
         with torch.no_grad():
             out = self.network.step(obs, starts, before, None)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
         chosen = (actor.greedy() if deterministic else actor.sample()).cpu().numpy()
-        arrays = tuple(part.cpu().numpy() for part in out.state)
+        arrays = tuple(tensor.cpu().numpy() for tensor in out.state)
         chosen = chosen.argmax(-1) if self.agent.action_kind == CHOICE else chosen.astype(np.int8)
         return (chosen if vectorised else chosen[0]), arrays

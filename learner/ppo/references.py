@@ -175,7 +175,7 @@ class References:
         """Makes a frozen network with a copy of `weights`, without drawing random numbers."""
         with torch.device("meta"):
             network = AgentNetwork(self.config)
-        copies = {name: part.detach().to(self.device, copy=True) for name, part in weights.items()}
+        copies = {name: x.detach().to(self.device, copy=True) for name, x in weights.items()}
         network.load_state_dict(copies, assign=True)
         return network.requires_grad_(False).eval()
 
@@ -251,8 +251,11 @@ class References:
     def metric_names(self) -> tuple[str, ...]:
         """Returns the names that `metrics` uses."""
         places = ["anchor", *(f"portfolio_{index}" for index in range(1, len(self.members)))]
-        what = ("kl", "closest_share", "step")
-        return ("reference/kl", *(f"reference/{place}_{one}" for place in places for one in what))
+        figures = ("kl", "closest_share", "step")
+        return (
+            "reference/kl",
+            *(f"reference/{member}_{figure}" for member in places for figure in figures),
+        )
 
     # -- checkpoints ----------------------------------------------------------------------------
 
@@ -297,7 +300,7 @@ class References:
         shape = (rows, self.config.memory)
         if saved is None or saved[0].shape != shape:
             return torch.zeros(shape, device=self.device), torch.zeros(shape, device=self.device)
-        h, c = (part.to(self.device, copy=True) for part in saved)
+        h, c = (x.to(self.device, copy=True) for x in saved)
         return h, c
 
 

@@ -74,12 +74,12 @@ def profile(
     A sweep tries the values of --matches, --batch-size and --threads, or some around those of the
     settings.
     """
-    given: dict[str, Sequence[str | int]] = {
+    axes: dict[str, Sequence[str | int]] = {
         "matches": matches or (),
         "batch_size": batch_size or (),
         "threads": threads or (),
     }
-    if not sweep and (any(given.values()) or write_preset):
+    if not sweep and (any(axes.values()) or write_preset):
         raise InvalidInput(
             "--matches, --batch-size, --threads and --write-preset are for a sweep: add --sweep"
         )
@@ -94,29 +94,29 @@ def profile(
 
     base = base_preset(config) or preset or DEFAULT_PRESET
     sections = resolve(base, config, assignments or [])
-    taken = sweeping.take(sections, given if sweep else None, seconds, trace, gpu, cpu)
-    best = taken.best
+    measured = sweeping.take(sections, axes if sweep else None, seconds, trace, gpu, cpu)
+    best = measured.best
     if output is not None:
-        written = {"preset": base, **taken.to_json()}
+        written = {"preset": base, **measured.to_json()}
         write_whole(output, json.dumps(written, indent=1) + "\n")
     if best is None:
-        if taken.stopped:
+        if measured.stopped:
             return 130
         raise LeagueError(
-            f"nothing could be measured: {taken.rows[0].failure}; lower learner.matches or "
+            f"nothing could be measured: {measured.rows[0].failure}; lower learner.matches or "
             "learner.batch_size"
         )
     if sweep:
-        sweeping.print_sweep(taken.rows, best, taken.own)
+        sweeping.print_sweep(measured.rows, best, measured.own)
         print()
     values = ", ".join(f"{name} {value}" for name, value in best.changes.items())
-    where = taken.machine["gpu"] or "the CPU"
+    where = measured.machine["gpu"] or "the CPU"
     sweeping.print_row(best, f"{base or 'settings'} on {where}: {values}")
     print()
-    for sentence in taken.sentences():
+    for sentence in measured.sentences():
         print(textwrap.fill(sentence, 100, subsequent_indent="  "))
     if write_preset is not None:
         learner = {**sections["learner"], **best.changes}
         write_config(write_preset, {**sections, "learner": learner})
         say(f"{write_preset} holds them: bin/start-league --config {write_preset}")
-    return 130 if taken.stopped else 0
+    return 130 if measured.stopped else 0

@@ -62,7 +62,7 @@ class Profile:
     Attributes:
         sections: all settings.
         rows: the measurements in the order in which they were made.
-        own: the configuration of the settings.
+        current: the configuration of the settings.
         machine: facts about it and its software.
         snapshots: number of frozen opponents.
         stopped: whether Ctrl-C ended it early.
@@ -87,8 +87,8 @@ class Profile:
             return []
         before = next((row for row in self.rows if row.changes == self.own), None)
         warnings = {doubt(best, before), *(row.warning for row in self.rows)} - {""}
-        said = [f"bottleneck: {bottleneck(best, self.machine)}"]
-        return said + [f"warning: {warning}" for warning in sorted(warnings)]
+        lines = [f"bottleneck: {bottleneck(best, self.machine)}"]
+        return lines + [f"warning: {warning}" for warning in sorted(warnings)]
 
     def to_json(self) -> dict[str, Any]:
         """Returns plain values, as `--output` writes them."""
@@ -142,8 +142,8 @@ def take(
         "device": str(device),
         "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
     }
-    own: Changes = {axis: learner[axis] for axis in AXES}
-    cells = [own] if wanted is None else plan(learner, wanted, machine["cores"], on_gpu)
+    current: Changes = {axis: learner[axis] for axis in AXES}
+    cells = [current] if wanted is None else plan(learner, wanted, machine["cores"], on_gpu)
     length, bursts = (SECONDS, BURSTS) if wanted is None else (SWEEP_SECONDS, SWEEP_BURSTS)
     rows: list[Measured] = []
     stopped = False
@@ -172,7 +172,7 @@ def take(
         except KeyboardInterrupt:
             stopped = True
             say("stopped: what was measured until now follows")
-    return Profile(sections, rows, own, machine, len(snapshots), stopped)
+    return Profile(sections, rows, current, machine, len(snapshots), stopped)
 
 
 def plan(
@@ -201,10 +201,10 @@ def plan(
         "precision": [precision, *(["auto" if precision == "float32" else "float32"] * gpu)],
     }
     values = [wanted.get(axis) or around[axis] for axis in AXES]
-    own = tuple(learner[axis] for axis in AXES)
+    current = tuple(learner[axis] for axis in AXES)
     cells: list[Changes] = []
     fault = ""
-    for combination in sorted(dict.fromkeys(product(*values)), key=lambda one: one != own):
+    for combination in sorted(dict.fromkeys(product(*values)), key=lambda cell: cell != current):
         cell = dict(zip(AXES, combination, strict=True))
         try:
             LearnerSettings.model_validate({**learner, **cell})
@@ -218,14 +218,14 @@ def plan(
     return cells
 
 
-def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
+def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
     """Returns the fastest row. Of rows as fast within `CLOSE` it returns the least changed.
 
     Changes of learning count before changes of speed alone.
 
     Args:
         rows: the measurements.
-        own: the configuration of the settings.
+        current: the configuration of the settings.
 
     Returns:
         The row, None when nothing was measured.
@@ -234,7 +234,7 @@ def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
     best = max((row.speed().median for row in counted), default=0.0)
 
     def cost(row: Measured) -> tuple[int, int, float]:
-        different = [axis for axis in row.changes if row.changes[axis] != own[axis]]
+        different = [axis for axis in row.changes if row.changes[axis] != current[axis]]
         learning = sum(axis in CHANGES_LEARNING for axis in different)
         return learning, len(different), -row.speed().median
 
@@ -250,14 +250,14 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
         facts: facts about the machine.
     """
     kind, busy = row.slowest(), row.cpu_cores()
-    said = f"{kind} takes {row.shares()[kind]:.0%} of the time: {ADVICE[kind]}."
+    sentence = f"{kind} takes {row.shares()[kind]:.0%} of the time: {ADVICE[kind]}."
     if facts["device"] == "cpu" and busy < STARVED:
-        said += (
+        sentence += (
             f" The process kept only {busy:.2f} of a core busy: the rest of the time it waited for "
             f"a core that other work held (load average {facts['load_average']:.1f} on "
             f"{facts['cores']} cores at the start), for processes of the game, or in sleep."
         )
-    return said
+    return sentence
 
 
 def doubt(best: Measured, before: Measured | None) -> str:
@@ -307,13 +307,13 @@ def print_row(row: Measured, title: str) -> None:
     print_pairs(pairs)
 
 
-def print_sweep(rows: Sequence[Measured], best: Measured, own: Changes) -> None:
+def print_sweep(rows: Sequence[Measured], best: Measured, current: Changes) -> None:
     """Prints all configurations, the fastest first, failed ones last.
 
     Args:
         rows: the measurements.
         best: the recommended row.
-        own: the configuration of the settings.
+        current: the configuration of the settings.
     """
     cells = []
     for row in sorted(rows, key=lambda row: -row.speed().median if row.bursts else 0.0):
@@ -323,7 +323,7 @@ def print_sweep(rows: Sequence[Measured], best: Measured, own: Changes) -> None:
             figures = [f"{value:,.0f}" for value in (*row.speed(), memory / MIB)]
             figures.append(f"{row.slowest()} {row.shares()[row.slowest()]:.0%}")
         notes = ["recommended"] if row is best else []
-        notes += ["unchanged"] if row.changes == own else []
+        notes += ["unchanged"] if row.changes == current else []
         notes += [f"failed: {row.failure}"] if row.failure else []
         cells.append([*(str(row.changes[axis]) for axis in AXES), *figures, ", ".join(notes)])
     columns = [f"{name}#" for name in (*AXES, "steps/s", "lowest", "highest", "memory_mib")]

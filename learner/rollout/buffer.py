@@ -82,11 +82,11 @@ class Minibatch:
         return free_TB if self.weight_TB is None else free_TB * self.weight_TB
 
 
-def _rows(name: str, part: Tensor | None, rows: Tensor) -> Any:
+def _rows(name: str, tensor: Tensor | None, rows: Tensor) -> Any:
     """Selects sequences of a field. B is the first axis or, after X or T, the second."""
-    if part is None:
+    if tensor is None:
         return None
-    return part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
+    return tensor.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
 
 
 class History:

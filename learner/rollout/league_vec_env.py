@@ -172,7 +172,7 @@ class LeagueVecEnv(VecEnv):
         check_finite(
             self.game.observations_N2O,
             self.assignments,
-            lambda seat, place: f"number {place} of seat {seat}'s observation",
+            lambda seat, index: f"number {index} of seat {seat}'s observation",
         )
         return self.game.observations_N2O[self._rows, self.seat_N]
 

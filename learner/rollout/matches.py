@@ -75,12 +75,12 @@ def check_finite(
     finite = np.isfinite(values)
     if finite.all():
         return
-    n, *place = (int(index[0]) for index in np.nonzero(~finite))
+    n, *position = (int(index[0]) for index in np.nonzero(~finite))
     match = playing[n]
     where = "a match that has not begun"
     if match is not None:
         where = f"match {match.match_id} against {match.opponent.name}"
     raise NumericalFault(
-        f"{name(*place)} is {values[n, *place]} in {where}: fix the game, then continue from the "
-        "newest checkpoint"
+        f"{name(*position)} is {values[n, *position]} in {where}: fix the game, then continue "
+        "from the newest checkpoint"
     )

@@ -186,9 +186,9 @@ def league_env(
         counted, parent = 0, ""
         if goes_on:
             counted = client.status().log_position
-            known = client.players(kinds=[PlayerKind.SNAPSHOT])
-            own = [player for player in known if player.creator == live.creator]
-            parent = max(own, key=lambda player: player.step).name if own else ""
+            snapshots = client.players(kinds=[PlayerKind.SNAPSHOT])
+            mine = [player for player in snapshots if player.creator == live.creator]
+            parent = max(mine, key=lambda player: player.step).name if mine else ""
         incarnation = client.open_incarnation(
             live.creator, name, checkpoint_log_position=counted, game_version=spec.version
         ).number

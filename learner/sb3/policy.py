@@ -43,17 +43,17 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
     Raises:
         InvalidInput: for any other policy.
     """
-    known = isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy)
-    if not known or not hasattr(policy, "mlp_extractor"):  # an exported snapshot has none
+    is_supported = isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy)
+    if not is_supported or not hasattr(policy, "mlp_extractor"):  # an exported snapshot has none
         raise _unlike(f"{type(policy).__name__} is another kind")
     if (
         type(policy.features_extractor) is not FlattenExtractor
         or type(policy.mlp_extractor) is not MlpExtractor
     ):
         raise _unlike("it has another extractor")
-    policy_layers, one = _layers(policy.mlp_extractor.policy_net)
-    value_layers, other = _layers(policy.mlp_extractor.value_net)
-    if len({*one, *other}) > 1:
+    policy_layers, policy_activations = _layers(policy.mlp_extractor.policy_net)
+    value_layers, value_activations = _layers(policy.mlp_extractor.value_net)
+    if len({*policy_activations, *value_activations}) > 1:
         raise _unlike("its activations differ")
     actor: Any = policy.action_net
     config = PerceptronConfig(
@@ -62,7 +62,7 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
         action_kind=_kind(policy.action_space),
         policy_widths=tuple(layer.out_features for layer in policy_layers),
         value_widths=tuple(layer.out_features for layer in value_layers),
-        activation=next(iter({*one, *other}), "tanh"),
+        activation=next(iter({*policy_activations, *value_activations}), "tanh"),
         **_memory(policy),
     )
     with torch.device("meta"):

@@ -146,10 +146,10 @@ def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]
                 f"stage {stage.name} plays the mix {stage.mix!r}, which [matchmaker.mixes] lacks: "
                 f"it has {', '.join(sorted(mixes))}"
             )
-        known = [*bots, *CATEGORIES]
+        categories = [*bots, *CATEGORIES]
         for category in mixes[stage.mix]:  # an unknown category would never be drawn, silently
-            if category not in known:
-                hint = nearest(category, known) or f"there are {', '.join(known)}"
+            if category not in categories:
+                hint = nearest(category, categories) or f"there are {', '.join(categories)}"
                 raise ConfigError(
                     f"[matchmaker.mixes] {stage.mix} plays {category!r}, which "
                     f"{settings.game.name} does not have: {hint}"

@@ -79,10 +79,10 @@ class CheckpointFolder:
                 file.flush()
                 os.fsync(file.fileno())
             if path in self.unfit:
-                kept = path.with_suffix(".unfit")
-                kept.unlink(missing_ok=True)
+                backup = path.with_suffix(".unfit")
+                backup.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):  # a disk without hard links
-                    os.link(path, kept)
+                    os.link(path, backup)
             os.replace(temporary, path)
             for unfit in self.unfit:  # the new file is on disk, so a crash leaves a file that fits
                 if unfit != path and unfit.exists():
@@ -162,9 +162,9 @@ def _check_archive(file: BinaryIO) -> None:
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
     size = file.seek(0, os.SEEK_END)
-    if any(part.compress_type != zipfile.ZIP_STORED for part in parts):
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in parts):
         raise zipfile.BadZipFile("it is compressed")
-    if sum(part.file_size for part in parts) > size:
+    if sum(entry.file_size for entry in parts) > size:
         raise zipfile.BadZipFile("its parts are larger than the file")
     file.seek(0)
 
@@ -186,7 +186,7 @@ def algorithm_state(model: LeaguePPO) -> Values:
         "rate_scale": model.rate.scale,
         "shuffle_rng": model.shuffle_rng.bit_generator.state,
         "key_rng": model.key_rng.get_state(),
-        "agent_state": [part.clone() for part in model.agent_state],
+        "agent_state": [tensor.clone() for tensor in model.agent_state],
         "context": model.buffer.state(),
         "last_starts": torch.from_numpy(model.last_starts_N.copy()),
         "references": references and references.state(),
@@ -218,15 +218,15 @@ def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
         ready: ids of the matches drawn and not yet begun.
     """
     state = algorithm_state(model)
-    own = {name: state[name] for name in OWN}
-    return {"algorithm": own, "environment": environment_state(env), "ready": ready}
+    algorithm = {name: state[name] for name in OWN}
+    return {"algorithm": algorithm, "environment": environment_state(env), "ready": ready}
 
 
 def parts_of(saved: Values) -> list[Values]:
     """Returns a checkpoint as each of its ranks would have written it alone, the leader's first."""
     others = [
-        {**saved, **part, "algorithm": {**saved["algorithm"], **part["algorithm"]}}
-        for part in saved.get("ranks", ())
+        {**saved, **rank, "algorithm": {**saved["algorithm"], **rank["algorithm"]}}
+        for rank in saved.get("ranks", ())
     ]
     return [saved, *others]
 
@@ -285,11 +285,11 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
     """
     fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [
-        {**group, **{way: own[way] for way in ("fused", "foreach", "capturable")}}
-        for group, own in zip(saved, fresh, strict=False)
+        {**group, **{option: current[option] for option in ("fused", "foreach", "capturable")}}
+        for group, current in zip(saved, fresh, strict=False)
     ] + fresh[len(saved) :]
-    known = {index for group in groups for index in group["params"]}
-    state = {index: moments for index, moments in values["state"].items() if index in known}
+    indices = {index for group in groups for index in group["params"]}
+    state = {index: moments for index, moments in values["state"].items() if index in indices}
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
@@ -299,7 +299,7 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
     model.num_timesteps, model._n_updates = values["num_timesteps"], values["updates"]
     model.shuffle_rng.bit_generator.state = values["shuffle_rng"]
     model.key_rng.set_state(values["key_rng"])
-    model.agent_state = AgentState(*(part.to(model.device) for part in values["agent_state"]))
+    model.agent_state = AgentState(*(tensor.to(model.device) for tensor in values["agent_state"]))
     model.buffer.load(values["context"])
     model.last_starts_N = values["last_starts"].numpy().copy()
     if model.references is not None and values.get("references"):
@@ -336,7 +336,7 @@ def load_environment_state(
         values: from `environment_state`.
         assignments: their new leases in the same order.
     """
-    saved = {name: part.numpy() for name, part in values["game"].items()}
+    saved = {name: tensor.numpy() for name, tensor in values["game"].items()}
     env.game.load(
         {
             name: saved[name].view(array.dtype).reshape(array.shape).copy()

@@ -90,10 +90,10 @@ class Curriculum:
         stage = _stage(self.stage)
         if not stage.until_opponent:
             return ""
-        found = win_rates(stage, step, evidence_after(self.place))
-        if found is None or not goal_reached(stage, found):
+        win_rate = win_rates(stage, step, evidence_after(self.place))
+        if win_rate is None or not goal_reached(stage, win_rate):
             return ""
-        return found.sentence(self.player, stage.until_opponent)
+        return win_rate.sentence(self.player, stage.until_opponent)
 
     def _timed_out(self, step: int) -> str:
         limit = self.stage.max_steps

@@ -35,14 +35,14 @@ def release(error: BaseException) -> None:
 
 
 def too_little(
-    settings: SessionSettings, device: torch.device, kept: str, activity: str = ""
+    settings: SessionSettings, device: torch.device, rescue: str, activity: str = ""
 ) -> DeviceError:
     """Makes the error to raise.
 
     Args:
         settings: all sections.
         device: the device without memory.
-        kept: how the run continues.
+        rescue: how the run continues.
         activity: the learner's work at that time.
     """
     learner, agent = settings.learner, settings.agent
@@ -52,5 +52,5 @@ def too_little(
         f"learner.batch_size ({learner.batch_size}, a multiple of n_steps, {learner.n_steps}), "
         f"raise learner.gradient_parts ({learner.gradient_parts}: the same step in parts), or "
         f"lower learner.matches ({learner.matches}) in the run's config.toml and start again "
-        f"({kept}), or begin a new run with a smaller agent.size ({agent.size})"
+        f"({rescue}), or begin a new run with a smaller agent.size ({agent.size})"
     )

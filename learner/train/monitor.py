@@ -35,13 +35,13 @@ class StepTable:
 
     def __init__(self, path: Path, columns: Sequence[str], step: int, head: str = "") -> None:
         self.path, self.columns = path, tuple(columns)
-        kept = self._rows_until(step) if path.exists() else []
+        rows = self._rows_until(step) if path.exists() else []
         temporary = path.with_suffix(".tmp")
         with open(temporary, "w", newline="", encoding="utf-8") as file:
             file.write(head)
             writer = csv.DictWriter(file, self.columns)
             writer.writeheader()
-            writer.writerows(kept)
+            writer.writerows(rows)
         os.replace(temporary, path)
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115
         self._rows, self._unwritten = io.StringIO(), b""

@@ -81,8 +81,8 @@ class Session:
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            activity, kept = self.activity, self._rescue(error)
-            raise too_little(self.parts.settings, model.device, kept, activity) from error
+            activity, rescue = self.activity, self._rescue(error)
+            raise too_little(self.parts.settings, model.device, rescue, activity) from error
         finally:
             try:
                 self.reporter.close()
@@ -145,8 +145,8 @@ class Session:
         # No rank continues before all have this position: results after it count as lost.
         position = self.group.max(self.broker.flush(timeout=2.0 if model.should_stop() else 30.0))
         ready = [assignment.match_id for assignment in self.broker.ready()]
-        own = {} if self.group.is_leader else rank_state(model, env, ready)
-        others = self.group.gather(own)[1:]
+        state = {} if self.group.is_leader else rank_state(model, env, ready)
+        others = self.group.gather(state)[1:]
         if self.group.is_leader:
             values = {
                 "algorithm": algorithm_state(model),

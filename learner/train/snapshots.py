@@ -128,9 +128,9 @@ class SnapshotPublisher:
         try:
             return self.register(player)
         except AlreadyExists:
-            for known in self._client.players(kinds=[kind]):
-                if known.digest == player.digest:
-                    return known
+            for existing in self._client.players(kinds=[kind]):
+                if existing.digest == player.digest:
+                    return existing
             name = str(_NAMES[kind](f"{self._live.name}.{self._incarnation}", card.step))
             return self.register(dataclasses.replace(player, name=name))
 

@@ -35,7 +35,7 @@ def analyse(league: League) -> bool:
         table, last = view.tables[Book.EVAL], view.analysis
         players, matches = list(view.players.values()), table.games
     snapshots = [player for player in players if is_active_snapshot(player)]
-    sizes = Counter(SnapshotName.parse(one.name).lineage for one in snapshots)
+    sizes = Counter(SnapshotName.parse(snapshot.name).lineage for snapshot in snapshots)
     is_full = max(sizes.values(), default=0) >= league.settings.max_saved
     if not is_full or not is_due(last, matches):
         return False
@@ -86,12 +86,12 @@ def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> li
 
 
 def retire_surplus(
-    league: League, tx: Transaction, known: dict[str, Player], lineages: set[str]
+    league: League, tx: Transaction, players: dict[str, Player], lineages: set[str]
 ) -> list[str]:
     """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow.
 
     Args:
-        known: all players in order of registration. Players that retire are changed here.
+        players: all players in order of registration. Players that retire are changed here.
         lineages: names of lineages.
 
     Returns:
@@ -102,12 +102,12 @@ def retire_surplus(
     for lineage in sorted(lineages):
         active = [
             player
-            for player in known.values()
+            for player in players.values()
             if is_active_snapshot(player) and SnapshotName.parse(player.name).lineage == lineage
         ]
         for player in first_to_retire(active, support)[: max(len(active) - most, 0)]:
-            known[player.name] = replace(player, state=PlayerState.RETIRED)
-            tx.update_player(known[player.name])
+            players[player.name] = replace(player, state=PlayerState.RETIRED)
+            tx.update_player(players[player.name])
             words = f"{player.name} retires: {lineage} keeps {most} snapshots"
             league.log(tx, "player_retired", words, player=player.name)
             retired.append(player.name)

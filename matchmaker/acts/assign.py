@@ -246,7 +246,9 @@ def carry_matches(
     """
     if len(set(match_ids)) != len(match_ids):
         raise InvalidInput("carried_matches names a match twice: name each once")
-    assignments = tx.assignments([checks.identifier(one, "carried match") for one in match_ids])
+    assignments = tx.assignments(
+        [checks.identifier(match_id, "carried match") for match_id in match_ids]
+    )
     matches = []
     for match_id in match_ids:
         old = assignments.get(match_id)

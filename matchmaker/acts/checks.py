@@ -30,12 +30,12 @@ _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
 
 
-def identifier(value: str, what: str) -> str:
+def identifier(value: str, label: str) -> str:
     """Checks an id that a caller made.
 
     Args:
         value: the id.
-        what: the name of the field, for the message.
+        label: the name of the field, for the message.
 
     Returns:
         The id.
@@ -45,7 +45,7 @@ def identifier(value: str, what: str) -> str:
     """
     if not _ID.fullmatch(value):
         raise InvalidInput(
-            f"{what} {value[:MAX_NAME]!r} is no id: 1 to 80 letters, digits, _ . : -"
+            f"{label} {value[:MAX_NAME]!r} is no id: 1 to 80 letters, digits, _ . : -"
         )
     return value
 
@@ -59,31 +59,31 @@ def worker_name(value: str) -> str:
     return value
 
 
-def text(value: str, what: str, limit: int = MAX_TEXT) -> str:
+def text(value: str, label: str, limit: int = MAX_TEXT) -> str:
     """Returns `value` if it has at most `limit` characters."""
     if len(value) > limit:
-        raise InvalidInput(f"{what} has {len(value)} characters: {limit} are the most")
+        raise InvalidInput(f"{label} has {len(value)} characters: {limit} are the most")
     return value
 
 
-def names(values: Collection[str], what: str) -> None:
+def names(values: Collection[str], label: str) -> None:
     """Checks names of players that need not exist."""
-    number(len(values), what, 0, MAX_BATCH)
+    number(len(values), label, 0, MAX_BATCH)
     for value in values:
         text(value, "a name", MAX_PLAYER_NAME)
 
 
-def number(value: int, what: str, low: int, high: int) -> int:
+def number(value: int, label: str, low: int, high: int) -> int:
     """Returns `value` if it lies from `low` to `high`."""
     if not low <= value <= high:
-        raise InvalidInput(f"{what} = {value} is out of range: from {low} to {high}")
+        raise InvalidInput(f"{label} = {value} is out of range: from {low} to {high}")
     return value
 
 
-def time(value: float, what: str) -> None:
+def time(value: float, label: str) -> None:
     """Checks that `value` is a time in Unix seconds."""
     if not 0.0 <= value <= MAX_TIME:
-        raise InvalidInput(f"{what} = {value} is no time: Unix seconds are wanted")
+        raise InvalidInput(f"{label} = {value} is no time: Unix seconds are wanted")
 
 
 def player(player: Player, game: str) -> None:

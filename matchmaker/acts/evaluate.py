@@ -103,11 +103,11 @@ def request_evaluation(
     return standing(league, Asked(evaluation_of(event), wanted))
 
 
-def _frozen(league: League, who: str, what: str) -> str:
+def _frozen(league: League, who: str, label: str) -> str:
     """Replaces named mixtures by their members, and live players by their newest snapshots."""
     view, shares = league.view, dict[str, float]()
     members = members_of(
-        checks.text(who, what),
+        checks.text(who, label),
         view.players.values,
         lambda: nash_of(view.players.values(), view.tables[Book.EVAL]),
     )
@@ -204,8 +204,10 @@ def summaries(league: League, number: int = 0) -> list[Report]:
     Raises:
         NotFound: there is no such evaluation.
     """
-    known = league.view.evaluations.asked.values()
-    return [_summary(league, asked) for asked in ([_asked(league, number)] if number else known)]
+    evaluations = league.view.evaluations.asked.values()
+    return [
+        _summary(league, asked) for asked in ([_asked(league, number)] if number else evaluations)
+    ]
 
 
 def _summary(league: League, asked: Asked) -> Report:

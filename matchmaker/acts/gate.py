@@ -70,7 +70,7 @@ result.
 # --- opening
 
 
-def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, Player]) -> str:
+def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str, Player]) -> str:
     """Finds the member that a new player must beat: the newest member of its learner.
 
     A learner's gates are played in order of opening, so each admitted snapshot has beaten the last.
@@ -78,17 +78,19 @@ def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, P
     Args:
         settings: the league's settings.
         player: the new player.
-        known: all players in order of registration.
+        players: all players in order of registration.
 
     Returns:
         The member's name, or "" if the player needs no gate.
     """
-    if settings.admit == "all" or player.name in known or not is_of_a_main(player):
+    if settings.admit == "all" or player.name in players or not is_of_a_main(player):
         return ""
     members = (
-        one.name
-        for one in reversed(known.values())
-        if one.creator == player.creator and one.state is PlayerState.ACTIVE and is_of_a_main(one)
+        other.name
+        for other in reversed(players.values())
+        if other.creator == player.creator
+        and other.state is PlayerState.ACTIVE
+        and is_of_a_main(other)
     )
     return next(members, "")
 
@@ -148,7 +150,7 @@ def begin_gate(
 
 
 def pass_over(
-    league: League, tx: Transaction, newer: Player, known: Mapping[str, Player]
+    league: League, tx: Transaction, newer: Player, players: Mapping[str, Player]
 ) -> list[Player]:
     """Ends the learner's gates that wait for their first match, because a newer snapshot came.
 
@@ -157,14 +159,14 @@ def pass_over(
 
     Args:
         newer: the newer snapshot.
-        known: all players.
+        players: all players.
 
     Returns:
         The candidates that retired.
     """
     retired = []
     for gate in league.view.exploiters.open_gates(newer.creator):
-        candidate, rules = known[gate.candidate], league.view.exploiters.rules[gate.candidate]
+        candidate, rules = players[gate.candidate], league.view.exploiters.rules[gate.candidate]
         waits = candidate.state is PlayerState.CANDIDATE
         if waits and not any(played(tx, candidate.name, x.victim, rules)[0] for x in gate.victims):
             reason = f"{newer.name} was frozen before its gate had begun"
@@ -222,8 +224,8 @@ def acquire_gate_matches(
     players = (candidate, test.victim)
     begun = len(played(tx, *players, rules)[0])
     seed = derived_seed(rules.seed, now.victims.index(test))
-    given = caller, players, seed, begun, fitting, matches_per_seed
-    return lease_gate_matches(league, tx, *given)
+    arguments = caller, players, seed, begun, fitting, matches_per_seed
+    return lease_gate_matches(league, tx, *arguments)
 
 
 # --- counting

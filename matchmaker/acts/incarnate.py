@@ -68,7 +68,7 @@ def check_owner(league: League, tx: Transaction, token: str, worker: str, number
     owner = tx.meta(f"owner of {worker}")
     if owner == token:
         return
-    if owner and any(one.name == owner for one in TokenFile(league.store.path.parent).read()):
+    if owner and any(entry.name == owner for entry in TokenFile(league.store.path.parent).read()):
         raise Forbidden(
             f"the worker {worker} belongs to the token {owner!r}, and this is {token!r}: choose "
             "another name for yours, or ask an operator to revoke that token"
@@ -192,7 +192,7 @@ def heartbeat(
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(mix, "mix", checks.MAX_NAME)
     checks.text(activity, "activity")
-    kept = json.dumps(checks.metrics(metrics), separators=(",", ":"))
+    metrics_json = json.dumps(checks.metrics(metrics), separators=(",", ":"))
     now, last = league.clock.now(), tx.beat(incarnation)
     if caller.fenced_by is not None or league.view.is_of_other_rules(caller):
         return Beat(True, now, None)
@@ -214,7 +214,7 @@ def heartbeat(
             step=step,
             mix=mix,
             activity=activity,
-            metrics_json=kept,
+            metrics_json=metrics_json,
         )
     )
     place = curriculum.place if curriculum else None

@@ -64,20 +64,20 @@ def register_players(
     checks.number(len(players), "players in one call", 1, checks.MAX_BATCH)
     if incarnation:
         league.current_incarnation(tx, incarnation)
-    known = dict(league.view.players)
+    by_name = dict(league.view.players)
     for player in players:
         checks.player(player, league.settings.game)
-        opponent = opponent_of(league.settings, player, known)
+        opponent = opponent_of(league.settings, player, by_name)
         state = PlayerState.CANDIDATE if opponent else PlayerState.ACTIVE
-        known[player.name] = _register(league, tx, known, player, state)
+        by_name[player.name] = _register(league, tx, by_name, player, state)
         if opponent:
-            known |= {one.name: one for one in pass_over(league, tx, player, known)}
+            by_name |= {passed.name: passed for passed in pass_over(league, tx, player, by_name)}
             begin_gate(league, tx, player, [opponent])
     snapshots = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
     lineages = {SnapshotName.parse(player.name).lineage for player in snapshots}
-    retired = retire_surplus(league, tx, known, lineages)
-    tx.after_commit(lambda: league.view.set_players(known.values()))
-    return Registered([known[player.name] for player in players], retired)
+    retired = retire_surplus(league, tx, by_name, lineages)
+    tx.after_commit(lambda: league.view.set_players(by_name.values()))
+    return Registered([by_name[player.name] for player in players], retired)
 
 
 def open_gate(league: League, tx: Transaction, incarnation: int, player: Player) -> CandidateGate:
@@ -109,12 +109,12 @@ def open_gate(league: League, tx: Transaction, incarnation: int, player: Player)
 
 
 def _register(
-    league: League, tx: Transaction, known: dict[str, Player], player: Player, state: PlayerState
+    league: League, tx: Transaction, by_name: dict[str, Player], player: Player, state: PlayerState
 ) -> Player:
-    existing = known.get(player.name)
+    existing = by_name.get(player.name)
     if existing is not None:
         return _register_again(league, tx, existing, player)
-    if player.parent and player.parent not in known:
+    if player.parent and player.parent not in by_name:
         raise NotFound(f"the parent {player.parent!r} of {player.name} is not registered")
     if player.state is not PlayerState.ACTIVE:
         raise InvalidInput(f"{player.name} is {player.state.value}: register players as active")
@@ -202,10 +202,14 @@ def keep_references(
         if name not in mine:
             raise InvalidInput(f"{name[:80]!r} is no reference of {worker}: register it first")
     leaves = [
-        one for name, one in mine.items() if one.state is PlayerState.ACTIVE and name not in names
+        player
+        for name, player in mine.items()
+        if player.state is PlayerState.ACTIVE and name not in names
     ]
     returns = [
-        one for name, one in mine.items() if one.state is PlayerState.RETIRED and name in names
+        player
+        for name, player in mine.items()
+        if player.state is PlayerState.RETIRED and name in names
     ]
     for player in leaves:
         words = f"{player.name} retires: {worker} holds no learner near it any more"
@@ -213,7 +217,7 @@ def keep_references(
     for player in returns:
         words = f"{player.name} is back: {worker} returned to a checkpoint that has it"
         change_state(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
-    return References([one.name for one in leaves], [one.name for one in returns])
+    return References([player.name for player in leaves], [player.name for player in returns])
 
 
 def pin_rating(

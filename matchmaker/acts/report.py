@@ -67,7 +67,9 @@ def report_results(
     """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
     caller = league.incarnation(tx, incarnation)
-    leases = tx.assignments([one.match_id for one in results if isinstance(one, MatchResult)])
+    leases = tx.assignments(
+        [result.match_id for result in results if isinstance(result, MatchResult)]
+    )
     position = league.view.log_position
     verdicts: list[Verdict] = []
     accepted: dict[str, tuple[MatchResult, AssignmentRow]] = {}

@@ -34,8 +34,8 @@ class LeagueMetrics(Collector):
             ["verdict", "reason"],
             registry=self._registry,
         )
-        what = "Leases that ended without progress."
-        self.expired = Counter("kumite_leases_expired", what, registry=self._registry).inc
+        text = "Leases that ended without progress."
+        self.expired = Counter("kumite_leases_expired", text, registry=self._registry).inc
         self._commits = Histogram(
             "kumite_commit_seconds",
             "Time that a commit took until it was on disk.",
@@ -52,10 +52,10 @@ class LeagueMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._registry.collect()
-        serves, what = float(not self._health.reason), "1 while the service is SERVING, else 0."
-        yield GaugeMetricFamily("kumite_health", what, value=serves)
-        started, what = self._started_at, "Unix time of its start."
-        yield GaugeMetricFamily("kumite_start_time_seconds", what, value=started)
+        serves, text = (float(not self._health.reason), "1 while the service is SERVING, else 0.")
+        yield GaugeMetricFamily("kumite_health", text, value=serves)
+        started, text = self._started_at, "Unix time of its start."
+        yield GaugeMetricFamily("kumite_start_time_seconds", text, value=started)
         version = GaugeMetricFamily("kumite_version_info", "The version.", labels=["version"])
         version.add_metric([__version__], 1.0)
         yield version
@@ -75,7 +75,7 @@ class LeagueMetrics(Collector):
             out, torn = len(view.quarantines.out), len(view.quarantines.torn)
             players = Counts((player.kind, player.state) for player in view.players.values())
             result, event, ordinal = view.log_position, view.event_position, view.ordinal
-        for name, what, value in (
+        for name, text, value in (
             ("store_bytes", "Size of the league's files.", vitals.store_bytes),
             ("disk_free_bytes", "Space left on the log's disk.", max(0, vitals.disk_free_bytes)),
             ("leases_open", "Matches that are assigned and not ended.", leases),
@@ -86,7 +86,7 @@ class LeagueMetrics(Collector):
             ("event_position", "Position of the newest event.", event),
             ("assignments", "Matches assigned since the league began.", ordinal),
         ):
-            yield GaugeMetricFamily(f"kumite_{name}", what, value=value)
+            yield GaugeMetricFamily(f"kumite_{name}", text, value=value)
         family = GaugeMetricFamily("kumite_players", "Players.", labels=["kind", "state"])
         for (kind, state), count in sorted(players.items()):
             family.add_metric([kind, state], count)

@@ -206,12 +206,12 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     """
     view = league.view
     mixes: dict[str, str] = {}
-    for worker in sorted(workers, key=lambda each: each.last_beat_at):
+    for worker in sorted(workers, key=lambda worker: worker.last_beat_at):
         if worker.player and worker.mix:
             mixes[worker.player] = worker.mix
     shares = []
     learners = [view.players[name] for name in mixes]
-    for learner in sorted(learners, key=lambda each: (each.role is not Role.MAIN, each.name)):
+    for learner in sorted(learners, key=lambda player: (player.role is not Role.MAIN, player.name)):
         name, mix = learner.name, mixes[learner.name]
         pool = Pool(league.settings, learner, view.players, view.tables, view.exploiters)
         configured, expected = configured_shares(pool, mix), expected_shares(pool, mix)

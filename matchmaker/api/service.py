@@ -128,8 +128,10 @@ def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
         token = caller.name if caller and caller.role is AccessRole.WORKER else ""
 
         def effect(tx: Transaction) -> Any:
-            given = {field: decode(getattr(request, field)) for field, decode in decoders.items()}
-            value = act(self.league, tx, **given)
+            arguments = {
+                field: decode(getattr(request, field)) for field, decode in decoders.items()
+            }
+            value = act(self.league, tx, **arguments)
             values = value._asdict() if len(reply_fields) > 1 else {reply_fields[0]: value}
             return reply_class(**{field: encoded(value) for field, value in values.items()})
 
@@ -351,12 +353,12 @@ class MatchmakerService(
         with self.league.store.read() as reader, self.league.view.checked().lock:
             state = self.league.view.exploiters
             wanted = state.open_gates() if asked.open_only else list(state.gates.values())
-            gates = [gate.judged(self.league, reader, one) for one in wanted]
-        found = [to_message(one) for one in gates]
+            gates = [gate.judged(self.league, reader, candidate) for candidate in wanted]
+        messages = [to_message(judged) for judged in gates]
         if not asked.with_certificates:
-            for test in (test for one in found for test in one.victims):
+            for test in (test for message in messages for test in message.victims):
                 test.ClearField("certificate_json")
-        return x.GetGatesResponse(gates=found)
+        return x.GetGatesResponse(gates=messages)
 
     def GetReport(self, request: e.GetReportRequest, context: Any) -> e.GetReportResponse:
         with self.league.view.checked().lock:

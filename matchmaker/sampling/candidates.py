@@ -79,16 +79,16 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
     mix = _mix(pool, mix_name)
     if pool.settings.adaptive:
         groups = (members(category, pool.learner, pool.players) for category in mix)
-        bots = [one for group in groups for one in group if one.kind is PlayerKind.BOT]
+        bots = [player for group in groups for player in group if player.kind is PlayerKind.BOT]
         chances = candidates_of(bots, pool).chances().tolist()
         by_name = {bot.name: chance for bot, chance in zip(bots, chances, strict=True)}
         mix = adapted_mix(mix, by_name, pool.settings.adaptive)
-    slices = [one for one in _slices(pool, mix) if one.players and one.weight > 0.0]
-    total = math.fsum(one.weight for one in slices)
+    slices = [part for part in _slices(pool, mix) if part.players and part.weight > 0.0]
+    total = math.fsum(part.weight for part in slices)
     if not total:
         rule = pool.settings.within_snapshots
         return [Slice(category=SELF, weight=1.0, rule=rule, players=(pool.learner,))]
-    return [replace(one, weight=one.weight / total) for one in slices]
+    return [replace(part, weight=part.weight / total) for part in slices]
 
 
 def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
@@ -138,9 +138,9 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
     mu_N = np.where(clean.has_N, clean.mu_N, mu_N)
     variance_N = np.where(is_copy_N, mine.sigma**2, trained.variance_N)
     variance_N = np.where(clean.has_N, clean.variance_N, variance_N)
-    own = _clean_belief(pool) or mine
-    own_mu_N = np.where(clean.has_N, own.mu, mine.mu)
-    own_variance_N = np.where(clean.has_N, own.sigma**2, mine.sigma**2)
+    belief = _clean_belief(pool) or mine
+    own_mu_N = np.where(clean.has_N, belief.mu, mine.mu)
+    own_variance_N = np.where(clean.has_N, belief.sigma**2, mine.sigma**2)
     c_N = np.sqrt(2.0 * BETA**2 + own_variance_N + variance_N)
     t_N = (own_mu_N - mu_N) / c_N
     return Candidates(
@@ -237,10 +237,15 @@ def situation_of(pool: Pool) -> roles.Situation:
     ]
     chances = candidates_of(snapshots, pool).chances().tolist()
     past = [
-        roles.Rival(name=one.name, parent=learner_of(one, players), role=one.role, chance=chance)
-        for one, chance in zip(snapshots, chances, strict=True)
+        roles.Rival(
+            name=snapshot.name,
+            parent=learner_of(snapshot, players),
+            role=snapshot.role,
+            chance=chance,
+        )
+        for snapshot, chance in zip(snapshots, chances, strict=True)
     ]
-    newest = {one.parent: one for one in past}
+    newest = {player.parent: player for player in past}
     newest[learner.name] = roles.Rival(
         name=learner.name, parent=learner.name, role=learner.role, chance=0.5
     )
@@ -276,13 +281,13 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
     slices = [
         Slice(
             category=category,
-            weight=weight * part,
+            weight=weight * share,
             rule=pool.settings.within_snapshots,
             players=tuple(group),
         )
         for category, weight in mix.items()
         if not (by_role and category in _BY_ROLE)
-        for part, group in _groups(pool, category)
+        for share, group in _groups(pool, category)
     ]
     weight = sum(mix.get(category, 0.0) for category in _BY_ROLE)
     if by_role and weight:

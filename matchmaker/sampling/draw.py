@@ -102,7 +102,7 @@ def draw_table(
         "mix": mix_name,
         "rule": settings.within_snapshots,
         "shares": shares,
-        "candidates": {category: list(found.items()) for category, found in within.items()},
+        "candidates": {category: list(chances.items()) for category, chances in within.items()},
     }
     if pool.has_role_rules:
         rules = {category: slices[0].rule for category, slices in parts.items()}

@@ -126,5 +126,5 @@ def adapted_mix(
     total = math.fsum(grown.values())
     if not total:
         return dict(mix)
-    part = math.fsum(mix[name] for name in grown) / total
-    return dict(mix) | {name: weight * part for name, weight in grown.items()}
+    scale = math.fsum(mix[name] for name in grown) / total
+    return dict(mix) | {name: weight * scale for name, weight in grown.items()}

@@ -92,8 +92,8 @@ def _main_by_text(situation: Situation) -> list[Branch]:
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     if lost_to:
         branches.append(_branch(FORGOTTEN, VERIFIED_SHARE, "pfsp_hard", lost_to))
-    part = _part(situation)
-    return branches + [_against(situation, main, self_share * part) for main in situation.mains]
+    share = _part(situation)
+    return branches + [_against(situation, main, self_share * share) for main in situation.mains]
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
@@ -103,11 +103,11 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
     exploited = any(rival.chance < EXPLOITED_BELOW for rival in exploiters)
-    part = _part(situation)
+    share = _part(situation)
     for main in situation.mains:
         past = _past_of(situation, [main.parent])
         forgotten = without_monotonic_suffix(past)
-        self_share, verified_share = SELF_SHARE * part, VERIFIED_SHARE * part
+        self_share, verified_share = SELF_SHARE * share, VERIFIED_SHARE * share
         if exploited:
             branches.append(_branch(EXPLOITERS, verified_share, "pfsp_hard", exploiters))
         elif any(rival.chance < FORGOTTEN_BELOW for rival in forgotten):

@@ -80,9 +80,9 @@ def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Repo
     for body, matches in draws:
         count = matches.total()
         played[body["player"]] += count
-        for (category, opponent), part in matches.items():
-            by_category[category] += part
-            by_opponent[opponent] += part
+        for (category, opponent), portion in matches.items():
+            by_category[category] += portion
+            by_opponent[opponent] += portion
         for category, share in body["shares"].items():
             expected[category] += count * share
             for name, probability in body["candidates"][category]:
@@ -145,7 +145,7 @@ def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list
     """Returns each learner's matches by group of opponents, and the rule's share under the true
     chances.
     """
-    found = []
+    rows = []
     last = {body["player"]: body for body, _ in draws}
     for player, body in sorted(last.items()):
         several = [name for name, rows in body["candidates"].items() if len(rows) > 1]
@@ -155,7 +155,7 @@ def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list
                 if category in several:
                     drawn[simulation.scenario.group_N[simulation.number[name]]] += count
         ideal = _ideal(simulation, body, several)
-        found += [
+        rows += [
             {
                 "learner": player,
                 "against": group,
@@ -165,7 +165,7 @@ def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list
             }
             for group, count in sorted(drawn.items())
         ]
-    return found
+    return rows
 
 
 def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str, float] | None:
@@ -201,11 +201,11 @@ def _tenths(simulation: Simulation, book: Book) -> list[Report]:
     return [
         {
             "tenth": number,
-            "predicted": float(predicted_G[part].mean()),
-            "played": float(scored_G[part].mean()),
-            "matches": len(part),
+            "predicted": float(predicted_G[tenth].mean()),
+            "played": float(scored_G[tenth].mean()),
+            "matches": len(tenth),
         }
-        for number, part in enumerate(np.array_split(order, _TENTHS), start=1)
+        for number, tenth in enumerate(np.array_split(order, _TENTHS), start=1)
     ]
 
 

@@ -73,7 +73,7 @@ def _elo(rng: np.random.Generator, players: int) -> Scenario:
     strength_N = elo_N * LOGITS_PER_ELO
     quarters = np.quantile(strength_N, (0.25, 0.5, 0.75))
     words = ("weakest", "weaker", "stronger", "strongest")
-    group_N = [words[place] for place in np.searchsorted(quarters, strength_N)]
+    group_N = [words[quarter] for quarter in np.searchsorted(quarters, strength_N)]
 
     def chances(first_G: Numbers, second_G: Numbers) -> Chances:
         return davidson(strength_N[first_G] - strength_N[second_G], NU)
@@ -102,7 +102,9 @@ def _disc(rng: np.random.Generator, players: int) -> Scenario:
     def chances(first_G: Numbers, second_G: Numbers) -> Chances:
         return davidson(4.0 * (x_N[first_G] * y_N[second_G] - y_N[first_G] * x_N[second_G]), 0.0)
 
-    return Scenario("disc", [f"{60 * int(part):03d}°" for part in angle_N // (np.pi / 3)], chances)
+    return Scenario(
+        "disc", [f"{60 * int(sector):03d}°" for sector in angle_N // (np.pi / 3)], chances
+    )
 
 
 def _blotto(rng: np.random.Generator, players: int) -> Scenario:
@@ -111,7 +113,7 @@ def _blotto(rng: np.random.Generator, players: int) -> Scenario:
     """
     coins = 5
     ways = itertools.product(range(coins + 1), repeat=3)
-    ways_SF = np.array([way for way in ways if sum(way) == coins])
+    ways_SF = np.array([allocation for allocation in ways if sum(allocation) == coins])
     fields_SS = np.sign(ways_SF[:, None, :] - ways_SF[None, :, :]).sum(axis=-1)
     win_SS, draw_SS = (fields_SS > 0).astype(float), (fields_SS == 0).astype(float)
     mixture_NS = rng.dirichlet(np.full(len(ways_SF), 0.1), players)
@@ -124,7 +126,7 @@ def _blotto(rng: np.random.Generator, players: int) -> Scenario:
             np.einsum("gs,st,gt->g", first_GS, draw_SS, second_GS, optimize=True),
         )
 
-    return Scenario("blotto", ["-".join(map(str, way)) for way in most_N], chances)
+    return Scenario("blotto", ["-".join(map(str, allocation)) for allocation in most_N], chances)
 
 
 class Drift(Scenario):

@@ -194,7 +194,10 @@ class Simulation:
         game = self.league.settings.game
         players = [Player(name=name, game=game, kind=PlayerKind.BOT) for name in BOTS]
         players += self.learners
-        workers = [Worker(f"learner-{one.name}", self.number[one.name]) for one in self.learners]
+        workers = [
+            Worker(f"learner-{learner.name}", self.number[learner.name])
+            for learner in self.learners
+        ]
         workers += [Worker(f"evaluator-{number}", None) for number in range(EVALUATORS)]
         if not isinstance(self.scenario, Drift):
             for number in range(self.scenario.players - len(players)):

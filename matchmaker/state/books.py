@@ -91,19 +91,19 @@ class Books:
     def fold(self, results: Iterable[ResultRow], events: Iterable[Event]) -> None:
         """Folds results and rating events, each in the order of the log."""
 
-        def place(one: Any) -> int:
-            return one.event_position if isinstance(one, ResultRow) else one.position
+        def place(entry: Any) -> int:
+            return entry.event_position if isinstance(entry, ResultRow) else entry.position
 
         batch: list[ResultRow] = []
-        for one in heapq.merge(results, events, key=place):
-            if isinstance(one, ResultRow):
-                batch.append(one)
+        for entry in heapq.merge(results, events, key=place):
+            if isinstance(entry, ResultRow):
+                batch.append(entry)
                 if len(batch) < _BATCH:
                     continue
             self.add_results(batch)
             batch = []
-            if isinstance(one, Event):
-                self.apply(one)
+            if isinstance(entry, Event):
+                self.apply(entry)
         self.add_results(batch)
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:

@@ -61,12 +61,12 @@ class League:
                     f"this league plays {game!r} but the settings say {wanted!r}: "
                     f"use another run folder, or set game.name = {game!r}"
                 )
-            version, known = self.settings.game_version, tx.meta(GAME_VERSION)
-            if version and not known:
+            version, stored = self.settings.game_version, tx.meta(GAME_VERSION)
+            if version and not stored:
                 tx.set_meta(GAME_VERSION, version)
-            elif version and version != known and not new_epoch:
+            elif version and version != stored and not new_epoch:
                 raise VersionMismatch(
-                    f"the results of this league are of version {known} of {wanted}'s rules, and "
+                    f"the results of this league are of version {stored} of {wanted}'s rules, and "
                     f"{wanted} has version {version} here: use the Kumite and the game that it "
                     "was played with, or add --new-epoch, which begins new ratings"
                 )
@@ -183,8 +183,8 @@ class League:
         """
         player = self.view.players.get(name)
         if player is None:
-            known = "`bin/league players` lists them, register a new one first"
-            raise NotFound(f"there is no player {name[:80]!r}: {known}")
+            hint = "`bin/league players` lists them, register a new one first"
+            raise NotFound(f"there is no player {name[:80]!r}: {hint}")
         return player
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:

@@ -76,9 +76,9 @@ def backup(database: Path, copy: Path) -> int:
         AlreadyExists: `copy` exists.
         InvalidInput: its folder does not exist.
     """
-    taken = f"{copy} is there already: name another file, or move it away"
+    message = f"{copy} is there already: name another file, or move it away"
     if copy.exists():
-        raise AlreadyExists(taken)
+        raise AlreadyExists(message)
     if not copy.parent.is_dir():
         raise InvalidInput(f"{copy} can't be written: there is no folder {copy.parent}")
     with tempfile.TemporaryDirectory(dir=copy.parent, prefix=f".{copy.name}-") as folder:
@@ -90,7 +90,7 @@ def backup(database: Path, copy: Path) -> int:
         try:
             os.link(draft, copy)  # never overwrites a file that appeared meanwhile
         except FileExistsError:
-            raise AlreadyExists(taken) from None
+            raise AlreadyExists(message) from None
     return results
 
 
@@ -112,11 +112,11 @@ def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
     with _opened(copy) as store, store.read() as reader:
         results = reader.positions()[0]
         broken = [row[0] for row in reader.select("PRAGMA integrity_check") if row[0] != "ok"]
-        for what in broken or reader.unverified().damaged_rows():
-            raise DataCorrupt(f"{copy} is damaged ({what}): restore another copy")
+        for damage in broken or reader.unverified().damaged_rows():
+            raise DataCorrupt(f"{copy} is damaged ({damage}): restore another copy")
     database = database.resolve()
-    kept = database.parent / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
-    replaced = kept / database.name if database.exists() else None
+    aside = database.parent / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
+    replaced = aside / database.name if database.exists() else None
     with (
         as_league_errors(database),
         os.fdopen(locked(database)),
@@ -126,7 +126,7 @@ def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
         with _opened(copy) as store:
             store.vacuum_into(draft)
         if replaced is not None:
-            kept.mkdir()
+            aside.mkdir()
             os.link(database, replaced)  # so that a crash never leaves the run without a log
             for ending in ("-wal", "-shm"):
                 with contextlib.suppress(FileNotFoundError):

@@ -78,15 +78,15 @@ def broken(reader: Reader, after: int = 0) -> list[str]:
     """Returns a sentence for each invariant that assignments above `after` break."""
     findings = []
     for says, sql in INVARIANTS.items():
-        if found := [row[0] for row in reader.select(sql, after=after)]:
-            findings.append(finding(says, found))
+        if rows := [row[0] for row in reader.select(sql, after=after)]:
+            findings.append(finding(says, rows))
     return findings
 
 
 def broken_pages(reader: Reader) -> Iterator[str]:
     """Yields a sentence if SQLite calls the file malformed."""
-    found = reader.select("PRAGMA integrity_check")
-    lines = [line for (text,) in found for line in text.splitlines() if line[:3] != "***"]
+    answer = reader.select("PRAGMA integrity_check")
+    lines = [line for (text,) in answer for line in text.splitlines() if line[:3] != "***"]
     if lines != ["ok"]:
         yield finding("the file's pages are whole", lines)
 
@@ -111,13 +111,16 @@ def whole_file(reader: Reader) -> Iterator[str]:
     yield from broken(reader)
     players, states = reader.players(), player_states(reader)
     if strangers := [
-        one.name for one in players if states.get(one.name) != (one.state, one.milestone)
+        player.name
+        for player in players
+        if states.get(player.name) != (player.state, player.milestone)
     ]:
         yield finding("a player's state is what the log's events made it", strangers)
     if misnamed := [
-        one.name
-        for one in players
-        if one.kind is PlayerKind.SNAPSHOT and SnapshotName.parse(one.name).step != one.step
+        player.name
+        for player in players
+        if player.kind is PlayerKind.SNAPSHOT
+        and SnapshotName.parse(player.name).step != player.step
     ]:
         yield finding("a snapshot has the step that its name says", misnamed)
 
@@ -134,10 +137,10 @@ UNION ALL SELECT 'events', count(*), max(position) FROM
 """
 
 
-def finding(says: str, found: Sequence[object]) -> str:
+def finding(says: str, values: Sequence[object]) -> str:
     """Returns a sentence with the rule and the first offenders."""
-    named = ", ".join(plain(str(thing)) for thing in found[:SHOWN])
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    named = ", ".join(plain(str(value)) for value in values[:SHOWN])
+    more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
     return f"{says}, but not {named}{more}"
 
 

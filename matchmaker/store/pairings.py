@@ -17,9 +17,9 @@ _BY_NAME = f"mix = '' AND category != '{GATE}'"
 _OPEN = f"assignments INDEXED BY open_leases WHERE lease_state = 'open' AND {_BY_NAME}"
 
 
-def pairing_key(book: Book, one: str, other: str) -> tuple[str, str, str]:
+def pairing_key(book: Book, first: str, second: str) -> tuple[str, str, str]:
     """Returns the key of a book and two players, whatever their seats."""
-    return (book.value, one, other) if one < other else (book.value, other, one)
+    return (book.value, first, second) if first < second else (book.value, second, first)
 
 
 def leased(reader: Reader, after: int = 0, until: int | None = None) -> Pairings:
@@ -45,7 +45,7 @@ def leased_now(reader: Reader) -> Pairings:
 def _counted(reader: Reader, rows: str, **values: Any) -> Pairings:
     columns = "book, min(seat0, seat1), max(seat0, seat1), count(*)"
     counts = reader.select(f"SELECT {columns} FROM {rows} GROUP BY 1, 2, 3", **values)
-    return Pairings({(book, one, other): count for book, one, other, count in counts})
+    return Pairings({(book, first, second): count for book, first, second, count in counts})
 
 
 class PairedResult(NamedTuple):

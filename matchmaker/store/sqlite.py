@@ -171,7 +171,7 @@ class SqliteStore:
             raise NotFound(f"there is no league at {self.path}: check the path, or start a run")
         with contextlib.closing(self._connect("ro")) as db:
             self._check_file(db)
-            pending = [migration.name for migration in migrations.pending(db)]
+            pending = [m.name for m in migrations.pending(db)]
         if pending:
             raise VersionMismatch(
                 f"{self.path} was written by an older version (it lacks {', '.join(pending)}): "
@@ -185,8 +185,8 @@ class SqliteStore:
         is_foreign = file.exists() and not lock_path.exists()
         self._lock_file = locked(self.path)
         try:
-            for one in (file, file.with_name(f"{file.name}-wal")):
-                self._check_names(one)
+            for path in (file, file.with_name(f"{file.name}-wal")):
+                self._check_names(path)
             # SQLite gives the files next to it the same mode.
             if not file.exists():
                 os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -208,11 +208,11 @@ class SqliteStore:
         names = file.stat().st_nlink if file.exists() else 1
         if names > 1:
             old, new = quote_word(str(file)), quote_word(f"{file}.own")
-            own = f"cp {old} {new} && mv {new} {old}"
+            command = f"cp {old} {new} && mv {new} {old}"
             raise Refused(
                 f"{file} has {names} names (hard links), and matchmakers that serve it by two of "
-                f"them overwrite each other's results: give it content of its own (`{own}`), and "
-                "make copies with bin/league backup"
+                f"them overwrite each other's results: give it content of its own (`{command}`), "
+                "and make copies with bin/league backup"
             )
 
     def _check_file(self, db: Database) -> None:
@@ -220,8 +220,8 @@ class SqliteStore:
         names = set(db.table_names())
         if owner != APPLICATION_ID and names:
             raise DataCorrupt(f"{self.path} is a SQLite file of another program: name another path")
-        known = {migration.name for migration in migrations.pending(Database(memory=True))}
-        unknown = [one.name for one in migrations.applied(db) if one.name not in known]
+        latest = {m.name for m in migrations.pending(Database(memory=True))}
+        unknown = [m.name for m in migrations.applied(db) if m.name not in latest]
         if unknown:
             raise VersionMismatch(
                 f"{self.path} was written by a newer version (it holds {', '.join(unknown)}): "

@@ -428,9 +428,9 @@ class Transaction(Reader):
         64 assignments take 0.4 ms. `insert_all` of sqlite-utils takes 1.2 ms.
         """
         for first in range(0, len(rows), 16):
-            part = rows[first : first + 16]
-            places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
-            values = [*chain.from_iterable(part)]
+            batch = rows[first : first + 16]
+            places = ", ".join([f"({', '.join('?' * len(batch[0]))})"] * len(batch))
+            values = [*chain.from_iterable(batch)]
             self._db.conn.execute(f"{verb} {table} VALUES {places}", values)
 
     def _put(self, table: str, row: Sequence[Any]) -> None:
@@ -480,7 +480,7 @@ class Transaction(Reader):
 
     def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
         """Stores a policy, and returns whether it is new."""
-        if policy_hash in [known for known, *_ in self._rows("policies")]:
+        if policy_hash in [stored for stored, *_ in self._rows("policies")]:
             return False
         self._insert("policies", [sealed((policy_hash, body_json, at))])
         return True

@@ -73,22 +73,24 @@ def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
         ((row.event_position, row) for row in reader.results()),
         ((event.position, event) for event in reader.events_of(*RATING_EVENTS)),
         ((at, number) for at, number in reader.draw_positions() if number in drawn),
-        key=lambda one: one[0],
+        key=lambda item: item[0],
     )
-    for _, one in log:
-        if isinstance(one, Event):
-            books.apply(one)
-        elif isinstance(one, ResultRow):
-            if one.rated and one.ordinal in expected:
-                kind, chance, seat = expected.pop(one.ordinal)
-                score, step = (1.0 - one.outcome, one.step1) if seat else (one.outcome, one.step0)
+    for _, entry in log:
+        if isinstance(entry, Event):
+            books.apply(entry)
+        elif isinstance(entry, ResultRow):
+            if entry.rated and entry.ordinal in expected:
+                kind, chance, seat = expected.pop(entry.ordinal)
+                score, step = (
+                    (1.0 - entry.outcome, entry.step1) if seat else (entry.outcome, entry.step0)
+                )
                 yield Met(kind, step, chance, score)
-            books.add_results([one])
+            books.add_results([entry])
         else:
-            names = [row.seat0 if row.learner_seat else row.seat1 for row in drawn[one]]
+            names = [row.seat0 if row.learner_seat else row.seat1 for row in drawn[entry]]
             rivals = [players[name] for name in names]
             chances = candidates_of(rivals, pool).chances().tolist()
-            for row, rival, chance in zip(drawn[one], rivals, chances, strict=True):
+            for row, rival, chance in zip(drawn[entry], rivals, chances, strict=True):
                 kind = _kind(rival, learner)
                 expected[row.ordinal] = kind, 0.5 if kind == "self" else chance, row.learner_seat
 
@@ -118,18 +120,18 @@ def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str
         bounds = [round((1.0 - last) * steps), steps]
     parts = []
     for since, until in pairwise(bounds):
-        part = [match for match in matches if since <= match.step < until]
-        if part:
-            kinds = {kind: [one for one in part if one.kind == kind] for kind in KINDS}
+        span = [match for match in matches if since <= match.step < until]
+        if span:
+            kinds = {kind: [match for match in span if match.kind == kind] for kind in KINDS}
             bands = {
-                band: [one for one in part if low <= one.expected < high]
+                band: [match for match in span if low <= match.expected < high]
                 for band, (low, high) in BANDS.items()
             }
             parts.append(
                 {"since_step": since, "until_step": until}
-                | _summary(part, len(part))
-                | {"kinds": {name: _summary(met, len(part)) for name, met in kinds.items() if met}}
-                | {"bands": {name: _summary(met, len(part)) for name, met in bands.items() if met}}
+                | _summary(span, len(span))
+                | {"kinds": {name: _summary(met, len(span)) for name, met in kinds.items() if met}}
+                | {"bands": {name: _summary(met, len(span)) for name, met in bands.items() if met}}
             )
     return parts
 
@@ -143,19 +145,19 @@ def _summary(matches: Sequence[Met], total: int) -> dict[str, float]:
     }
 
 
-def sentence(player: str, part: dict[str, Any]) -> str:
-    kinds = ", ".join(f"{name} {one['share']:.0%}" for name, one in part["kinds"].items())
-    even, won = (part["bands"].get(band, {"share": 0.0})["share"] for band in (EVEN, WON))
+def sentence(player: str, span: dict[str, Any]) -> str:
+    kinds = ", ".join(f"{name} {figures['share']:.0%}" for name, figures in span["kinds"].items())
+    even, won = (span["bands"].get(band, {"share": 0.0})["share"] for band in (EVEN, WON))
     return (
-        f"{player} since step {part['since_step']:,} met {kinds}; of its matches {even:.0%} were "
+        f"{player} since step {span['since_step']:,} met {kinds}; of its matches {even:.0%} were "
         f"even (expected score .2 to .8) and {won:.0%} as good as won (above .9)"
     )
 
 
-def row_of(part: dict[str, Any]) -> list[str]:
+def row_of(span: dict[str, Any]) -> list[str]:
     none = {"share": 0.0}
-    shares = [part["kinds"].get(kind, none)["share"] for kind in KINDS]
-    shares += [part["bands"].get(band, none)["share"] for band in BANDS]
-    shares += [part["expected"], part["score"]]
-    steps = f"{part['since_step']:,}-{part['until_step']:,}"
-    return [steps, f"{part['matches']:,}", *(f"{share:.1%}" for share in shares)]
+    shares = [span["kinds"].get(kind, none)["share"] for kind in KINDS]
+    shares += [span["bands"].get(band, none)["share"] for band in BANDS]
+    shares += [span["expected"], span["score"]]
+    steps = f"{span['since_step']:,}-{span['until_step']:,}"
+    return [steps, f"{span['matches']:,}", *(f"{share:.1%}" for share in shares)]

@@ -49,11 +49,11 @@ def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[st
         yield from analysis_of(analyses[-1]).support
     exploiters = ExploiterState(reader.events_of(*EVENTS))
     for generations in exploiters.generations.values():
-        yield from (name for one in generations for name in one.victims)
+        yield from (name for generation in generations for name in generation.victims)
         yield generations[-1].parent  # the next generation begins with its weights
     for evaluation, targets in Evaluations(reader.events_of(*EVALUATIONS)).asked.values():
         if evaluation.state is EvaluationState.OPEN:  # a done one opens again without its results
-            yield from (name for one in targets for name in (one.player, one.opponent))
+            yield from (name for target in targets for name in (target.player, target.opponent))
 
 
 def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
         StorageFull: the disk is full.
     """
     cards, arrays = zip(*map(_card, members), strict=True)
-    flat = [array.tobytes() for own in arrays for array in own.values()]
+    flat = [array.tobytes() for network in arrays for array in network.values()]
     text = base64.b85encode(zlib.compress(b"".join(flat), 9)).decode()
     if len(text) > MOST_BYTES:
         raise InvalidInput(
@@ -70,7 +70,7 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
     about = pprint.pformat(values, width=100, sort_dicts=False)
     conversion = conversion.partition("import numpy as np\n")[2]
     agent = (Path(__file__).parent / "ai2_agent.py").read_text(encoding="utf-8")
-    for place, content in (
+    for placeholder, content in (
         ("from league.games.ai2.observation import converted\n", f"{conversion}\n"),
         (
             "CARD: dict[str, Any] = {}",
@@ -78,7 +78,7 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
         ),
         ('WEIGHTS = ""', f'WEIGHTS = """\n{lines}\n"""'),
     ):
-        agent = agent.replace(place, content)
+        agent = agent.replace(placeholder, content)
     write_whole(path, agent)
 
 

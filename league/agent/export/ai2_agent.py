@@ -30,7 +30,7 @@ class SubmittedAgent(Agent):
     def __init__(self, file_path: Any = None, seed: Any = None) -> None:
         super().__init__(file_path)
         weights = zip(CARD["members"], read_weights())  # noqa: B905
-        self.networks = [Network(card["network"], own) for card, own in weights]
+        self.networks = [Network(card["network"], arrays) for card, arrays in weights]
         self.random = np.random.default_rng(seed)
         self.reset()
 
@@ -113,14 +113,14 @@ class Network:
         if is_window:
             entry = self.newest("entries", entry, sizes["sequence_length"])
         x = self.linear("encoder.embed", entry)
-        place = np.arange(len(x))
+        position = np.arange(len(x))
         for index in range(sizes["layers"]):
             name = f"encoder.layers.{index}."
             normed = self.normed(name + "attention_norm", x)
             q, kv = np.split(self.linear(name + "qkv", normed), [width], -1)
             bias = self.weights[name + "bias"]
             if is_window:
-                bias = bias[place - place[:, None] + sizes["sequence_length"] - 1]
+                bias = bias[position - position[:, None] + sizes["sequence_length"] - 1]
             else:
                 kv = self.newest(name, kv, sizes["span"])
                 bias = bias[None, -len(kv) :]
@@ -183,7 +183,7 @@ def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Attends from rows of `q` to rows of `k` and `v`, with `bias [queries, keys, heads]`."""
     heads = bias.shape[-1]
-    q, k = (part.reshape(len(part), heads, -1) for part in (q, k))
+    q, k = (x.reshape(len(x), heads, -1) for x in (q, k))
     scores = np.einsum("qhd,khd->qkh", q, k) / math.sqrt(q.shape[-1]) + bias
     return mixed(softmax(scores), v)
 
@@ -227,15 +227,15 @@ def read_weights() -> list[dict[str, np.ndarray]]:
     if hashlib.sha256(text.encode()).hexdigest() != CARD["weights_sha256"]:
         raise ValueError("the weights in this file are damaged: export the agent again")
     flat = np.frombuffer(zlib.decompress(base64.b85decode(text)), "<f4")
-    found: list[dict[str, np.ndarray]] = []
+    networks: list[dict[str, np.ndarray]] = []
     start = 0
     for card in CARD["members"]:
-        found.append({})
+        networks.append({})
         for name, shape in card["shapes"].items():
             end = start + math.prod(shape)
-            found[-1][name] = flat[start:end].reshape(shape)
+            networks[-1][name] = flat[start:end].reshape(shape)
             start = end
-    return found
+    return networks
 
 
 CARD: dict[str, Any] = {}

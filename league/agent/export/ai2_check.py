@@ -148,11 +148,11 @@ def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
 
     These are the checkout's program, else the tournament's programs here, else this Python.
     """
-    own = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
-    for names in (own, PYTHONS, (sys.executable,)):
-        if found := {name: versions for name in names if (versions := _versions(name))}:
+    in_checkout = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
+    for names in (in_checkout, PYTHONS, (sys.executable,)):
+        if working := {name: versions for name in names if (versions := _versions(name))}:
             break
-    return found
+    return working
 
 
 def _versions(program: str) -> tuple[str, str] | None:

@@ -42,7 +42,7 @@ class OneStep(nn.Module):
             latent = network.step(observation, starts, self.empty, left).latent_BD
         self.has_latent = latent.numel() > 0
         self.carried = {
-            name: part for name, part in zip(STATE_NAMES, self.empty, strict=True) if part.numel()
+            name: x for name, x in zip(STATE_NAMES, self.empty, strict=True) if x.numel()
         }
         """The parts of the state that the graph carries."""
         legal = ["legal"] if self.masked else []
@@ -53,7 +53,7 @@ class OneStep(nn.Module):
     def example(self, rows: int) -> tuple[Tensor, ...]:
         """Makes inputs of an episode's first step."""
         config = self.network.config
-        state = [part for part in self.network.initial_state(rows) if part.numel()]
+        state = [x for x in self.network.initial_state(rows) if x.numel()]
         legal = [torch.ones(rows, config.action_size, dtype=torch.bool)] if self.masked else []
         observation = torch.zeros(rows, config.observation_size)
         return (observation, torch.ones(rows, dtype=torch.bool), torch.ones(rows), *legal, *state)
@@ -61,12 +61,12 @@ class OneStep(nn.Module):
     def forward(
         self, obs_BO: Tensor, starts_B: Tensor, left_B: Tensor, *rest: Tensor
     ) -> tuple[Tensor, ...]:
-        given = iter(rest)
-        legal_BA = next(given) if self.masked else None
+        tensors = iter(rest)
+        legal_BA = next(tensors) if self.masked else None
         state = AgentState(
             *(
-                next(given) if part.numel() else part.new_zeros(obs_BO.shape[0], *part.shape[1:])
-                for part in self.empty
+                next(tensors) if x.numel() else x.new_zeros(obs_BO.shape[0], *x.shape[1:])
+                for x in self.empty
             )
         )
         output = self.network.step(obs_BO, starts_B, state, left_B)
@@ -75,7 +75,7 @@ class OneStep(nn.Module):
             free_BA = legal_BA | ~legal_BA.any(-1, keepdim=True)
             logits_BA = logits_BA.masked_fill(~free_BA, -torch.inf)
         latent = [output.latent_BD] if self.has_latent else []
-        after = [new for new, part in zip(output.state, self.empty, strict=True) if part.numel()]
+        after = [new for new, x in zip(output.state, self.empty, strict=True) if x.numel()]
         return (logits_BA, output.value_B, *latent, *after)
 
 
@@ -160,8 +160,8 @@ def write_folder(path: Path, network: PlayingNetwork, card: SnapshotCard, spec: 
         "frame_skip": card.frame_skip,
         "frames_per_second": spec.frames_per_second,
         "state": {
-            name: {"shape": list(part.shape[1:]), "type": str(part.dtype).removeprefix("torch.")}
-            for name, part in state.items()
+            name: {"shape": list(x.shape[1:]), "type": str(x.dtype).removeprefix("torch.")}
+            for name, x in state.items()
         },
         "snapshot": json.loads(card.to_json()),
         "model_sha256": hashlib.sha256(graph).hexdigest(),

@@ -47,7 +47,7 @@ class Agent:
             model, options, providers=["CPUExecutionProvider"]
         )
         self._outputs = [output.name for output in self._session.get_outputs()]
-        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._rng = np.random.default_rng(seed)
         self.frame_skip: int = self.card["frame_skip"]
         self.reset()
@@ -55,8 +55,8 @@ class Agent:
     def reset(self) -> None:
         """Forgets everything: a match begins."""
         self._state = {
-            name: np.zeros([1, *part["shape"]], part["type"])
-            for name, part in self.card["state"].items()
+            name: np.zeros([1, *field["shape"]], field["type"])
+            for name, field in self.card["state"].items()
         }
         self._begins = True
         self._frame = 0
@@ -96,20 +96,20 @@ class Agent:
         observed = np.asarray(observation, np.float32)
         if observed.shape != (wanted,):
             raise ValueError(f"an observation has shape {observed.shape}: ({wanted},) is wanted")
-        given = {
+        inputs = {
             "observation": observed[None],
             "starts": np.array([self._begins]),
             "time_left": np.array([time_left], np.float32),
             "legal": self._allowed(legal),
             **self._state,
         }
-        given = {name: value for name, value in given.items() if name in self._inputs}
-        found = dict(zip(self._outputs, self._session.run(None, given), strict=True))
-        self._state = {name: found[f"next_{name}"] for name in self._state}
+        inputs = {name: value for name, value in inputs.items() if name in self._inputs}
+        outputs = dict(zip(self._outputs, self._session.run(None, inputs), strict=True))
+        self._state = {name: outputs[f"next_{name}"] for name in self._state}
         self._begins = False
-        self.value = float(found["value"][0])
-        self.latent = found["latent"][0] if "latent" in found else self.latent
-        return self._draw(found["logits"][0].astype(np.float64), greedy)
+        self.value = float(outputs["value"][0])
+        self.latent = outputs["latent"][0] if "latent" in outputs else self.latent
+        return self._draw(outputs["logits"][0].astype(np.float64), greedy)
 
     def _allowed(self, legal: Any) -> np.ndarray:
         size = self.card["action_size"]

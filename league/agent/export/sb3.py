@@ -59,7 +59,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         BasePolicy.__init__(self, observation_space, action_space)
         self.network = network_of(config_of(agent))
         self._empty = self.network.initial_state(0)
-        width = sum(math.prod(part.shape[1:]) for part in self._empty)
+        width = sum(math.prod(tensor.shape[1:]) for tensor in self._empty)
         # What RecurrentPPO asks of a policy: the size of its state.
         self.lstm_actor = SimpleNamespace(num_layers=1, hidden_size=width)  # type: ignore[assignment]
         self.lstm_hidden_state_shape = (1, 1, width)
@@ -98,14 +98,16 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         return chosen, (self._packed(output.state), lstm_states[1])
 
     def _packed(self, state: AgentState) -> Tensor:
-        rows_BP = [part.reshape(len(part), math.prod(part.shape[1:])).float() for part in state]
+        rows_BP = [x.reshape(len(x), math.prod(x.shape[1:])).float() for x in state]
         return torch.cat(rows_BP, 1).unsqueeze(0)
 
     def _unpacked(self, packed_1BP: Tensor) -> AgentState:
-        widths = [math.prod(part.shape[1:]) for part in self._empty]
+        widths = [math.prod(tensor.shape[1:]) for tensor in self._empty]
         parts = zip(self._empty, packed_1BP[0].split(widths, 1), strict=True)
         # The age is a whole number; as a float it is exact for longer than any episode lasts.
-        return AgentState(*(x.reshape(len(x), *part.shape[1:]).to(part.dtype) for part, x in parts))
+        return AgentState(
+            *(x.reshape(len(x), *tensor.shape[1:]).to(tensor.dtype) for tensor, x in parts)
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError("an exported snapshot plays, it does not learn: use predict")
@@ -142,25 +144,25 @@ def _by_value() -> Iterator[None]:
     modules = [
         vars(module) for name, module in list(sys.modules.items()) if name.startswith("league.")
     ]
-    kept = [
+    hidden = [
         (names, name, value)
         for names in modules
         for name, value in names.items()
         if isinstance(value, type) and issubclass(value, torch.autograd.Function)
     ]
     cloudpickle.register_pickle_by_value(league)
-    for names, name, _ in kept:
+    for names, name, _ in hidden:
         names[name] = None
     try:
         yield
     finally:
-        for names, name, value in kept:
+        for names, name, value in hidden:
             names[name] = value
         cloudpickle.unregister_pickle_by_value(league)
         with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # it has no public name for this
-            known = cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS
-            for kind in [kind for kind in known if kind.__module__.startswith("league.")]:
-                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(known.pop(kind), None)
+            classes = cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS
+            for kind in [kind for kind in classes if kind.__module__.startswith("league.")]:
+                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(classes.pop(kind), None)
 
 
 def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:

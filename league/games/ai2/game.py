@@ -110,9 +110,9 @@ class Ai2Game(HostedGame):
         self._before_N = self._seen_N.copy()
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
-    def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
+    def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
         """Adds the bots, which play in the worker."""
-        return *super().request(verb, own), self.bots_N2[own].tolist()
+        return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def begin(self, rows: NDArray[np.intp]) -> None:
         """Begins the matches of `seeds_N` in `rows`. A match that can't begin is broken."""
@@ -182,20 +182,20 @@ class Ai2Game(HostedGame):
 
     def frame(self, match: int) -> dict[str, Any]:
         """Returns a match in the form of `brawl`, without the stages of attacks."""
-        seen, place = self._seen_N[match], self._stage
+        seen, stage = self._seen_N[match], self._stage
         weapons = seen["raw"][0, len(OWN_FIELDS) : len(OWN_FIELDS) + 3 * SLOTS].reshape(-1, 3)
         return {
             "game": self.spec.name,
             "stage": "warehouse",
             "frame": int(self.frames_N[match]),
             "max_frames": self.spec.max_frames,
-            "solids": place["solids"].tolist(),
-            "blast": [place["blast_x"].item(), place["blast_y"].item()],
+            "solids": stage["solids"].tolist(),
+            "blast": [stage["blast_x"].item(), stage["blast_y"].item()],
             "platform": {
                 "x": float(seen["raw"][0, -4]),
                 "y": float(seen["raw"][0, -3]),
-                "half_width": float(place["platform_half_width"]),
-                "half_height": float(place["platform_half_height"]),
+                "half_width": float(stage["platform_half_width"]),
+                "half_height": float(stage["platform_half_height"]),
             },
             "players": [_player_frame(seen["raw"][seat], seen["keys"][seat]) for seat in (0, 1)],
             "weapons": [
@@ -286,7 +286,9 @@ def _spec(argument: str, folder: Path, max_frames: int | None) -> GameSpec:
     for path in sorted(path for path in files if path.suffix in (".py", ".json")):
         digest.update(path.read_bytes())
     like = brawl_spec(max_frames)
-    presets = {name: own for name, own in like.reward_presets.items() if name not in ANNEALED}
+    presets = {
+        name: weights for name, weights in like.reward_presets.items() if name not in ANNEALED
+    }
     return replace(
         like,
         name=f"ai2:{argument}",

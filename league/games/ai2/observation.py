@@ -28,8 +28,8 @@ def converted(raw: ArrayLike) -> NDArray[np.float32]:
     Returns:
         float32 in [-1, 1], of the same shape.
     """
-    given = np.asarray(raw, dtype=np.float64)
-    halves = given.reshape(-1, len(SCALES)) / SCALES
+    values = np.asarray(raw, dtype=np.float64)
+    halves = values.reshape(-1, len(SCALES)) / SCALES
     halves[:, 2:4] = np.tanh(halves[:, 2:4])
     halves[:, 4] -= 1.0
-    return np.clip(halves, -1.0, 1.0).astype(np.float32).reshape(given.shape)
+    return np.clip(halves, -1.0, 1.0).astype(np.float32).reshape(values.shape)

@@ -116,11 +116,11 @@ class Worker:
     ) -> Answer:
         """Begins matches, and plays actions again."""
 
-        def begin_one(row: int, place: int, seen: Any) -> None:
-            match = Match(self._environment, self._agents, seeds[place])
-            for actions_2A in _actions(played[place]):
+        def begin_one(row: int, index: int, seen: Any) -> None:
+            match = Match(self._environment, self._agents, seeds[index])
+            for actions_2A in _actions(played[index]):
                 self._limit_call()
-                match.step(actions_2A, bots[place])
+                match.step(actions_2A, bots[index])
             self._matches[row] = match
             match.write(seen)
 
@@ -132,24 +132,24 @@ class Worker:
         """Plays a frame of each match."""
         actions_R2A = _actions(actions)
 
-        def step_one(row: int, place: int, seen: Any) -> None:
+        def step_one(row: int, index: int, seen: Any) -> None:
             match = self._matches[row]
-            over = match.step(actions_R2A[place], bots[place])
+            over = match.step(actions_R2A[index], bots[index])
             match.write(seen)
-            seen["ended"] = over or is_last[place]
+            seen["ended"] = over or is_last[index]
 
         return self._each(rows, step_one)
 
     def _each(self, rows: list[int], play: Callable[[int, int, Any], None]) -> Answer:
         """Calls `play(row, place, seen)` for each row. A row fails if its match raises."""
         seen_R, failed = np.zeros(len(rows), SEEN), {}
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             self._limit_call()
             try:
-                play(row, place, seen_R[place])
+                play(row, index, seen_R[index])
             except Exception as error:
-                said = str(error).strip().splitlines() or [""]
-                failed[row] = f"the original raised {type(error).__name__}: {said[0][:200]}"
+                lines = str(error).strip().splitlines() or [""]
+                failed[row] = f"the original raised {type(error).__name__}: {lines[0][:200]}"
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         return seen_R.tobytes(), failed
 

@@ -63,14 +63,14 @@ def _lands(player: Any, cast: Any) -> bool:
 
 
 @njit
-def attack(player: Any, victim: Any, keys: int, way: int, tables: Any, stage: Any) -> bool:
+def attack(player: Any, victim: Any, keys: int, direction: int, tables: Any, stage: Any) -> bool:
     """Plays one frame of the attack.
 
     Args:
         player: the attacker, a record of layout.PLAYER.
         victim: the opponent, a record of layout.PLAYER.
         keys: bits of the keys held.
-        way: side of the keys: -1, 0 or 1.
+        direction: of the keys: -1, 0 or 1.
         tables: a record of moves.TABLES.
         stage: a record of layout.STAGE.
 
@@ -95,7 +95,7 @@ def attack(player: Any, victim: Any, keys: int, way: int, tables: Any, stage: An
     if power.kind & moves.HITS_AGAIN and player.move_has_hit and hits.is_open(victim, stage):
         hits.strike(player, victim, power, cast, pulls)
     if power.kind & moves.STEERED:
-        player.vx = toward(player.vx, way * rules.WALK_SPEED, rules.AIR_STEER_PER_FRAME)
+        player.vx = toward(player.vx, direction * rules.WALK_SPEED, rules.AIR_STEER_PER_FRAME)
     if power.kind & moves.BRAKES:
         player.vx = toward(player.vx, 0.0, rules.AIR_STEER_PER_FRAME)
     if index >= 0:

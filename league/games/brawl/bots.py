@@ -251,21 +251,21 @@ def _nearest_weapon(me: Any, match: Any) -> int:
     """Returns the place of the weapon that is nearest sideways, or -1."""
     nearest, least = -1, 1e9
     for p in range(PLACES):
-        place = match.weapons[p]
-        if place.type != moves.UNARMED and abs(place.x - me.x) < least:
-            nearest, least = p, abs(place.x - me.x)
+        slot = match.weapons[p]
+        if slot.type != moves.UNARMED and abs(slot.x - me.x) < least:
+            nearest, least = p, abs(slot.x - me.x)
     return nearest
 
 
 @njit
 def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
     """Fetches every weapon that comes, then attacks. Unarmed it waits for a near opponent."""
-    place = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
-    if place < 0:
+    nearest = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
+    if nearest < 0:
         if me.weapon != moves.UNARMED or gap(me, opponent) < 4.0 or _is_off_stage(me, stage):
             return _aggressive(me, opponent, frame, stage)
         return _go(me, 4.5 if me.x > 0.0 else -4.5, frame, stage)
-    weapon = match.weapons[place]
+    weapon = match.weapons[nearest]
     keys = _go(me, weapon.x, frame, stage)
     if weapon.y < me.y - 1.5 and frame % 2 == 0 and (me.grounded or me.vy > 0.0):
         keys |= rules.JUMP

@@ -72,19 +72,19 @@ def _way(keys: int) -> int:
 def _remember_ways(player: Any, keys: int, is_fair: int) -> None:
     """Records which of A and D was pressed last."""
     pressed, released = keys & ~player.keys, player.keys & ~keys
-    way = player.last_way
-    if released & rules.LEFT and way != NO_WAY and way != RIGHT:
-        way = NO_WAY if way == LEFT else RIGHT
-    if released & rules.RIGHT and way != NO_WAY and way != LEFT:
-        way = NO_WAY if way == RIGHT else LEFT
+    side = player.last_way
+    if released & rules.LEFT and side != NO_WAY and side != RIGHT:
+        side = NO_WAY if side == LEFT else RIGHT
+    if released & rules.RIGHT and side != NO_WAY and side != LEFT:
+        side = NO_WAY if side == RIGHT else LEFT
     both = rules.LEFT | rules.RIGHT
     if is_fair and pressed & both == both:
         pressed = 0
     if pressed & rules.RIGHT:
-        way = RIGHT if way == NO_WAY else (LEFT_RIGHT if way == LEFT else way)
+        side = RIGHT if side == NO_WAY else (LEFT_RIGHT if side == LEFT else side)
     if pressed & rules.LEFT:
-        way = LEFT if way == NO_WAY else (RIGHT_LEFT if way == RIGHT else way)
-    player.last_way = way
+        side = LEFT if side == NO_WAY else (RIGHT_LEFT if side == RIGHT else side)
+    player.last_way = side
 
 
 @njit
@@ -95,10 +95,10 @@ def _last_way(player: Any) -> int:
 
 
 @njit
-def _face(player: Any, way: int, stage: Any) -> None:
+def _face(player: Any, direction: int, stage: Any) -> None:
     """Turns to the keys' side at once. Without a side the player turns left, as in the original."""
-    if way != 0:
-        player.facing = way
+    if direction != 0:
+        player.facing = direction
     elif not stage.is_fair:
         player.facing = -1
 
@@ -175,16 +175,16 @@ def _on_ground(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any
 ) -> int:
     """Makes the checks that all states on the ground share and make first."""
-    way = _way(keys)
+    direction = _way(keys)
     if pressed & rules.JUMP and on_floor:
         player.vy = -rules.JUMP_SPEED
-        if way != 0:
-            player.facing = way
+        if direction != 0:
+            player.facing = direction
         stats.jumps += 1.0
         return _leave_ground(player)
     if not on_floor:
         return _leave_ground(player)
-    if way == 0 and pressed & rules.DASH_KEY and player.dodge_wait <= 0:
+    if direction == 0 and pressed & rules.DASH_KEY and player.dodge_wait <= 0:
         player.dodge_wait, player.is_grounded_dodge = rules.DODGE_WAIT_GROUND, 1
         stats.dodges += 1.0
         return rules.DODGE
@@ -200,8 +200,8 @@ def _in_air(
 ) -> int:
     """Plays a frame in the air, also while turning there."""
     turns = player.state == rules.AIR_TURNAROUND
-    counter, way = (_TURN if turns else _AIR), _way(keys)
-    if not turns and way == -player.facing:
+    counter, direction = (_TURN if turns else _AIR), _way(keys)
+    if not turns and direction == -player.facing:
         _copy_counts(player, _AIR, _TURN)
         player.jump_waits[1] = player.jump_waits[0]
         return rules.AIR_TURNAROUND
@@ -209,13 +209,13 @@ def _in_air(
         player.vy = toward(player.vy, rules.MAX_FALL, rules.FAST_FALL_PER_FRAME)
     else:
         player.vy = min(player.vy, rules.MAX_FALL)
-    player.vx = toward(player.vx, way * rules.WALK_SPEED, rules.AIR_STEER_PER_FRAME)
+    player.vx = toward(player.vx, direction * rules.WALK_SPEED, rules.AIR_STEER_PER_FRAME)
     if on_floor:
         return _ground_state(keys)
     waits = 1 if turns else 0
     if pressed & rules.JUMP and player.jump_waits[waits] <= 0 and player.jumps[counter] > 0:
         player.vy = -rules.JUMP_SPEED
-        _face(player, way, stage)
+        _face(player, direction, stage)
         player.jump_waits[waits] = rules.AIR_JUMP_WAIT
         player.jumps[counter] -= 1
         stats.jumps += 1.0
@@ -250,11 +250,11 @@ def _air_turn(player: Any) -> int:
 @njit
 def _turn(player: Any, pressed: int) -> int:
     if player.state_left <= 0:
-        ahead, way = player.facing, _last_way(player)
+        ahead, direction = player.facing, _last_way(player)
         player.facing = -ahead
-        if way == -ahead:
+        if direction == -ahead:
             return rules.WALKING
-        return rules.TURNAROUND if way == ahead else rules.STANDING
+        return rules.TURNAROUND if direction == ahead else rules.STANDING
     if pressed & rules.DASH_KEY:
         return rules.BACKDASH
     player.state_left -= 1
@@ -263,10 +263,10 @@ def _turn(player: Any, pressed: int) -> int:
 
 @njit
 def _stand(player: Any, keys: int, pressed: int, stage: Any, match: Any) -> int:
-    way = _way(keys)
-    if way == -player.facing:
+    direction = _way(keys)
+    if direction == -player.facing:
         return rules.BACKDASH if pressed & rules.DASH_KEY else rules.TURNAROUND
-    if way != 0:
+    if direction != 0:
         return rules.WALKING
     if meets_platform(player, stage, match) and not keys & rules.DOWN:
         player.vx, player.vy = match.platform_vx, match.platform_vy

@@ -79,7 +79,7 @@ class BrawlGame(BatchedGame):
             *(self.ended_N, self.outcomes_N, self.frames_N, self.final_frames_N),
             *(self.bots_N2, self.next_seeds_N),
         )
-        cuts = [num_matches * part // threads for part in range(threads + 1)]
+        cuts = [num_matches * thread // threads for thread in range(threads + 1)]
         self._parts = [(first, last) for first, last in pairwise(cuts) if first < last]
         self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None
 
@@ -168,10 +168,10 @@ def _weapons_frame(weapons_P: NDArray[np.void], frame: int) -> list[dict[str, An
             "x": float(weapon["x"]),
             "y": float(weapon["y"]),
             "type": WEAPON_NAMES[int(weapon["type"])],
-            "dropped": place >= SPAWNERS,
+            "dropped": p >= SPAWNERS,
             "ready": frame >= int(weapon["ready"]),
             "frames_left": int(weapon["leaves"]) - frame,
         }
-        for place, weapon in enumerate(weapons_P)
+        for p, weapon in enumerate(weapons_P)
         if weapon["type"] != UNARMED
     ]

@@ -53,8 +53,8 @@ def _wrong(match: Any, most: float) -> float:
 @njit
 def blur(half: Any, match: Any, stage: Any) -> None:
     """Adds errors to a player's position and speed in a view."""
-    place, speed = stage.variation * PLACE_ERROR, stage.variation * SPEED_ERROR
-    half.x = min(max(half.x + _wrong(match, place), -1.0), 1.0)
-    half.y = min(max(half.y + _wrong(match, place), -1.0), 1.0)
+    position_error, speed = stage.variation * PLACE_ERROR, stage.variation * SPEED_ERROR
+    half.x = min(max(half.x + _wrong(match, position_error), -1.0), 1.0)
+    half.y = min(max(half.y + _wrong(match, position_error), -1.0), 1.0)
     half.vx = min(max(half.vx + _wrong(match, speed), -1.0), 1.0)
     half.vy = min(max(half.vy + _wrong(match, speed), -1.0), 1.0)

@@ -1,6 +1,6 @@
 """Spawns weapons, and lets players take and drop them.
 
-A match has six places: the right spawner, the left spawner, and four places for dropped weapons,
+A match has six slots: the right spawner, the left spawner, and four slots for dropped weapons,
 the oldest first. No match needs more. A spawner waits while a dropped weapon lies, so at most the
 weapons on both spawners and in both hands get there. A weapon falls like a body and lies on a
 ground or the platform. Frames are the match's.
@@ -27,62 +27,62 @@ _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED
 
 
 @njit
-def _integer(place: Any, least: int, most: int) -> int:
+def _integer(slot: Any, least: int, most: int) -> int:
     """Draws an integer from `least` to `most`, both included."""
-    return least + int(share(place) * (most - least + 1))
+    return least + int(share(slot) * (most - least + 1))
 
 
 @njit
 def begin_weapons(match: Any, seed: Any) -> None:
-    """Empties all places, and draws each spawner's cooldown and the frame of its first weapon."""
+    """Empties all slots, and draws each spawner's cooldown and the frame of its first weapon."""
     for p in range(PLACES):
-        place = match.weapons[p]
-        place.type, place.leaves, place.comes = _NOTHING, NEVER, NEVER
-        place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
+        slot = match.weapons[p]
+        slot.type, slot.leaves, slot.comes = _NOTHING, NEVER, NEVER
+        slot.x, slot.y, slot.shown_x, slot.shown_y = 0.0, 0.0, 0.0, 0.0
         if p < SPAWNERS:
-            place.random = stream_of(seed, _RIGHT_STREAM if p == 0 else _LEFT_STREAM)
-            place.cooldown = _integer(place, rules.SPAWN_COOLDOWN_LEAST, rules.SPAWN_COOLDOWN_MOST)
-            place.comes = max(_integer(place, 0, rules.SPAWN_FIRST_LATEST), 1)
+            slot.random = stream_of(seed, _RIGHT_STREAM if p == 0 else _LEFT_STREAM)
+            slot.cooldown = _integer(slot, rules.SPAWN_COOLDOWN_LEAST, rules.SPAWN_COOLDOWN_MOST)
+            slot.comes = max(_integer(slot, 0, rules.SPAWN_FIRST_LATEST), 1)
     match.weapons_lying, match.last_cleared = 0, 0
 
 
 @njit
-def _lay(place: Any, kind: int, x: float, y: float, match: Any) -> None:
-    place.type, place.x, place.y = kind, x, y
-    place.shown_x, place.shown_y = x, y
-    place.vx, place.vy, place.bias_vx, place.bias_vy = 0.0, 0.0, 0.0, 0.0
+def _lay(slot: Any, kind: int, x: float, y: float, match: Any) -> None:
+    slot.type, slot.x, slot.y = kind, x, y
+    slot.shown_x, slot.shown_y = x, y
+    slot.vx, slot.vy, slot.bias_vx, slot.bias_vy = 0.0, 0.0, 0.0, 0.0
     for k in range(SOLIDS + 1):
-        place.normal[k], place.frames_apart[k] = 0, 0
-        place.normal_impulse[k], place.friction_impulse[k] = 0.0, 0.0
+        slot.normal[k], slot.frames_apart[k] = 0, 0
+        slot.normal_impulse[k], slot.friction_impulse[k] = 0.0, 0.0
     match.weapons_lying += 1
 
 
 @njit
-def _clear(place: Any, p: int, match: Any, since: int) -> None:
+def _clear(slot: Any, p: int, match: Any, since: int) -> None:
     """Removes the weapon. A spawner waits from frame `since` on."""
     match.weapons_lying -= 1
     if p < SPAWNERS:
-        least, most = int(place.cooldown * 0.5), int(place.cooldown * 1.5)
-        place.comes = since + _integer(place, least, most)
+        least, most = int(slot.cooldown * 0.5), int(slot.cooldown * 1.5)
+        slot.comes = since + _integer(slot, least, most)
     else:
         match.last_cleared = match.frame
         while p < PLACES - 1 and match.weapons[p + 1].type != _NOTHING:  # newer weapons move up
             match.weapons[p] = match.weapons[p + 1]
             p += 1
-        place = match.weapons[p]
-    place.type, place.leaves = _NOTHING, NEVER
-    place.x, place.y, place.shown_x, place.shown_y = 0.0, 0.0, 0.0, 0.0
+        slot = match.weapons[p]
+    slot.type, slot.leaves = _NOTHING, NEVER
+    slot.x, slot.y, slot.shown_x, slot.shown_y = 0.0, 0.0, 0.0, 0.0
 
 
 @njit
 def fall(match: Any, stage: Any) -> None:
     """Moves all weapons on the stage by one frame."""
     for p in range(PLACES):
-        place = match.weapons[p]
-        is_new = p >= SPAWNERS and place.ready > match.frame
-        if place.type != _NOTHING and not is_new:
+        slot = match.weapons[p]
+        is_new = p >= SPAWNERS and slot.ready > match.frame
+        if slot.type != _NOTHING and not is_new:
             move(
-                place,
+                slot,
                 NO_BOX,
                 rules.WEAPON_HALF_WIDTH,
                 rules.WEAPON_HALF_HEIGHT,
@@ -103,22 +103,22 @@ def come_and_go(match: Any, stage: Any) -> None:
         _clear(match.weapons[SPAWNERS], SPAWNERS, match, match.frame)
     waits = match.weapons[SPAWNERS].type != _NOTHING or match.last_cleared == match.frame
     for p in range(SPAWNERS):
-        place = match.weapons[p]
-        if place.type != _NOTHING:
-            if place.leaves <= match.frame:
-                _clear(place, p, match, place.leaves - rules.SPAWN_FRAMES)
-        elif place.comes <= match.frame and not waits:
-            kind = moves.SPEAR if share(place) < 0.5 else moves.HAMMER
-            x = stage.spawner_near + share(place) * (stage.spawner_far - stage.spawner_near)
+        slot = match.weapons[p]
+        if slot.type != _NOTHING:
+            if slot.leaves <= match.frame:
+                _clear(slot, p, match, slot.leaves - rules.SPAWN_FRAMES)
+        elif slot.comes <= match.frame and not waits:
+            kind = moves.SPEAR if share(slot) < 0.5 else moves.HAMMER
+            x = stage.spawner_near + share(slot) * (stage.spawner_far - stage.spawner_near)
             _lay(
-                place,
+                slot,
                 kind,
                 x if p == 0 else -x,
                 stage.spawner_right_y if p == 0 else stage.spawner_left_y,
                 match,
             )
-            place.ready = match.frame + rules.SPAWN_READY
-            place.leaves = match.frame + rules.SPAWN_FRAMES
+            slot.ready = match.frame + rules.SPAWN_READY
+            slot.leaves = match.frame + rules.SPAWN_FRAMES
 
 
 @njit
@@ -128,18 +128,18 @@ def drop(player: Any, match: Any) -> None:
     while p < PLACES - 1 and match.weapons[p].type != _NOTHING:
         p += 1
     player.dropped, player.weapon = player.weapon, moves.UNARMED
-    place = match.weapons[p]
+    slot = match.weapons[p]
     x = player.x + player.facing * rules.DROP_AHEAD
-    _lay(place, player.dropped, x, player.y + rules.DROP_BELOW, match)
-    place.ready, place.leaves = match.frame + 1, match.frame + rules.DROP_FRAMES
+    _lay(slot, player.dropped, x, player.y + rules.DROP_BELOW, match)
+    slot.ready, slot.leaves = match.frame + 1, match.frame + rules.DROP_FRAMES
     player.no_pick_until = match.frame + rules.DROP_READY
 
 
 @njit
-def _takes(player: Any, pressed: int, place: Any, p: int, match: Any, stage: Any) -> bool:
+def _takes(player: Any, pressed: int, slot: Any, p: int, match: Any, stage: Any) -> bool:
     if player.weapon != moves.UNARMED or player.state == rules.ATTACK:
         return False
-    if place.type == _NOTHING or match.frame < place.ready:
+    if slot.type == _NOTHING or match.frame < slot.ready:
         return False
     if p < SPAWNERS:
         if not player.keys & rules.PICK:
@@ -147,19 +147,19 @@ def _takes(player: Any, pressed: int, place: Any, p: int, match: Any, stage: Any
     elif not pressed & rules.PICK or match.frame < player.no_pick_until:
         return False
     height = rules.WEAPON_HEIGHT if p < SPAWNERS else rules.DROPPED_HEIGHT
-    return touches(player, place.x, place.y, rules.WEAPON_WIDTH, height, stage)
+    return touches(player, slot.x, slot.y, rules.WEAPON_WIDTH, height, stage)
 
 
 @njit
-def _take(player: Any, place: Any, p: int, match: Any, stats: Any) -> None:
-    player.weapon, player.equipped = place.type, place.type
+def _take(player: Any, slot: Any, p: int, match: Any, stats: Any) -> None:
+    player.weapon, player.equipped = slot.type, slot.type
     stats.pickups += 1.0
-    _clear(place, p, match, match.frame)
+    _clear(slot, p, match, match.frame)
 
 
 @njit
-def _distance(player: Any, place: Any) -> float:
-    dx, dy = player.hurt_x - place.x, player.hurt_y - place.y
+def _distance(player: Any, slot: Any) -> float:
+    dx, dy = player.hurt_x - slot.x, player.hurt_y - slot.y
     return dx * dx + dy * dy
 
 
@@ -176,23 +176,23 @@ def pick_up(
 ) -> None:
     """Gives weapons in reach to players with the key: held for a spawner's, pressed for a dropped.
 
-    A hand takes the first place in reach. If both hands reach a weapon, seat 0 gets it. By the fair
+    A hand takes the first slot in reach. If both hands reach a weapon, seat 0 gets it. By the fair
     rules the nearer hand gets it, and neither hand at the same distance.
     """
     p = 0
     while p < PLACES:
-        place = match.weapons[p]
-        if place.type == _NOTHING:
+        slot = match.weapons[p]
+        if slot.type == _NOTHING:
             p += 1
             continue
-        takes_0 = _takes(player_0, pressed_0, place, p, match, stage)
-        takes_1 = _takes(player_1, pressed_1, place, p, match, stage)
+        takes_0 = _takes(player_0, pressed_0, slot, p, match, stage)
+        takes_1 = _takes(player_1, pressed_1, slot, p, match, stage)
         if takes_0 and takes_1 and stage.is_fair:
-            distance_0, distance_1 = _distance(player_0, place), _distance(player_1, place)
+            distance_0, distance_1 = _distance(player_0, slot), _distance(player_1, slot)
             takes_0, takes_1 = distance_0 < distance_1, distance_1 < distance_0
         if takes_0:
-            _take(player_0, place, p, match, stats_0)
+            _take(player_0, slot, p, match, stats_0)
         elif takes_1:
-            _take(player_1, place, p, match, stats_1)
+            _take(player_1, slot, p, match, stats_1)
         if p < SPAWNERS or not (takes_0 or takes_1):  # else the next weapon has moved up
             p += 1

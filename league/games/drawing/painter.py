@@ -127,8 +127,8 @@ class Canvas:
         self._opaque = ImageDraw.Draw(self._image)  # several times as fast
 
     def paint(self, shapes: list[list[Any]]) -> NDArray[np.uint8]:
-        for kind, *rest in shapes:
-            getattr(self, f"_{kind}")(*rest)
+        for kind, *arguments in shapes:
+            getattr(self, f"_{kind}")(*arguments)
         return np.asarray(self._image.reduce(SMOOTH))
 
     def _pen(self, colour: Colour) -> ImageDraw.ImageDraw:
@@ -189,8 +189,8 @@ class Canvas:
         px, py, pixels = x * self._zoom, y * self._zoom, max(2, round(size * self._zoom))
         if text and -pixels * len(text) < px < self._image.width + pixels * len(text):
             paint, mask = _rgba(colour), _text_mask(text, pixels)
-            place = round(px - mask.width * (align + 1) / 2), round(py - mask.height / 2)
-            self._image.paste(paint[:3], place, _dimmed(mask, paint[3]))
+            corner = round(px - mask.width * (align + 1) / 2), round(py - mask.height / 2)
+            self._image.paste(paint[:3], corner, _dimmed(mask, paint[3]))
 
     def _sky(self, colours: list[str]) -> None:
         self._image.paste(_sky_image(tuple(colours), *self._image.size))

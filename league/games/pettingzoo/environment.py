@@ -84,8 +84,8 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
 
 def reason(error: Exception) -> str:
     """Returns an error's class and the first line of its message."""
-    said = str(error).strip().splitlines()
-    return type(error).__name__ + (f": {said[0][:200]}" if said else "")
+    lines = str(error).strip().splitlines()
+    return type(error).__name__ + (f": {lines[0][:200]}" if lines else "")
 
 
 class Face:
@@ -207,21 +207,23 @@ class Face:
 def _check_choices(space: spaces.Space, value: Any) -> None:
     """Raises `ValueError` for a choice outside its space, which `flatten` may change to another."""
     if isinstance(space, spaces.Dict):
-        for key, part in space.items():
-            _check_choices(part, value[key])
+        for key, subspace in space.items():
+            _check_choices(subspace, value[key])
     elif isinstance(space, spaces.Tuple):
-        for part, inside in zip(space.spaces, value, strict=True):
-            _check_choices(part, inside)
+        for subspace, inside in zip(space.spaces, value, strict=True):
+            _check_choices(subspace, inside)
     elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-        place, size = value - space.start, getattr(space, "n", getattr(space, "nvec", None))
-        if np.any((place < 0) | (place >= size)):
+        choice, size = value - space.start, getattr(space, "n", getattr(space, "nvec", None))
+        if np.any((choice < 0) | (choice >= size)):
             raise ValueError(f"an observation holds {value}, which {space} lacks")
 
 
 def _without_mask(space: spaces.Space) -> spaces.Space:
     """Returns the space without its mask, which is seen as the legal choices."""
     if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: part for key, part in space.items() if key != "action_mask"})
+        return spaces.Dict(
+            {key: subspace for key, subspace in space.items() if key != "action_mask"}
+        )
     return space
 
 

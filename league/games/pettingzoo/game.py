@@ -96,11 +96,11 @@ class PettingZooGame(HostedGame):
 
     def show(self, rows: NDArray[np.intp]) -> None:
         """Writes the observations and legal choices of `rows`."""
-        seen_R, own = self._seen_N[rows], self.spec.own_size
+        seen_R, own_size = self._seen_N[rows], self.spec.own_size
         self.observations_N2O[rows, :, 2] = seen_R["acting"]
-        self.observations_N2O[rows, :, own:] = seen_R["views"]
+        self.observations_N2O[rows, :, own_size:] = seen_R["views"]
         if self.legal_N2A is not None:
-            self.legal_N2A[rows] = self.observations_N2O[rows, :, 3:own] = seen_R["legal"]
+            self.legal_N2A[rows] = self.observations_N2O[rows, :, 3:own_size] = seen_R["legal"]
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
         """Plays a frame, and chooses for bots."""

@@ -63,18 +63,18 @@ class Worker:
     def begin(self, rows: list[int], seeds: list[int], played: list[bytes]) -> Answer:
         """Begins matches, and plays actions again."""
 
-        def begin_one(row: int, place: int, seen: Seen) -> None:
+        def begin_one(row: int, index: int, seen: Seen) -> None:
             if row not in self._seats:
                 env = self._make() if self._spare is None else self._spare
                 self._spare, self._seats[row] = None, Seats.of(env)
             seats = self._seats[row]
-            seats.reset(environment_seed(seeds[place]))
-            for actions_2A in self._actions(played[place]):
+            seats.reset(environment_seed(seeds[index]))
+            for actions_2A in self._actions(played[index]):
                 self._limit_call()
                 seats.step(self._decoded(actions_2A))
             if not any(seats.acting):
                 raise RuntimeError("no agent can act when the match begins")
-            self._see(row, seen, place)
+            self._see(row, seen, index)
 
         return self._each(rows, begin_one)
 
@@ -82,9 +82,9 @@ class Worker:
         """Plays a frame of each match."""
         actions_R2A = self._actions(actions)
 
-        def step_one(row: int, place: int, seen: Seen) -> None:
+        def step_one(row: int, index: int, seen: Seen) -> None:
             seats, legal_2A = self._seats[row], self._legal_2A[row]
-            actions_2A = actions_R2A[place]
+            actions_2A = actions_R2A[index]
             illegal = [
                 self._face.kind == CHOICE and acts and not legal_2A[seat, actions_2A[seat].argmax()]
                 for seat, acts in enumerate(seats.acting)
@@ -92,16 +92,16 @@ class Worker:
             over = True
             if any(illegal):
                 lead = float(illegal[1]) - float(illegal[0])
-                seen["illegal"][place], seen["rewards"][place] = illegal, (lead, -lead)
+                seen["illegal"][index], seen["rewards"][index] = illegal, (lead, -lead)
             else:
                 seats.step(self._decoded(actions_2A))
-                lead, seen["rewards"][place] = seats.lead(), seats.rewards
-                over = not any(seats.acting) or is_last[place]
-            seen["ended"][place], seen["lead"][place] = over, lead
+                lead, seen["rewards"][index] = seats.lead(), seats.rewards
+                over = not any(seats.acting) or is_last[index]
+            seen["ended"][index], seen["lead"][index] = over, lead
             if over:
-                self._write_views(seats, seen["views"][place])
+                self._write_views(seats, seen["views"][index])
             else:
-                self._see(row, seen, place)
+                self._see(row, seen, index)
 
         return self._each(rows, step_one)
 
@@ -129,10 +129,10 @@ class Worker:
         """Calls `play(row, place, seen)` for each row. A row loses an environment that raises."""
         seen_R, failed = np.zeros(len(rows), self._type), {}
         seen = {name: seen_R[name] for name in self._type.names or ()}
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             self._limit_call()
             try:
-                play(row, place, seen)
+                play(row, index, seen)
             except Exception as error:  # whatever an environment may raise
                 failed[row] = f"the environment raised {reason(error)}"
                 if row in self._seats:  # its next match gets a new environment
@@ -151,17 +151,17 @@ class Worker:
     def _decoded(self, actions_2A: NDArray[np.uint8]) -> list[Any]:
         return [self._face.action(seat, row_A) for seat, row_A in enumerate(actions_2A)]
 
-    def _see(self, row: int, seen: Seen, place: int) -> None:
+    def _see(self, row: int, seen: Seen, index: int) -> None:
         """Writes the seats' views and legal choices."""
-        seats, legal_2A = self._seats[row], seen["legal"][place]
+        seats, legal_2A = self._seats[row], seen["legal"][index]
         for seat, acts in enumerate(seats.acting):
             if self._face.kind == CHOICE and acts:
                 legal_2A[seat] = self._face.legal(seat, seats.observations[seat], seats.infos[seat])
             else:
                 legal_2A[seat, 0] = True
-        seen["acting"][place] = seats.acting
+        seen["acting"][index] = seats.acting
         self._legal_2A[row] = legal_2A
-        self._write_views(seats, seen["views"][place])
+        self._write_views(seats, seen["views"][index])
 
     def _write_views(self, seats: Seats, views_2V: NDArray[np.float32]) -> None:
         for seat, observation in enumerate(seats.observations):

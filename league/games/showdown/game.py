@@ -105,9 +105,9 @@ class ShowdownGame(HostedGame):
         self.show(np.arange(num_matches))
         self.final_observations_N2O[:] = self.observations_N2O
 
-    def request(self, verb: str, own: list[int]) -> tuple[Any, ...]:
+    def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
         """Adds the bots, which play in the worker."""
-        return *super().request(verb, own), self.bots_N2[own].tolist()
+        return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def show(self, rows: NDArray[np.intp]) -> None:
         """Writes the observations and legal choices of `rows`."""
@@ -181,12 +181,12 @@ def _spec(battle_format: str, kind: Kind[Any], teams: str, max_frames: int | Non
     vocabulary = sizes()
     names = (*own, *(f"opponent's {name}" for name in side))
     ids = {
-        known: tuple(
-            place
-            for place, name in enumerate(names)
-            if id_kind(name.removeprefix("opponent's ")) == known
+        id_name: tuple(
+            index
+            for index, name in enumerate(names)
+            if id_kind(name.removeprefix("opponent's ")) == id_name
         )
-        for known in vocabulary
+        for id_name in vocabulary
     }
     return GameSpec(
         name=f"showdown:{battle_format}",
@@ -203,5 +203,5 @@ def _spec(battle_format: str, kind: Kind[Any], teams: str, max_frames: int | Non
         action_kind=CHOICE,
         observation_names=names,
         reward_presets=PRESETS,
-        ids=tuple((vocabulary[known], *places) for known, places in ids.items()),
+        ids=tuple((vocabulary[id_name], *places) for id_name, places in ids.items()),
     )

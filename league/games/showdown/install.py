@@ -42,9 +42,9 @@ def installed() -> Path:
     where = folder()
     _program("node")
     package = where / "node_modules" / PACKAGE / "package.json"
-    found = json.loads(package.read_text())["version"] if package.exists() else None
-    if found != version():
-        has = f"has no {PACKAGE}" if found is None else f"has {PACKAGE} {found}"
+    current = json.loads(package.read_text())["version"] if package.exists() else None
+    if current != version():
+        has = f"has no {PACKAGE}" if current is None else f"has {PACKAGE} {current}"
         raise ConfigError(
             f"{where} {has}, and version {version()} is wanted: run bin/league showdown install"
         )
@@ -76,8 +76,8 @@ def install() -> Path:
 def _run(command: list[str], failure: str, where: Path) -> None:
     done = subprocess.run(command, cwd=where, capture_output=True, text=True)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or [""]
-        raise Unavailable(f"{failure}: {said[0]}")
+        lines = (done.stderr or done.stdout).strip().splitlines() or [""]
+        raise Unavailable(f"{failure}: {lines[0]}")
 
 
 def _program(name: str) -> str:

@@ -179,10 +179,10 @@ class Doubles(Kind[DoubleBattle]):
         if battle.teampreview:
             return np.arange(len(self.action_names)) >= _JOINT
         first_S, second_S = (
-            np.array(DoublesEnv.get_action_mask_individual(battle, place), np.bool_)[
+            np.array(DoublesEnv.get_action_mask_individual(battle, slot), np.bool_)[
                 self._numbers(battle)
             ]
-            for place in (0, 1)
+            for slot in (0, 1)
         )
         legal_SS = first_S[:, None] & second_S & self._together_SS
         legal_SS[0, 0] &= legal_SS.sum() == 1

@@ -131,8 +131,8 @@ def bucket(name: str) -> int:
 
 def sizes() -> dict[str, int]:
     """Returns the count of numbers of each kind of id, including 0 (unknown or missing)."""
-    known = {kind: 1 + max(vocabulary(kind).values()) for kind in ("species", "move")}
-    return known | {"ability": BUCKETS, "item": BUCKETS}
+    exact = {kind: 1 + max(vocabulary(kind).values()) for kind in ("species", "move")}
+    return exact | {"ability": BUCKETS, "item": BUCKETS}
 
 
 def id_kind(name: str) -> str | None:
@@ -183,16 +183,16 @@ class Writer:
                 1.0 - sum(pokemon.fainted for pokemon in teams[side]) / TEAM,
             )
             against = [foe for foe in fighting[1 - side] if foe is not None and not foe.fainted]
-            width, place = len(ACTIVE_NUMBERS) + len(POKEMON_NAMES), len(SIDE_NUMBERS)
+            width, start = len(ACTIVE_NUMBERS) + len(POKEMON_NAMES), len(SIDE_NUMBERS)
             for pokemon in fighting[side]:
                 if pokemon is not None:
-                    split = place + len(ACTIVE_NUMBERS)
-                    numbers[place:split] = _active(pokemon)
-                    self._write(pokemon, against, numbers[split : place + width])
-                place += width
+                    split = start + len(ACTIVE_NUMBERS)
+                    numbers[start:split] = _active(pokemon)
+                    self._write(pokemon, against, numbers[split : start + width])
+                start += width
             for pokemon in teams[side][:TEAM]:
-                self._write(pokemon, against, numbers[place : place + len(POKEMON_NAMES)])
-                place += len(POKEMON_NAMES)
+                self._write(pokemon, against, numbers[start : start + len(POKEMON_NAMES)])
+                start += len(POKEMON_NAMES)
 
     def _write(
         self, pokemon: Pokemon, against: Sequence[Pokemon], numbers: NDArray[np.float32]
@@ -204,8 +204,8 @@ class Writer:
                 "item", bucket(pokemon.item) if pokemon.item and pokemon.item != UNKNOWN_ITEM else 0
             ),
         )
-        place = 3 + len(CONDITION_NUMBERS)
-        numbers[3:place] = (
+        start = 3 + len(CONDITION_NUMBERS)
+        numbers[3:start] = (
             *(
                 1.0,
                 float(pokemon.active or False),
@@ -224,14 +224,14 @@ class Writer:
         nature = _nature(
             types, pokemon.tera_type, tuple(pokemon.base_stats[stat] for stat in STATS)
         )
-        numbers[place : place + len(NATURE_NUMBERS)] = nature
-        place, width = place + len(NATURE_NUMBERS), 1 + len(MOVE_NUMBERS)
+        numbers[start : start + len(NATURE_NUMBERS)] = nature
+        start, width = start + len(NATURE_NUMBERS), 1 + len(MOVE_NUMBERS)
         for move in list(pokemon.moves.values())[:MOVES]:
-            numbers[place : place + width] = (
+            numbers[start : start + width] = (
                 self._share("move", vocabulary("move").get(move.id, 0)),
                 *_move(move, pokemon, against),
             )
-            place += width
+            start += width
 
     def _share(self, kind: str, number: int) -> float:
         return number / self._sizes[kind]

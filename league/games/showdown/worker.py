@@ -168,18 +168,18 @@ class Worker:
             [["begin", row, self._format, str(seed), teams] for row, seed, teams in begins]
         )
 
-        def begin_one(place: int) -> None:
-            match = Match(self._kind, self._writer, seeds[place], drawn[place])
-            self._matches[rows[place]] = match
-            match.read(answers[place])
-            for actions_2 in self._actions(played[place]):
+        def begin_one(index: int) -> None:
+            match = Match(self._kind, self._writer, seeds[index], drawn[index])
+            self._matches[rows[index]] = match
+            match.read(answers[index])
+            for actions_2 in self._actions(played[index]):
                 self._limit_call()
-                (answer,) = self._simulator.ask([["choose", rows[place], match.words(actions_2)]])
+                (answer,) = self._simulator.ask([["choose", rows[index], match.words(actions_2)]])
                 match.read(answer)
-            match.write(seen_R[place], is_last=False)
+            match.write(seen_R[index], is_last=False)
 
         failed = self._each(range(len(rows)), begin_one)
-        return self._answer(seen_R, {rows[place]: why for place, why in failed.items()})
+        return self._answer(seen_R, {rows[index]: why for index, why in failed.items()})
 
     def step(
         self, rows: list[int], actions: bytes, is_last: list[bool], bots: list[list[int]]
@@ -188,22 +188,22 @@ class Worker:
         seen_R, actions_R2 = np.zeros(len(rows), seen_type(self._kind)), self._actions(actions)
         commands: dict[int, list[Any]] = {}
 
-        def choose_one(place: int) -> None:
-            match = self._matches[rows[place]]
-            seen_R["choices"][place] = match.chosen(actions_R2[place], bots[place])
-            commands[place] = ["choose", rows[place], match.words(seen_R["choices"][place])]
+        def choose_one(index: int) -> None:
+            match = self._matches[rows[index]]
+            seen_R["choices"][index] = match.chosen(actions_R2[index], bots[index])
+            commands[index] = ["choose", rows[index], match.words(seen_R["choices"][index])]
 
         self._limit_call()
         failed = self._each(range(len(rows)), choose_one)
         answers = dict(zip(commands, self._simulator.ask(list(commands.values())), strict=True))
 
-        def read_one(place: int) -> None:
-            match = self._matches[rows[place]]
-            match.read(answers[place])
-            match.write(seen_R[place], is_last[place])
+        def read_one(index: int) -> None:
+            match = self._matches[rows[index]]
+            match.read(answers[index])
+            match.write(seen_R[index], is_last[index])
 
         failed |= self._each(answers, read_one)
-        return self._answer(seen_R, {rows[place]: why for place, why in failed.items()})
+        return self._answer(seen_R, {rows[index]: why for index, why in failed.items()})
 
     def close(self) -> None:
         """Ends the simulator."""
@@ -233,13 +233,13 @@ class Worker:
     def _each(self, places: Iterable[int], play: Callable[[int], None]) -> dict[int, str]:
         """Calls `play` for each place, and returns the errors of failed matches."""
         failed = {}
-        for place in places:
+        for index in places:
             try:
-                play(place)
+                play(index)
             except Exception as error:  # whatever poke-env may raise
-                said = str(error).strip().splitlines() or [""]
+                lines = str(error).strip().splitlines() or [""]
                 kind = type(error).__name__
-                failed[place] = f"the battle can't be followed: {kind}: {said[0][:200]}"
+                failed[index] = f"the battle can't be followed: {kind}: {lines[0][:200]}"
         return failed
 
     def _answer(self, seen_R: NDArray[np.void], failed: dict[int, str]) -> Answer:

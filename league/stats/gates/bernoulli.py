@@ -31,8 +31,8 @@ def unit(cells: int) -> str:
 
 def amount(results: float, cells: int) -> str:
     """Returns a number with its unit: «1,234 pairs», «1 match»."""
-    one, many = ("pair", "pairs") if cells == 5 else ("match", "matches")
-    return f"{results:,.0f} {one if f'{results:,.0f}' == '1' else many}"
+    singular, plural = ("pair", "pairs") if cells == 5 else ("match", "matches")
+    return f"{results:,.0f} {singular if f'{results:,.0f}' == '1' else plural}"
 
 
 def checked_counts(counts: Sequence[int], cells: int) -> Counts:

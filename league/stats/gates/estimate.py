@@ -125,8 +125,8 @@ def estimate(
         while near != end:
             far = min(near + step, end) if upwards else max(near - step, end)
             if (same_or_better(far) < wanted) is not upwards:
-                found = brentq(lambda score: same_or_better(score) - wanted, near, far, xtol=1e-12)
-                return float(found)
+                root = brentq(lambda score: same_or_better(score) - wanted, near, far, xtol=1e-12)
+                return float(root)
             near, step = far, 1.25 * step
         return float(upwards)
 

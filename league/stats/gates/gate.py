@@ -189,7 +189,7 @@ def settled(
     groups: dict[int, list[Assigned]] = defaultdict(list)
     for match in sorted(assigned, key=lambda match: match.ordinal):
         groups[match.pair if paired else match.ordinal].append(match)
-    found, wanted = [], 2 if paired else 1
+    results, wanted = [], 2 if paired else 1
     for group, matches in groups.items():
         scores = [match.score for match in matches if match.score is not None]
         if len(scores) > wanted:
@@ -208,8 +208,8 @@ def settled(
             if size <= matches[0].coin * most:
                 continue
             score = 0.5 + 0.5 * ((margin > 0.0) - (margin < 0.0))
-        found.append(Result(matches[0].ordinal, score))
-    return found
+        results.append(Result(matches[0].ordinal, score))
+    return results
 
 
 # --- certificates
@@ -272,8 +272,8 @@ class Certificate:
             wanted = certify(read.gate, read.subject, read.seeds)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = "".join(f"{part}: " for part in first["loc"])
-            raise DataCorrupt(f"this is no certificate of a gate: {place}{first['msg']}") from None
+            path = "".join(f"{key}: " for key in first["loc"])
+            raise DataCorrupt(f"this is no certificate of a gate: {path}{first['msg']}") from None
         except LeagueError as error:
             raise DataCorrupt(f"this is no certificate of a gate: {error}") from None
         if read.verdict is not wanted.verdict:
@@ -291,10 +291,10 @@ class Certificate:
         return read
 
     def _figures(self) -> dict[str, float]:
-        found = {name: getattr(self, name) for name in ("llr", "lower", "upper", "mean")}
+        figures = {name: getattr(self, name) for name in ("llr", "lower", "upper", "mean")}
         for name in ("wilson", "estimate"):
-            found |= {f"{name}.{key}": value for key, value in vars(getattr(self, name)).items()}
-        return found
+            figures |= {f"{name}.{key}": value for key, value in vars(getattr(self, name)).items()}
+        return figures
 
 
 def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate:
@@ -311,8 +311,8 @@ def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate
     Raises:
         InvalidInput: the gate has not decided, or there are other seeds than results.
     """
-    found = estimate(gate.test, gate.counts, gate.risks)
-    if gate.verdict is Verdict.CONTINUE or found is None:
+    estimated = estimate(gate.test, gate.counts, gate.risks)
+    if gate.verdict is Verdict.CONTINUE or estimated is None:
         raise InvalidInput(
             f"the gate of {subject.candidate} has not decided after {gate.results} results"
         )
@@ -328,7 +328,7 @@ def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate
         seeds=seeds,
         mean=mean_score(gate.counts),
         wilson=wilson_interval(points(gate.counts), gate.results),
-        estimate=found,
+        estimate=estimated,
     )
 
 

@@ -178,14 +178,14 @@ def rate_points(
     t = min(max((first.mu - second.mu) / c, -_FARTHEST), _FARTHEST)
     likely, chances = _pdf(t), _cdf(t) * _cdf(-t)
     gained = worth * c * likely * (points - _cdf(t)) / chances
-    known = worth * likely * likely / chances
+    information = worth * likely * likely / chances
     scale = c * c + (max(worth, 1.0) - 1.0) * (first.sigma**2 + second.sigma**2)
     rated = (
         Belief(
-            one.mu + sign * one.sigma**2 * gained / scale,
-            one.sigma * math.sqrt(1.0 - one.sigma**2 * known / scale),
+            belief.mu + sign * belief.sigma**2 * gained / scale,
+            belief.sigma * math.sqrt(1.0 - belief.sigma**2 * information / scale),
         )
-        for one, sign in ((first, 1.0), (second, -1.0))
+        for belief, sign in ((first, 1.0), (second, -1.0))
     )
     return next(rated), next(rated)
 
@@ -198,7 +198,9 @@ def _rated(
     Raises:
         ArithmeticError, ValueError: the backend's digits do not suffice.
     """
-    before = [trueskill.Rating(one.mu, max(one.sigma, _ANCHOR_SIGMA)) for one in (winner, loser)]
+    before = [
+        trueskill.Rating(belief.mu, max(belief.sigma, _ANCHOR_SIGMA)) for belief in (winner, loser)
+    ]
     after = trueskill.rate_1vs1(*before, drawn=drawn, min_delta=_ONE_PASS, env=package)
     for old, new in zip(before, after, strict=True):
         # A match between two players always narrows both beliefs, so anything else is cancellation.

@@ -82,7 +82,7 @@ class CrossCheck:
 
         The interval also holds if the members' errors are all alike.
         """
-        field = [found.estimate for found in self.intervals.values()]
+        field = [interval.estimate for interval in self.intervals.values()]
 
         def of(end: str) -> float:
             mus = {name: getattr(self.intervals[name], end) for name in weights}
@@ -126,24 +126,24 @@ def cross_check(
         InvalidInput: there are too many players.
     """
     mus = {rating.player.name: rating.mu for rating in ratings}
-    anchors = {one.player.name: one.mu for one in ratings if one.pinned}
+    anchors = {rating.player.name: rating.mu for rating in ratings if rating.pinned}
     fit = fit_league(cells, players, climb, anchors)
     rated = [(n, name) for n, name in enumerate(fit.names) if name in mus]
     offsets = [mus[name] - float(fit.rating_N[n]) for n, name in rated]
     zero = statistics.median(offsets) if offsets and not fit.is_anchored else 0.0
-    found = {name: fit.interval(n) for n, name in rated}
+    raw = {name: fit.interval(n) for n, name in rated}
     intervals = {
-        name: Interval(zero + one.estimate, zero + one.low, zero + one.high)
-        for name, one in found.items()
+        name: Interval(zero + interval.estimate, zero + interval.low, zero + interval.high)
+        for name, interval in raw.items()
     }
-    by_name = {one.player.name: one for one in ratings}
+    by_name = {rating.player.name: rating for rating in ratings}
     change = len(fit.kappas) > 1  # the fit has walks of bots
-    compared = [n for n in found if not (change and by_name[n].player.kind is PlayerKind.BOT)]
+    compared = [n for n in raw if not (change and by_name[n].player.kind is PlayerKind.BOT)]
     normal = statistics.NormalDist()
     widths = [
         math.hypot(
             UNDERSTATED * by_name[name].sigma,
-            (found[name].high - found[name].low) / 2.0 / normal.inv_cdf(0.975),
+            (raw[name].high - raw[name].low) / 2.0 / normal.inv_cdf(0.975),
         )
         for name in compared
     ]

@@ -460,10 +460,10 @@ class _Posterior:
         if not len(start):
             return
         options = {"gtol": 1e-3}
-        found = minimize(
+        solution = minimize(
             self.loss, start, method="trust-exact", jac=True, hess=self.hessian, options=options
         )
-        self.move(found.x)
+        self.move(solution.x)
         self._rescale()
 
     def _gaps(self) -> Array:
@@ -524,10 +524,10 @@ class _Posterior:
         """Returns the slope of the evidence over ln s, and roughly its bend."""
         own_N = self.own_N
         variance = float(np.sum(np.diagonal(self.covariance_NN) * self.has_own_N))
-        known = len(own_N) - self.prior * variance
+        free = len(own_N) - self.prior * variance
         square = self.prior * float(self.theta_N[own_N] @ self.theta_N[own_N])
         off = math.log(self.spread / SIGMA) / _SPREAD_SIGMA**2
-        return square - known - off, 2.0 * known**2 / max(len(own_N), 1) + _SPREAD_SIGMA**-2.0
+        return square - free - off, 2.0 * free**2 / max(len(own_N), 1) + _SPREAD_SIGMA**-2.0
 
     def _kappa_slope(self, group: int) -> tuple[float, float]:
         """Returns the slope of the evidence over ln κ of a group, and roughly its bend.
@@ -692,15 +692,15 @@ class _Search:
     least: float
     most: float
     step: float = math.inf
-    taken: list[float] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)
 
     def moved(self, value: float, slope: float, bend: float) -> float:
         """Returns the next value. `step` is the planned change of its logarithm."""
-        self.taken.append(slope / bend)
-        self.step = self.taken[-1]
-        if len(self.taken) == 3:  # Aitken: the steps shrink by a nearly constant factor
-            self.step /= 1.0 - min(max(self.taken[2] / (self.taken[1] or 1.0), 0.0), 0.95)
-            self.taken = []
+        self.steps.append(slope / bend)
+        self.step = self.steps[-1]
+        if len(self.steps) == 3:  # Aitken: the steps shrink by a nearly constant factor
+            self.step /= 1.0 - min(max(self.steps[2] / (self.steps[1] or 1.0), 0.0), 0.95)
+            self.steps = []
         return min(max(value * math.exp(min(max(self.step, -1.0), 1.0)), self.least), self.most)
 
 

@@ -99,7 +99,7 @@ def fit_league(
     """
     anchors, cells, climb = anchors or {}, list(cells), list(climb)
     nodes = _nodes(players, climb)
-    bots = {one.name for one in players if one.kind is PlayerKind.BOT} - anchors.keys()
+    bots = {player.name for player in players if player.kind is PlayerKind.BOT} - anchors.keys()
     stretches = [replace(cell, row=_LIVE + cell.row) for cell in climb if _LIVE + cell.row in nodes]
     rated = {name for cell in cells for name in (cell.row, cell.column)}
     newest = max((int(nodes[name].x / _BIN) for name in rated & nodes.keys()), default=0)
@@ -119,8 +119,8 @@ def fit_league(
     blocks = _blocks(names, nodes)
     whole = replace(fit(counts, len(names), anchors=pinned, blocks=blocks), names=tuple(names))
     players_N = {last.get(name, name): name for name in rated}
-    kept = {n: players_N[name] for n, name in enumerate(names) if name in players_N}
-    return _of_players(whole, kept)
+    selected = {n: players_N[name] for n, name in enumerate(names) if name in players_N}
+    return _of_players(whole, selected)
 
 
 def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, _Node]:
@@ -152,9 +152,9 @@ def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, 
     }
 
 
-def _seen(bot: str, place: int) -> str:
+def _seen(bot: str, number: int) -> str:
     """Returns the name of a bot's node."""
-    return f"{bot}{_SEEN}{place:03d}"
+    return f"{bot}{_SEEN}{number:03d}"
 
 
 def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
@@ -165,14 +165,14 @@ def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
     """
     walks: dict[str, list[tuple[int, _Node]]] = defaultdict(list)
     for number, name in enumerate(names):
-        bot, _, place = name.partition(_SEEN)
+        bot, _, ordinal = name.partition(_SEEN)
         if name in nodes:
             walks[nodes[name].owner].append((number, nodes[name]))
-        elif place:
-            step = _SETTLING * math.expm1((int(place) + 0.5) * _BIN)
+        elif ordinal:
+            step = _SETTLING * math.expm1((int(ordinal) + 0.5) * _BIN)
             walks[_SEEN].append((number, _Node(bot, step, step)))
     seen = walks.pop(_SEEN, [])
-    blocks = [_block(found, _LINEAGES) for found in walks.values() if len(found) > 1]
+    blocks = [_block(walk, _LINEAGES) for walk in walks.values() if len(walk) > 1]
     return [*blocks, _block(seen, _BOTS)] if len({node.x for _, node in seen}) > 1 else blocks
 
 
@@ -186,7 +186,7 @@ def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
         steps.get(str(replace(generation, number=number)), ())
         for number in range(1, generation.number)
     ]
-    return max((found[-1] for found in before if found), default=0)
+    return max((earlier[-1] for earlier in before if earlier), default=0)
 
 
 def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
@@ -194,10 +194,10 @@ def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
 
     The newest stretch is assumed to be as long as the stretch before it.
     """
-    place = bisect.bisect_right(steps, step)
-    if place < len(steps):
-        return step, steps[place]
-    before = steps[place - 2] if place > 1 else 0
+    index = bisect.bisect_right(steps, step)
+    if index < len(steps):
+        return step, steps[index]
+    before = steps[index - 2] if index > 1 else 0
     return step, 2 * step - before
 
 
@@ -212,7 +212,7 @@ def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
     first_K, last_K = np.log1p(np.array([(n.first, n.last) for n in nodes]).T / _SETTLING)
     x_K = np.array([node.x for node in nodes])
     is_live_K = last_K > first_K
-    same_KK = np.array([[one.owner == other.owner for other in nodes] for one in nodes])
+    same_KK = np.array([[node.owner == other.owner for other in nodes] for node in nodes])
     walk_KK = np.minimum.outer(x_K, x_K)
     np.fill_diagonal(walk_KK, x_K - (last_K - first_K) / 6.0)
     walk_KK *= (1.0 + same_KK) / 2.0
@@ -221,13 +221,13 @@ def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
     return Block(np.array(numbers, np.int64), known_KK, walk_KK, group)
 
 
-def _of_players(whole: Fit, kept: Mapping[int, str]) -> Fit:
+def _of_players(whole: Fit, selected: Mapping[int, str]) -> Fit:
     """Returns the fit of some nodes, renamed. Without anchors their mean is 25."""
-    kept_N = np.array(list(kept), np.int64)
+    kept_N = np.array(list(selected), np.int64)
     rating_N, covariance_NN = whole.rating_N[kept_N], whole.covariance_NN[np.ix_(kept_N, kept_N)]
     if not whole.is_anchored and len(kept_N):
         row_N = covariance_NN.mean(axis=1)
         rating_N = rating_N - rating_N.mean() + MU
         covariance_NN = covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
-    names = tuple(kept.values())
+    names = tuple(selected.values())
     return replace(whole, rating_N=rating_N, covariance_NN=covariance_NN, names=names)

@@ -87,12 +87,12 @@ class PredictionRecord:
 
     def add(self, t: float, c: float, outcome: float) -> None:
         """Counts a game. `outcome` belongs to the player ahead by `t`, which may be < 0."""
-        place = min(int(abs(t) / _BIN), _BINS - 1)
-        self.games[place] += 1.0
-        self.draws[place] += outcome == 0.5
-        self.gaps[place] += abs(t)
-        self.narrowness[place] += 1.0 / c
-        self.scores[place] += 1.0 - outcome if t < 0.0 else outcome
+        index = min(int(abs(t) / _BIN), _BINS - 1)
+        self.games[index] += 1.0
+        self.draws[index] += outcome == 0.5
+        self.gaps[index] += abs(t)
+        self.narrowness[index] += 1.0 / c
+        self.scores[index] += 1.0 - outcome if t < 0.0 else outcome
 
     def draw_probability(self, before: float) -> float:
         """Returns the share of drawn games, with PRIOR_GAMES games at `before` added.
@@ -271,13 +271,13 @@ class RatingTable:
 
     def _tau(self, standing: _Standing, step: int) -> float:
         """Returns by how many points a learner's σ grows before this match, in quadrature."""
-        known = standing.step
-        if not standing.learns or (known is not None and step <= known):
+        last_step = standing.step
+        if not standing.learns or (last_step is not None and step <= last_step):
             return 0.0  # results are in the order in which matches end
         standing.step = step
-        if known is None or standing.before_pin is not None:
+        if last_step is None or standing.before_pin is not None:
             return 0.0
-        return math.sqrt(self.drift.variance(known, step))
+        return math.sqrt(self.drift.variance(last_step, step))
 
     def _standing(self, name: str) -> _Standing:
         return self._standings.setdefault(name, _Standing())
@@ -411,24 +411,26 @@ class RatingTable:
 
     def beliefs(self) -> dict[str, Belief]:
         """Returns the beliefs of all players with a match, by name."""
-        return {name: one.belief for name, one in self._standings.items() if one.games}
+        return {
+            name: standing.belief for name, standing in self._standings.items() if standing.games
+        }
 
     def leaderboard(self, players: Mapping[str, Player]) -> list[Rating]:
         """Returns the ratings of all players with a match, best score first, then by name."""
-        played = [(name, one) for name, one in self._standings.items() if one.games]
+        played = [(name, standing) for name, standing in self._standings.items() if standing.games]
         played.sort(key=lambda item: (-item[1].belief.score, item[0]))
         return [
             Rating(
                 player=players[name],
-                mu=one.mu,
-                sigma=one.sigma,
-                score=one.belief.score,
-                wins=one.wins,
-                draws=one.draws,
-                losses=one.games - one.wins - one.draws,
+                mu=standing.mu,
+                sigma=standing.sigma,
+                score=standing.belief.score,
+                wins=standing.wins,
+                draws=standing.draws,
+                losses=standing.games - standing.wins - standing.draws,
                 rank=rank,
-                pinned=one.before_pin is not None,
-                trend=tuple(one.trend),
+                pinned=standing.before_pin is not None,
+                trend=tuple(standing.trend),
             )
-            for rank, (name, one) in enumerate(played, start=1)
+            for rank, (name, standing) in enumerate(played, start=1)
         ]

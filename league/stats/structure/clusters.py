@@ -90,16 +90,16 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     Returns:
         The N × N distances, symmetric with 0 on the diagonal.
     """
-    known = known_NM.astype(np.float32)
+    mask = known_NM.astype(np.float32)
     share, variance = share_NM.astype(np.float32), variance_NM.astype(np.float32)
     ones = np.ones_like(share)
-    opponents_NN = np.maximum(_summed(ones, ones, known), 0.0)
+    opponents_NN = np.maximum(_summed(ones, ones, mask), 0.0)
     square_NN, noise_NN, noise2_NN = (
         one_NN + one_NN.T
-        for one_NN in (_summed(x, ones, known) for x in (share**2, variance, variance**2))
+        for one_NN in (_summed(x, ones, mask) for x in (share**2, variance, variance**2))
     )
-    square_NN -= 2.0 * _summed(share, share, known)
-    noise2_NN += 2.0 * _summed(variance, variance, known)
+    square_NN -= 2.0 * _summed(share, share, mask)
+    noise2_NN += 2.0 * _summed(variance, variance, mask)
     excess_NN = np.clip(square_NN - noise_NN, 0.0, None)
     # Σ v·max(Δ² − v, 0) by the means of its factors. The exact sum needs N²·M numbers at once.
     mixed_NN = noise_NN * excess_NN / np.maximum(opponents_NN, 1.0)

@@ -117,13 +117,13 @@ def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
         return Cyclicity(np.nan, np.nan, np.nan)
     chance_NN = fitted_chances(table)
 
-    def cyclic_square(one: Table) -> float:
-        return float(np.sum(split(logits(one.chance_NN), one.known_NN).cyclic_NN ** 2))
+    def cyclic_square(sample: Table) -> float:
+        return float(np.sum(split(logits(sample.chance_NN), sample.known_NN).cyclic_NN ** 2))
 
     null = [cyclic_square(replayed(table, chance_NN, rng)) for _ in range(draws)]
     square = float(np.sum(observed.cyclic_NN**2))
     whole = float(np.sum((observed.cyclic_NN + observed.transitive_NN) ** 2))
-    p_value = (1 + sum(one >= square for one in null)) / (1 + draws)
+    p_value = (1 + sum(value >= square for value in null)) / (1 + draws)
     by_chance = float(np.percentile(null, 95)) / whole if null else float("nan")
     return Cyclicity(observed.cyclic_share, by_chance, p_value)
 
@@ -133,9 +133,9 @@ def fitted_chances(table: Table) -> Matrix:
     first_M, second_M = np.nonzero(np.triu(table.known_NN, 1))
     wins_M, losses_M = table.wins_NN[first_M, second_M], table.wins_NN[second_M, first_M]
     counts = PairCounts(first_M, second_M, wins_M, table.draws_NN[first_M, second_M], losses_M)
-    found = fit(counts, len(table.names))
-    gap_NN = (found.rating_N[:, None] - found.rating_N[None, :]) / found.points_per_logit
-    return np.clip(expected_score(gap_NN, found.nu), OFF_BOUNDS, 1.0 - OFF_BOUNDS)
+    fitted = fit(counts, len(table.names))
+    gap_NN = (fitted.rating_N[:, None] - fitted.rating_N[None, :]) / fitted.points_per_logit
+    return np.clip(expected_score(gap_NN, fitted.nu), OFF_BOUNDS, 1.0 - OFF_BOUNDS)
 
 
 def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table:
@@ -228,8 +228,10 @@ def strongest_cycles(table: Table, most: int) -> list[Cycle]:
     )
     strong_NN = strength_NN >= levels[min(enough, len(levels) - 1)]
     p_NN = side_p_values(table)
-    found = (_cycle(table, p_NN, players) for players in _cycles(strong_NN))
-    return heapq.nsmallest(most, found, key=lambda one: (-one.strength, one.p_value, one.players))
+    cycles = (_cycle(table, p_NN, players) for players in _cycles(strong_NN))
+    return heapq.nsmallest(
+        most, cycles, key=lambda cycle: (-cycle.strength, cycle.p_value, cycle.players)
+    )
 
 
 def _cycles(beats_NN: NDArray[np.bool_]) -> Iterator[tuple[int, int, int]]:

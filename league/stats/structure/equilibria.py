@@ -143,7 +143,7 @@ def _in_the_middle(payoff_NN: Matrix, candidates: NDArray[np.intp]) -> Matrix:
     slack_CC = columns_NC[candidates] - np.eye(count)
     zeros, ones = np.zeros((len(payoff_NN), 1)), np.ones((count, 1))
     bounds_MC = np.block([[columns_NC, zeros], [slack_CC, ones]])
-    found = _solved(
+    solution = _solved(
         np.append(np.zeros(count), -1.0),
         A_ub=bounds_MC,
         b_ub=np.zeros(len(bounds_MC)),
@@ -151,7 +151,7 @@ def _in_the_middle(payoff_NN: Matrix, candidates: NDArray[np.intp]) -> Matrix:
         b_eq=[1.0],
     )
     mass_N = np.zeros(len(payoff_NN))
-    mass_N[candidates] = _mass(found[:-1])
+    mass_N[candidates] = _mass(solution[:-1])
     return mass_N
 
 
@@ -167,7 +167,7 @@ def _spread(payoff_NN: Matrix, support: NDArray[np.intp], start_S: Matrix) -> Ma
         log_S = np.log(np.maximum(p_S, 1e-300))
         return float(p_S @ log_S), log_S + 1.0
 
-    found = minimize(
+    solution = minimize(
         negative_entropy,
         start_S,
         jac=True,
@@ -179,13 +179,13 @@ def _spread(payoff_NN: Matrix, support: NDArray[np.intp], start_S: Matrix) -> Ma
         ],
         options={"ftol": 1e-14, "maxiter": 1_000},
     )
-    return _mass(found.x)
+    return _mass(solution.x)
 
 
 def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
     """Returns a best mixture of the rows, and its least payoff: max_p min_q pᵀ A q."""
     rows, columns = payoff_RC.shape
-    found = _solved(
+    solution = _solved(
         np.append(np.zeros(rows), -1.0),
         A_ub=np.hstack([-payoff_RC.T, np.ones((columns, 1))]),
         b_ub=np.zeros(columns),
@@ -193,7 +193,7 @@ def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
         b_eq=[1.0],
         bounds=[(0.0, None)] * rows + [(None, None)],
     )
-    return _mass(found[:-1]), float(found[-1])
+    return _mass(solution[:-1]), float(solution[-1])
 
 
 def relative_performance(payoff_RC: Matrix) -> float:
@@ -211,10 +211,12 @@ def relative_performance(payoff_RC: Matrix) -> float:
 
 
 def _solved(costs: Matrix, **program: Any) -> Matrix:
-    found = linprog(costs, method="highs", **program)
-    if found.x is None:
-        raise NumericalFault(f"no equilibrium: {found.message}; leave out players with few games")
-    return np.asarray(found.x, np.float64)
+    solution = linprog(costs, method="highs", **program)
+    if solution.x is None:
+        raise NumericalFault(
+            f"no equilibrium: {solution.message}; leave out players with few games"
+        )
+    return np.asarray(solution.x, np.float64)
 
 
 def _mass(weights: Matrix) -> Matrix:

@@ -39,9 +39,11 @@ def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> 
         The names, newest last.
     """
     names = [
-        one.name
-        for one in players
-        if one.kind is PlayerKind.SNAPSHOT and one.state is PlayerState.ACTIVE and has_met(one.name)
+        player.name
+        for player in players
+        if player.kind is PlayerKind.SNAPSHOT
+        and player.state is PlayerState.ACTIVE
+        and has_met(player.name)
     ]
     return names[-MOST_MIXED:]
 
@@ -69,7 +71,7 @@ def nash_of(
     Returns:
         The weights, {} without clean matches.
     """
-    rated = {one.player.name: one for one in ratings if one.games}
+    rated = {rating.player.name: rating for rating in ratings if rating.games}
     names = mixed_players(players, rated.__contains__)
     if len(names) < 2:
         return dict.fromkeys(names, 1.0)
@@ -122,24 +124,26 @@ def rated_mixtures(
     Returns:
         The ratings.
     """
-    rated = {one.player.name: one for one in ratings if one.games}
-    field = [one.mu for one in rated.values()]
-    nash, found = nash_of(players, cells, ratings), []
+    rated = {rating.player.name: rating for rating in ratings if rating.games}
+    field = [rating.mu for rating in rated.values()]
+    nash, mixtures = nash_of(players, cells, ratings), []
     for name in (*averages(players), *([NASH] if nash else [])):
         members = members_of(name, lambda: players, lambda: nash)
-        known = {one: share for one, share in members.items() if one in rated}
-        weights = {one: share / sum(known.values()) for one, share in known.items()}
-        own = [rated[one] for one in weights]
-        if own:
-            found.append(
+        shares = {name: share for name, share in members.items() if name in rated}
+        weights = {name: share / sum(shares.values()) for name, share in shares.items()}
+        rows = [rated[name] for name in weights]
+        if rows:
+            mixtures.append(
                 MixtureRating(
                     name=name,
                     weights=weights,
-                    mu=rating_of(weights, {one.player.name: one.mu for one in own}, field),
-                    sigma=sum(weights[one.player.name] * one.sigma for one in own),
-                    wins=sum(one.wins for one in own),
-                    draws=sum(one.draws for one in own),
-                    losses=sum(one.losses for one in own),
+                    mu=rating_of(
+                        weights, {rating.player.name: rating.mu for rating in rows}, field
+                    ),
+                    sigma=sum(weights[rating.player.name] * rating.sigma for rating in rows),
+                    wins=sum(rating.wins for rating in rows),
+                    draws=sum(rating.draws for rating in rows),
+                    losses=sum(rating.losses for rating in rows),
                 )
             )
-    return found
+    return mixtures

@@ -105,16 +105,16 @@ def study(
     """
     rng = np.random.default_rng(seed)
     draws = draws or max(20, min(200, 40_000 // len(table.names)))
-    found = _figures(table, table.chance_NN, groups)
+    figures = _figures(table, table.chance_NN, groups)
     drawn = [_figures(table, table.drawn(rng), groups) for _ in range(draws)]
-    masses_DN, *others = (np.array(one) for one in zip(*drawn, strict=True))
+    masses_DN, *others = (np.array(column) for column in zip(*drawn, strict=True))
     clusters = clusters_of(table)
     member_NC = np.eye(clusters.count)[clusters.cluster_N]
-    score, alpha_mass, performance = map(_estimate, found[1:], others)
+    score, alpha_mass, performance = map(_estimate, figures[1:], others)
     return Structure(
         table=table,
         draws=draws,
-        mass=_estimate(found[0], masses_DN),
+        mass=_estimate(figures[0], masses_DN),
         score=score,
         supported_N=np.mean(masses_DN > HAS_MASS, axis=0),
         alpha_mass=alpha_mass,
@@ -122,7 +122,7 @@ def study(
         cycles=tuple(strongest_cycles(table, cycles)),
         sure_cycles=sure_cycles(table),
         clusters=clusters,
-        cluster_mass=_estimate(found[0] @ member_NC, masses_DN @ member_NC),
+        cluster_mass=_estimate(figures[0] @ member_NC, masses_DN @ member_NC),
         performances=tuple(map(Estimate, performance.value, performance.low, performance.high)),
     )
 

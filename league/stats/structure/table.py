@@ -200,15 +200,15 @@ def table_of(
     Raises:
         InvalidInput: fewer than two players are left.
     """
-    kept = [rating for rating in ratings if rating.games >= max(games_at_least, 1)]
-    if len(kept) < 2:
+    counted = [rating for rating in ratings if rating.games >= max(games_at_least, 1)]
+    if len(counted) < 2:
         raise InvalidInput(
-            f"{len(kept)} of the book's {len(ratings)} players have at least {games_at_least} "
+            f"{len(counted)} of the book's {len(ratings)} players have at least {games_at_least} "
             "matches, and a structure needs two: wait for matches, or name another --book"
         )
-    counts = [(one.row, one.column, one) for one in cells]
-    mu_N, sigma_N = np.array([(rating.mu, rating.sigma) for rating in kept]).T
-    return _table([rating.player.name for rating in kept], counts, mu_N, sigma_N)
+    counts = [(cell.row, cell.column, cell) for cell in cells]
+    mu_N, sigma_N = np.array([(rating.mu, rating.sigma) for rating in counted]).T
+    return _table([rating.player.name for rating in counted], counts, mu_N, sigma_N)
 
 
 def _table(
@@ -221,11 +221,11 @@ def _table(
 
     The ratings predict Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)).
     """
-    place = {name: index for index, name in enumerate(names)}
+    row_of = {name: index for index, name in enumerate(names)}
     stakes = Stakes.of(cell for _, _, cell in counts)
-    wins_NN, draws_NN, matches_NN = np.zeros((3, len(place), len(place)))
+    wins_NN, draws_NN, matches_NN = np.zeros((3, len(row_of), len(row_of)))
     for name, other, cell in counts:
-        mine, its = place.get(name), place.get(other)
+        mine, its = row_of.get(name), row_of.get(other)
         if mine is not None and its is not None:
             wins_NN[mine, its], draws, wins_NN[its, mine] = stakes.counted(cell)
             draws_NN[mine, its] = draws_NN[its, mine] = draws

@@ -66,15 +66,15 @@ class Access:
         """
         if not is_loopback(self.host):
             return ["*"]
-        own = [self.host, "localhost", "127.0.0.1", "[::1]"]
-        return own + [name.partition(":")[0] for name in self.names]
+        hosts = [self.host, "localhost", "127.0.0.1", "[::1]"]
+        return hosts + [name.partition(":")[0] for name in self.names]
 
     def role(self, token: str) -> AccessRole:
         """Returns the role of a token's bearer."""
         if self.book is None:
             return AccessRole.OPERATOR
-        found = self.book.find(token) if token else None
-        return AccessRole.NONE if found is None else found.access
+        entry = self.book.find(token) if token else None
+        return AccessRole.NONE if entry is None else entry.access
 
     def is_own(self, origin: str | None, host: str) -> bool:
         """Returns whether a request comes from a page of the dashboard, or from no page at all.

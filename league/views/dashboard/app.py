@@ -139,12 +139,12 @@ def _add_files(source: Source) -> None:
     @app.get("/film/{match_id}")
     def _film(match_id: str) -> Response:
         try:
-            found = film_of(source, match_id)
+            film = film_of(source, match_id)
         except LeagueError as error:
             return PlainTextResponse(str(error), 422)
-        if found is None:
+        if film is None:
             return PlainTextResponse("no replay is kept of this match", 404)
-        content = gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 5)
+        content = gzip.compress(json.dumps(film, separators=(",", ":")).encode(), 5)
         headers = {"content-encoding": "gzip"}
         return Response(content, media_type="application/json", headers=headers)
 
@@ -170,8 +170,8 @@ def _add_files(source: Source) -> None:
         ask = source.client.request_evaluation
 
         def act() -> str:
-            found = ask(player.strip(), names, matches, by=WORKER)
-            return f"Evaluation {found.number} is asked for."
+            evaluation = ask(player.strip(), names, matches, by=WORKER)
+            return f"Evaluation {evaluation.number} is asked for."
 
         return _answered(request, act)
 
@@ -182,9 +182,9 @@ def _add_files(source: Source) -> None:
         steps: Annotated[str, Form()] = "",
     ) -> Response:
         def act() -> str:
-            found = source.player(player.strip())
-            source.exploiting.start(found.name, int(steps) if steps in work.STEPS else 100_000)
-            return f"An exploiter is trained against {found.name}."
+            victim = source.player(player.strip())
+            source.exploiting.start(victim.name, int(steps) if steps in work.STEPS else 100_000)
+            return f"An exploiter is trained against {victim.name}."
 
         return _answered(request, act)
 
@@ -201,13 +201,13 @@ def _add_files(source: Source) -> None:
 def _answered(request: Request, act: Callable[[], str]) -> Response:
     """Carries out an operator's request, and shows its outcome."""
     if request.state.role < AccessRole.OPERATOR:
-        said = "This needs a token of an operator."
+        message = "This needs a token of an operator."
     else:
         try:
-            said = act()
+            message = act()
         except LeagueError as error:
-            said = str(error)
-    return RedirectResponse(address("/work", said=said), 303)
+            message = str(error)
+    return RedirectResponse(address("/work", said=message), 303)
 
 
 def _add_script(path: Traversable) -> None:
@@ -220,9 +220,9 @@ def _add_script(path: Traversable) -> None:
 def _header(source: Source, path: str) -> Markup:
     items = joined(
         Markup('<li><a href="{}"{}>{}</a></li>').format(
-            address(one), Markup(' aria-current="page"') if one == path else "", shown.title
+            address(target), Markup(' aria-current="page"') if target == path else "", shown.title
         )
-        for one, shown in PAGES.items()
+        for target, shown in PAGES.items()
         if shown.is_listed
     )
     return Markup(
@@ -285,8 +285,8 @@ class View:
         try:
             return self._show(self._source, self._parameters)
         except LeagueError as error:
-            what = "Not found" if isinstance(error, NotFound) else "The league can't be shown"
-            return [section(what, Markup('<p class="alarm">{}</p>').format(text(str(error))))]
+            heading = "Not found" if isinstance(error, NotFound) else "The league can't be shown"
+            return [section(heading, Markup('<p class="alarm">{}</p>').format(text(str(error))))]
 
 
 def _shape(block: Block) -> object:

@@ -64,9 +64,9 @@ class Arena:
     def names(self) -> list[str]:
         """Returns who can play: the bots, then the snapshots, the newest first."""
         players = self._source.players().values()
-        bots = [one.name for one in players if one.kind is PlayerKind.BOT]
-        frozen = [one for one in players if one.digest]
-        return bots + [one.name for one in sorted(frozen, key=lambda one: -one.step)]
+        bots = [player.name for player in players if player.kind is PlayerKind.BOT]
+        frozen = [player for player in players if player.digest]
+        return bots + [player.name for player in sorted(frozen, key=lambda player: -player.step)]
 
     def settings(self) -> GameSettings:
         """Returns the game of the run.
@@ -109,7 +109,7 @@ class Arena:
                     assignment = self._lease(pair)
                 except Refused as error:  # the run is finished, or the dashboard in quarantine
                     why_not = f"It is not rated: {error}."
-            if assignment is not None and [one.name for one in assignment.seats] != list(names):
+            if assignment is not None and [seat.name for seat in assignment.seats] != list(names):
                 pair.reverse()
             return LiveMatch(self, self._source, settings, pair, assignment, why_not)
         except BaseException:
@@ -147,7 +147,7 @@ class Arena:
 
     def _lease(self, pair: Sequence[Member]) -> Assignment:
         """Leases a match of the person with a player. Gives the match with swapped seats back."""
-        first, second = (one.name for one in pair)
+        first, second = (member.name for member in pair)
         with self._asking:
             other = second if first == HUMAN else first
             seed = secrets.randbits(63)
@@ -158,7 +158,7 @@ class Arena:
             except Fenced:  # another dashboard of this league took over: take it back
                 self._incarnation = None
                 wanted, swapped = client.acquire_pairings(self._opened(), [pairing])
-            if [one.name for one in wanted.seats] != [first, second]:
+            if [seat.name for seat in wanted.seats] != [first, second]:
                 wanted, swapped = swapped, wanted
             client.release_matches(self._opened(), [swapped.match_id], "one seat is played")
             return wanted
@@ -228,12 +228,12 @@ class LiveMatch:
         self._arena, self._source, self._assignment = arena, source, assignment
         self._pair, self.game = pair, settings.make(1)
         self.spec = self.game.spec
-        self.person = next((seat for seat, one in enumerate(pair) if one.name == HUMAN), None)
+        self.person = next((seat for seat, member in enumerate(pair) if member.name == HUMAN), None)
         self._seed = secrets.randbits(63) if assignment is None else assignment.seed
         self._recorder = BatchRecorder(self.game, Recipe.of(settings))
-        self._policies = [self._policy(one) for one in pair]
+        self._policies = [self._policy(member) for member in pair]
         self._held_12A = self.game.idle_actions()
-        self.game.bots_N2[0] = [one.seated for one in pair]
+        self.game.bots_N2[0] = [member.seated for member in pair]
         self.game.reset(np.array([self._seed], np.uint64))
         self.is_over = False
         self._unsaid = 0  # frames since the last heartbeat
@@ -241,7 +241,7 @@ class LiveMatch:
 
     @property
     def names(self) -> tuple[str, str]:
-        first, second = (one.name for one in self._pair)
+        first, second = (member.name for member in self._pair)
         return first, second
 
     @property
@@ -249,9 +249,9 @@ class LiveMatch:
         """Whether players choose instead of pressing keys."""
         return self.spec.action_kind == CHOICE
 
-    def _policy(self, one: Member) -> tuple[BatchedPolicy, int] | None:
+    def _policy(self, member: Member) -> tuple[BatchedPolicy, int] | None:
         """Returns the policy of a seat with weights, and for how many frames it holds its keys."""
-        if not one.digest:
+        if not member.digest:
             return None
         from league.agent.batched_policy import BatchedPolicy
         from league.agent.snapshot import load_snapshot
@@ -259,9 +259,9 @@ class LiveMatch:
 
         assert self._source.run_dir is not None
         folder = BlobFolder(self._source.run_dir / "blobs")
-        if not folder.has(one.digest):
-            raise NotFound(f"The weights of {one.name} are not in {folder.root}.")
-        network, card = load_snapshot(folder, one.digest)
+        if not folder.has(member.digest):
+            raise NotFound(f"The weights of {member.name} are not in {folder.root}.")
+        network, card = load_snapshot(folder, member.digest)
         policy = BatchedPolicy(
             1,
             lambda _: network,
@@ -269,7 +269,7 @@ class LiveMatch:
             action_size=self.spec.action_size,
             action_kind=self.spec.action_kind,
         )
-        policy.seat(0, one.digest)
+        policy.seat(0, member.digest)
         return policy, card.frame_skip
 
     def choices(self) -> dict[int, str]:

@@ -63,11 +63,11 @@ def address(path: str, **query: object) -> str:
         path: the path of the page.
         query: parameters. Parameters without a value are left out.
     """
-    given = {
+    values = {
         name.rstrip("_"): str(value) for name, value in query.items() if value not in ("", None)
     }
-    own = path.removeprefix("/") or "./"
-    return f"{own}?{urlencode(given)}" if given else own
+    relative = path.removeprefix("/") or "./"
+    return f"{relative}?{urlencode(values)}" if values else relative
 
 
 def player_link(name: str) -> Markup:
@@ -78,8 +78,8 @@ def wins_bar(wins: int, games: int) -> Markup:
     """Returns a share of wins with its 95 % Wilson interval, drawn and as text."""
     if not games:
         return Markup("")
-    found = wilson_interval(wins, games)
-    return bar(found.low, wins / games, found.high) + percent(wins / games)
+    interval = wilson_interval(wins, games)
+    return bar(interval.low, wins / games, interval.high) + percent(wins / games)
 
 
 def sparkline(values: Sequence[float]) -> Markup:
@@ -184,8 +184,8 @@ def line(
     """
     x, y = broken(*thinned(steps, values))
     points = [
-        [float(one), round(float(other), 5) if np.isfinite(other) else None]
-        for one, other in zip(x, y, strict=True)
+        [float(at), round(float(value), 5) if np.isfinite(value) else None]
+        for at, value in zip(x, y, strict=True)
     ]
     style = {"lineStyle": {"width": 2, "color": colour}, "itemStyle": {"color": colour}}
     return (

@@ -136,8 +136,8 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
     if end is not None:
         frame = drawable(end, match.names)
     await socket.send_json({"frame": frame | {"verdict": over}})
-    said = f"{over['text']}. {match.verdict}".strip()
-    await socket.send_json({"end": said, "replay": match.replay})
+    message = f"{over['text']}. {match.verdict}".strip()
+    await socket.send_json({"end": message, "replay": match.replay})
 
 
 def _keys(match: LiveMatch) -> list[str]:

@@ -59,14 +59,14 @@ def run(
     access = _access(host, run_dir, checked_names(names))
     title = client.address if run_dir is None else run_dir.absolute().name
     with (
-        _listening(host, port) as found,
+        _listening(host, port) as listener,
         closing(Source(client, run_dir=run_dir, title=title)) as source,
     ):
-        print(f"http://{joined(reached_at(host), found.getsockname()[1])}", flush=True)
+        print(f"http://{joined(reached_at(host), listener.getsockname()[1])}", flush=True)
         if access.book is not None and run_dir is not None:
             folder = TokenFile(run_dir).folder
             print(f"Visitors need a token: the text of a file in {folder}", file=sys.stderr)
-        serve(source, access, found)
+        serve(source, access, listener)
 
 
 def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
@@ -112,11 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--name", action="append", default=[])
-    given = parser.parse_args(arguments)
-    credentials = of_run(given.run_dir, "operator")
+    options = parser.parse_args(arguments)
+    credentials = of_run(options.run_dir, "operator")
     try:
-        with MatchmakerClient(given.matchmaker, credentials=credentials) as client:
-            run(client, given.run_dir, given.host, given.port, given.name)
+        with MatchmakerClient(options.matchmaker, credentials=credentials) as client:
+            run(client, options.run_dir, options.host, options.port, options.name)
     except LeagueError as error:
         print(f"dashboard: {error}", file=sys.stderr)
         return error.exit_code

@@ -172,7 +172,7 @@ def _attention(name: str, second_T: NDArray[Any], weights_TP: NDArray[Any], step
     """Returns a heat map of attention by time and by age of the outputs."""
     stride = max(1, len(second_T) // 150)
     shown_TP = weights_TP[::stride]
-    ages = [f"{place * step:.2f}" for place in range(weights_TP.shape[1])]
+    ages = [f"{entry * step:.2f}" for entry in range(weights_TP.shape[1])]
     data = [
         [column, row, round(float(weight), 4)]
         for column, row_P in enumerate(shown_TP)

@@ -118,25 +118,27 @@ class Source:
         """
         now = time.monotonic()
         with self._lock:
-            for old in [one for one, found in self._kept.items() if found.until < now - FORGOTTEN]:
+            for old in [
+                name for name, cached in self._kept.items() if cached.until < now - FORGOTTEN
+            ]:
                 if not self._kept[old].lock.locked():
                     del self._kept[old]
-            found = self._kept.setdefault(key, _Kept())
-        if behind and found.until > -math.inf:
-            if found.until < now and not found.lock.locked():
-                later = threading.Timer(BEHIND, self._renew, (found, seconds, read))
+            cached = self._kept.setdefault(key, _Kept())
+        if behind and cached.until > -math.inf:
+            if cached.until < now and not cached.lock.locked():
+                later = threading.Timer(BEHIND, self._renew, (cached, seconds, read))
                 later.daemon = True
                 later.start()
-            return cast(T, found.value)
-        return cast(T, self._renew(found, seconds, read))
+            return cast(T, cached.value)
+        return cast(T, self._renew(cached, seconds, read))
 
     @staticmethod
-    def _renew(found: _Kept, seconds: float, read: Callable[[], Any]) -> Any:
-        with found.lock:
-            if found.until < time.monotonic():
-                found.value = read()
-                found.until = time.monotonic() + seconds
-            return found.value
+    def _renew(cached: _Kept, seconds: float, read: Callable[[], Any]) -> Any:
+        with cached.lock:
+            if cached.until < time.monotonic():
+                cached.value = read()
+                cached.until = time.monotonic() + seconds
+            return cached.value
 
     def status(self) -> LeagueStatus:
         return self.kept("status", 1.0, self._reading.status)
@@ -160,7 +162,9 @@ class Source:
 
     def players(self) -> dict[str, Player]:
         """Returns all players by name, in the order of their registration."""
-        return self.kept("players", 3.0, lambda: {one.name: one for one in self._reading.players()})
+        return self.kept(
+            "players", 3.0, lambda: {player.name: player for player in self._reading.players()}
+        )
 
     def player(self, name: str) -> Player:
         """Returns the player of this name.
@@ -218,11 +222,11 @@ class Source:
         return self.kept("replays", 5.0, self._read_replays)
 
     def _read_replays(self) -> dict[str, Path]:
-        found: list[tuple[float, Path]] = []
+        files: list[tuple[float, Path]] = []
         for path in self.run_dir.glob("replays/*.replay") if self.run_dir else ():
             with contextlib.suppress(FileNotFoundError):  # it has just been removed
-                found.append((path.stat().st_mtime, path))
-        return {path.stem: path for _, path in sorted(found, reverse=True)}
+                files.append((path.stat().st_mtime, path))
+        return {path.stem: path for _, path in sorted(files, reverse=True)}
 
     def met(self, player: str) -> list[dict[str, Any]]:
         """Counts a learner's opponents by quarter of its steps, as `bin/league mix --json` does."""

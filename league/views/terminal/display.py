@@ -106,8 +106,8 @@ class LineDisplay:
                     self._stream = None
 
 
-def _undrawn(what: str, error: Exception) -> str:
-    return f"The {what} can't be drawn ({type(error).__name__}: {error}): the run continues."
+def _undrawn(subject: str, error: Exception) -> str:
+    return f"The {subject} can't be drawn ({type(error).__name__}: {error}): the run continues."
 
 
 Display = LiveDisplay | LineDisplay
@@ -156,24 +156,24 @@ def _training_line(screen: Screen) -> str:
 
 def evaluation_line(screen: Screen) -> str:
     """Returns the evaluator's remaining work."""
-    found = screen.league.evaluator
-    if found is None:
+    evaluator = screen.league.evaluator
+    if evaluator is None:
         return "waiting for the evaluator to answer"
-    count = len(found.queue)
-    rest = f"{count} player{'' if count == 1 else 's'} in its queue"
-    if not found.current and found.unspent and not count:
-        return f"waiting for the evaluator: {found.unspent} matches of its budget are left"
-    if not found.current:
-        return f"waiting for the evaluator: {rest}"
-    done = f"has played {found.matches_done}"
-    if found.matches_total:
-        done += f" of {found.matches_total} matches"
+    count = len(evaluator.queue)
+    queue = f"{count} player{'' if count == 1 else 's'} in its queue"
+    if not evaluator.current and evaluator.unspent and not count:
+        return f"waiting for the evaluator: {evaluator.unspent} matches of its budget are left"
+    if not evaluator.current:
+        return f"waiting for the evaluator: {queue}"
+    done = f"has played {evaluator.matches_done}"
+    if evaluator.matches_total:
+        done += f" of {evaluator.matches_total} matches"
     else:  # before the first lease, or for a gate, which has no number of matches
-        done = f"{done} matches of its gate" if found.matches_done else "begins to play"
+        done = f"{done} matches of its gate" if evaluator.matches_done else "begins to play"
     shares = (worker.metrics.get(CORE_WAIT, 0.0) for worker in screen.league.workers)
     waits = any(share > MOST_CORE_WAIT for share in shares)
-    rest += ", waiting for a free core" if waits else ""
-    return f"waiting for the evaluator: {found.current} {done}, {rest}"
+    queue += ", waiting for a free core" if waits else ""
+    return f"waiting for the evaluator: {evaluator.current} {done}, {queue}"
 
 
 def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:

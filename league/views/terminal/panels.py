@@ -85,9 +85,9 @@ def _grid(columns: str, *heads: str) -> Table:
 
 def _header(screen: Screen) -> Panel:
     """Returns run, device, progress and time left, in two lines."""
-    place = Words(no_wrap=True, overflow="ellipsis")
-    place.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
-    place.append("  " + screen.device, FAINT)
+    title = Words(no_wrap=True, overflow="ellipsis")
+    title.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
+    title.append("  " + screen.device, FAINT)
     league, share = screen.league, screen.done_share
     target = f" of {league.target_steps:,}" if league.target_steps else ""
     done = f"{share * 100:.1f} %  " if target else ""
@@ -97,7 +97,7 @@ def _header(screen: Screen) -> Panel:
         words.append(f"  {duration(screen.seconds_left)} left", ACCENT)
     line = _grid("*<")
     line.add_row(ProgressBar(1.0, share, style=FAINT, complete_style=ACCENT), words)
-    panel = _framed(Group(place, line), "KUMITE")
+    panel = _framed(Group(title, line), "KUMITE")
     style = GOOD if screen.phase == "training" else MIDDLING
     panel.subtitle = Words.assemble(("● ", style), screen.phase)
     panel.border_style = ACCENT
@@ -152,8 +152,8 @@ def opponents(screen: Screen) -> Panel:
         met = f"{share.configured * 100:.0f}›{share.realised * 100:.0f}" if share else ""
         clean = Words("–", FAINT)
         if cell is not None:
-            found = wilson_interval(cell.wins, cell.games)
-            bounds = f" [{found.low * 100:2.0f}–{found.high * 100:3.0f}]"
+            interval = wilson_interval(cell.wins, cell.games)
+            bounds = f" [{interval.low * 100:2.0f}–{interval.high * 100:3.0f}]"
             clean = _percent(cell.wins / cell.games).append(bounds, FAINT)
         wins = Words("–", FAINT) if won is None else _percent(won)
         table.add_row(name, wins, Words(met, FAINT), clean)
@@ -183,8 +183,8 @@ def leaderboard(screen: Screen, height: int) -> Panel:
         table.add_row(
             str(rating.rank), name, f"{rating.score:.2f}", str(rating.games), won, style=style
         )
-    known = len(league.ratings)
-    listed = f"{known}" if len(shown) == known else f"{len(shown)} of {known}"
+    total = len(league.ratings)
+    listed = f"{total}" if len(shown) == total else f"{len(shown)} of {total}"
     legend = f"{listed} players, ‹ newest rated"
     return _framed(table, "Leaderboard", legend)
 

@@ -48,8 +48,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     histories = []
     for folder, name in runs:
         try:
-            found = source.kept(("curves", folder, name), SECONDS, lambda: gather(folder, name))  # noqa: B023
-            histories.append((folder, found))
+            history = source.kept(("curves", folder, name), SECONDS, lambda: gather(folder, name))  # noqa: B023
+            histories.append((folder, history))
         except NotFound as error:
             return [picker, section("Nothing yet", words=str(error))]
     return [picker, *_charts(source, histories)]
@@ -106,14 +106,14 @@ def _ratings(source: Source) -> Iterator[Chart]:
             lanes.setdefault(lane, []).append(point)
     if not lanes:
         return
-    for title, words, place, kind in (
+    for title, words, column, kind in (
         ("Rating over steps", "mu of each snapshot, with its 95 % interval.", 0, "value"),
         ("Rating over time", "The same by the time at which the snapshot entered.", 1, "time"),
     ):
         series = []
         for (lane, points), colour in zip(sorted(lanes.items()), SCREEN_PALETTE, strict=False):
-            found_N = np.array(sorted(points, key=operator.itemgetter(place)))
-            x_N, mu_N, half_N = found_N[:, place], found_N[:, 2], found_N[:, 3]
+            found_N = np.array(sorted(points, key=operator.itemgetter(column)))
+            x_N, mu_N, half_N = found_N[:, column], found_N[:, 2], found_N[:, 3]
             series += band(lane, x_N, mu_N - half_N, mu_N + half_N, colour)
             series.append(line(lane, x_N, mu_N, colour))
         yield lines(title, words, series, x=kind)

@@ -62,14 +62,14 @@ def _lane(name: str) -> str:
 
 
 def _lane_row(lane: str, players: Sequence[Player]) -> Sequence[Text]:
-    own = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
+    snapshots = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
     newest = max(players, key=lambda player: player.step)
     parents = {parent for player in players if (parent := player.parent) and _lane(parent) != lane}
     return (
         player_link(lane) if any(player.name == lane for player in players) else lane,
         tag(newest.role.value.replace("_", " ")),
-        f"{len(own):,}",
-        f"{sum(player.state is PlayerState.ACTIVE for player in own):,}",
+        f"{len(snapshots):,}",
+        f"{sum(player.state is PlayerState.ACTIVE for player in snapshots):,}",
         player_link(newest.name),
         f"{newest.step:,}",
         joined((player_link(parent) for parent in sorted(parents)[:5]), ", "),
@@ -115,10 +115,10 @@ def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
         "symbol": ["none", "arrow"],
         "lineStyle": {"color": SCREEN_PALETTE[8], "type": "solid", "width": 1},
     }
-    used = [one for one in series if one["data"] or one is series[0]]
+    used = [entry for entry in series if entry["data"] or entry is series[0]]
     options = {
         "grid": {"left": 130, "right": 20, "top": 36, "bottom": 30},
-        "legend": {"top": 0, "data": [one["name"] for one in used]},
+        "legend": {"top": 0, "data": [entry["name"] for entry in used]},
         "xAxis": {"type": "value", "splitLine": {"show": False}},
         "yAxis": {
             "type": "category",
@@ -141,21 +141,21 @@ def _gate_rows(gate: CandidateGate) -> Iterator[tuple[Text, ...]]:
     """
     undecided = gate.state is GateState.UNDECIDED
     patched = joined((player_link(patch.snapshot) for patch in gate.patches), ", ")
-    own: tuple[Text, ...] = (
+    cells: tuple[Text, ...] = (
         player_link(gate.candidate),
         when(gate.opened_at),
         joined([tag(gate.state.value), gate.reason if undecided else ""], " "),
     )
     for test in [test for test in gate.victims if test.matches] or gate.victims[:1]:
         counts = f"{test.wins}–{test.draws}–{test.losses}"
-        yield (*own, player_link(test.victim), counts, *_scores(test), patched)
-        own, patched = ("", "", ""), Markup("")
+        yield (*cells, player_link(test.victim), counts, *_scores(test), patched)
+        cells, patched = ("", "", ""), Markup("")
 
 
 def _scores(test: VictimGate) -> tuple[Text, Text]:
     """Returns the certificate's score with its interval, and its log-likelihood ratio."""
     if not test.certificate_json:
         return "", ""
-    found = json.loads(test.certificate_json)
-    score = "{score:.1%} [{low:.1%} to {high:.1%}]".format(**found["estimate"])
-    return score, f"{found['llr']:.2f}"
+    certificate = json.loads(test.certificate_json)
+    score = "{score:.1%} [{low:.1%} to {high:.1%}]".format(**certificate["estimate"])
+    return score, f"{certificate['llr']:.2f}"

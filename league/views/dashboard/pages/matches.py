@@ -25,9 +25,9 @@ BOOKS = {"": "all", "train": "training", "eval": "clean", "greedy": "greedy"}
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     player, opponent = parameters.get("player", ""), parameters.get("opponent", "")
-    category, given = parameters.get("category", ""), parameters.get("before", "")
+    category, cursor = parameters.get("category", ""), parameters.get("before", "")
     book = Book(parameters["book"]) if parameters.get("book") in (*Book,) else None
-    before = int(given) if given.isdecimal() and len(given) < 16 else 0
+    before = int(cursor) if cursor.isdecimal() and len(cursor) < 16 else 0
     if opponent and not player:
         player, opponent = opponent, ""
     chosen = {
@@ -36,13 +36,13 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         "book": book.value if book else "",
         "category": category,
     }
-    kept = source.replays()
+    recorded = source.replays()
     with_replay = parameters.get("replays") == "kept"
     if with_replay:
-        found, older = _with_replay(source, chosen), 0
+        lines, older = _with_replay(source, chosen), 0
     else:
-        found, older = source.matches(before=before, limit=ROWS, **chosen | {"book": book})
-    rows = [tuple(_row(line, line.match_id in kept)) for line in found]
+        lines, older = source.matches(before=before, limit=ROWS, **chosen | {"book": book})
+    rows = [tuple(_row(line, line.match_id in recorded)) for line in lines]
     filters = form(
         entry("player", "player", player, names="players"),
         entry("opponent", "against", opponent, names="players"),
@@ -71,23 +71,23 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 def _with_replay(source: Source, chosen: Mapping[str, str]) -> list[MatchLine]:
     """Returns the newest chosen matches with a result and a replay."""
     names = {chosen["player"], chosen["opponent"]} - {""}
-    found: list[MatchLine] = []
+    lines: list[MatchLine] = []
     for match_id in source.replays():
         try:
             record = source.match(match_id)
         except NotFound:  # it was not rated
             continue
-        own, result = record.assignment, record.result
+        assignment, result = record.assignment, record.result
         if (
             result is not None
-            and names <= {seat.name for seat in own.seats}
-            and chosen["book"] in ("", own.book.value)
-            and chosen["category"] in ("", own.category)
+            and names <= {seat.name for seat in assignment.seats}
+            and chosen["book"] in ("", assignment.book.value)
+            and chosen["category"] in ("", assignment.category)
         ):
-            found.append(_line(record, result))
-        if len(found) == ROWS:
+            lines.append(_line(record, result))
+        if len(lines) == ROWS:
             break
-    return found
+    return lines
 
 
 def _line(record: MatchRecord, result: MatchResult) -> MatchLine:

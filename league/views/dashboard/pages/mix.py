@@ -21,8 +21,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     shares = source.status().shares
     blocks: list[Block] = []
     for player in dict.fromkeys(share.player for share in shares):
-        own = [share for share in shares if share.player == player]
-        blocks += [_bars(player, own), _table(player, own)]
+        of_player = [share for share in shares if share.player == player]
+        blocks += [_bars(player, of_player), _table(player, of_player)]
         if parameters.get("count") == player:
             blocks.append(_foreseen(player, source.met(player)))
         elif source.run_dir is not None:
@@ -77,15 +77,15 @@ def _foreseen(player: str, parts: Sequence[Mapping[str, Any]]) -> Block:
     """Returns expected against played scores by quarter of a learner's steps."""
     rows = [
         (
-            f"{part['since_step']:,} to {part['until_step']:,}",
-            f"{part['matches']:,}",
-            *(percent(_share(part["kinds"], kind)) for kind in KINDS),
-            percent(_share(part["bands"], ".2_to_.8")),
-            percent(_share(part["bands"], "above_.9")),
-            percent(part["expected"]),
-            percent(part["score"]),
+            f"{span['since_step']:,} to {span['until_step']:,}",
+            f"{span['matches']:,}",
+            *(percent(_share(span["kinds"], kind)) for kind in KINDS),
+            percent(_share(span["bands"], ".2_to_.8")),
+            percent(_share(span["bands"], "above_.9")),
+            percent(span["expected"]),
+            percent(span["score"]),
         )
-        for part in parts
+        for span in parts
     ]
     words = (
         "By quarter of its steps: its opponents, how many of its matches were even (an expected "

@@ -55,24 +55,24 @@ def _progress(league: LeagueFacts) -> Block:
 
 
 def _alarms(league: LeagueFacts) -> Block:
-    found, words = [alarm.sentence for alarm in alarms_of(league.metrics)], ""
+    sentences, words = [alarm.sentence for alarm in alarms_of(league.metrics)], ""
     if league.status is not None:
         now, workers = league.status.vitals.now, league.workers
         quiet = min((now - worker.last_beat_at for worker in workers), default=0.0)
         if quiet > SILENT_SECONDS:
             last = long_duration(quiet)
             words = f"The run has ended, or stands still: no process was heard of for {last}."
-        found += [
+        sentences += [
             f"{worker.worker} hangs or has ended: it was last heard of "
             f"{long_duration(now - worker.last_beat_at)} ago."
             for worker in workers
             if not words and league.status.is_silent(worker)
         ]
-        found += [worker.trouble for worker in league.workers if worker.trouble]
-        found += [league.status.vitals.trouble] if league.status.vitals.trouble else []
-    if not found:
+        sentences += [worker.trouble for worker in league.workers if worker.trouble]
+        sentences += [league.status.vitals.trouble] if league.status.vitals.trouble else []
+    if not sentences:
         return section("Alarms", words=words or Markup('<span class="well">None.</span>'))
-    alarms = (Markup('<p class="alarm">{}</p>').format(text(sentence)) for sentence in found)
+    alarms = (Markup('<p class="alarm">{}</p>').format(text(sentence)) for sentence in sentences)
     return section("Alarms", *alarms, words=words)
 
 
@@ -128,8 +128,8 @@ def _opponents(league: LeagueFacts) -> Block:
         won, share, cell = league.win_rates.get(name), shares.get(name), clean.get(name)
         bounds = ""
         if cell:
-            found = wilson_interval(cell.wins, cell.games)
-            bounds = f"{percent(found.low)} to {percent(found.high)}"
+            interval = wilson_interval(cell.wins, cell.games)
+            bounds = f"{percent(interval.low)} to {percent(interval.high)}"
         rows.append(
             (
                 name,

@@ -36,13 +36,13 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     picker = section("Who beats whom", form(choice("book", "matches", BOOKS, book.value)))
     if not cells:
         return [picker, section("Nothing yet", words="No two players have met in these matches.")]
-    found = source.kept(
+    structure = source.kept(
         ("structure", book),
         STRUCTURE_SECONDS,
         lambda: _study(cells, source.ratings(book), names),
         behind=True,
     )
-    return [picker, _heat_map(names, cells), *_structure(found)]
+    return [picker, _heat_map(names, cells), *_structure(structure)]
 
 
 def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
@@ -59,12 +59,12 @@ def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
     others = [rating for rating in ratings if rating.player.kind is not PlayerKind.BOT]
     room = most - len(bots)
     newest = sorted(others, key=lambda rating: -rating.player.step)[: room // 2]
-    kept = {rating.player.name for rating in (*bots, *newest)}
+    names = {rating.player.name for rating in (*bots, *newest)}
     for rating in others:
-        if len(kept) >= most:
+        if len(names) >= most:
             break
-        kept.add(rating.player.name)
-    return tuple(rating.player.name for rating in ratings if rating.player.name in kept)
+        names.add(rating.player.name)
+    return tuple(rating.player.name for rating in ratings if rating.player.name in names)
 
 
 def _study(
@@ -86,9 +86,9 @@ def _heat_map(names: Sequence[str], cells: Sequence[PayoffCell]) -> Chart:
             continue
         won, drawn, lost = stakes.counted(cell)
         score = (won + drawn / 2) / (won + drawn + lost)
-        found = wilson_interval(cell.wins, cell.games)
+        interval = wilson_interval(cell.wins, cell.games)
         counts = f"{cell.wins:,} won, {cell.draws:,} drawn, {cell.losses:,} lost"
-        bounds = f"wins {percent(found.low)} to {percent(found.high)}"
+        bounds = f"wins {percent(interval.low)} to {percent(interval.high)}"
         if paid := stakes.mean(cell):
             bounds = f"paid {paid.value:+.2f} per match ({paid.low:+.2f} to {paid.high:+.2f})"
         data.append(
@@ -130,27 +130,27 @@ def _heat_map(names: Sequence[str], cells: Sequence[PayoffCell]) -> Chart:
     )
 
 
-def _structure(found: Structure) -> list[Block]:
-    names, mass = found.table.names, found.mass
-    held = [place for place in found.order if mass.value[place] >= 0.005]
+def _structure(structure: Structure) -> list[Block]:
+    names, mass = structure.table.names, structure.mass
+    held = [index for index in structure.order if mass.value[index] >= 0.005]
     rows = [
         (
-            player_link(names[place]),
-            percent(float(mass.value[place])),
-            f"{percent(float(mass.low[place]))} to {percent(float(mass.high[place]))}",
+            player_link(names[index]),
+            percent(float(mass.value[index])),
+            f"{percent(float(mass.low[index]))} to {percent(float(mass.high[index]))}",
         )
-        for place in held
+        for index in held
     ]
-    cyclic = found.cyclicity
+    cyclic = structure.cyclicity
     share, by_chance = (
         percent(float(x)) if np.isfinite(x) else "–" for x in (cyclic.share, cyclic.by_chance)
     )
     numbers = {
         "of the payoff is cyclic": share,
         "by chance, up to": by_chance,
-        "three-cycles that are sure": f"{found.sure_cycles:,}",
+        "three-cycles that are sure": f"{structure.sure_cycles:,}",
         "players": f"{len(names)}",
-        "pairs that met": f"{found.pairs_met:,}",
+        "pairs that met": f"{structure.pairs_met:,}",
     }
     words = "What an opponent who knows everybody's counts can't beat on average."
     blocks: list[Block] = [
@@ -162,17 +162,17 @@ def _structure(found: Structure) -> list[Block]:
             half=True,
         )
     ]
-    if found.cycles:
-        blocks.append(_cycles(found))
+    if structure.cycles:
+        blocks.append(_cycles(structure))
     return blocks
 
 
-def _cycles(found: Structure) -> Chart:
-    names = found.table.names
+def _cycles(structure: Structure) -> Chart:
+    names = structure.table.names
     members: dict[str, None] = {}
     edges = []
-    for cycle in found.cycles:
-        trio = [names[place] for place in cycle.players]
+    for cycle in structure.cycles:
+        trio = [names[index] for index in cycle.players]
         members |= dict.fromkeys(trio)
         for first, second in zip(trio, trio[1:] + trio[:1], strict=True):
             edges.append({"source": first, "target": second})
@@ -192,6 +192,6 @@ def _cycles(found: Structure) -> Chart:
             }
         ],
     }  # fmt: skip
-    sure = f"{found.sure_cycles:,} are sure" if found.sure_cycles else "none is sure"
+    sure = f"{structure.sure_cycles:,} are sure" if structure.sure_cycles else "none is sure"
     words = f"Three that beat each other in a ring; arrows point to the loser. Of all rings {sure}."
     return Chart(title="Three-cycles", words=words, options=options, height=360)

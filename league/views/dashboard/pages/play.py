@@ -27,11 +27,11 @@ STAGE = Markup(
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     arena = Arena(source)
     settings = arena.settings()
-    known = arena.names()
+    available = arena.names()
     first, second = parameters.get("first", HUMAN), parameters.get("second", "")
-    newest = next((name for name in known if lineage_of(name)), "")
-    chosen = [name for name in dict.fromkeys((first, second)) if name in known[PLAYERS:]]
-    names = known[:PLAYERS] + chosen
+    newest = next((name for name in available if lineage_of(name)), "")
+    chosen = [name for name in dict.fromkeys((first, second)) if name in available[PLAYERS:]]
+    names = available[:PLAYERS] + chosen
     seats = {HUMAN: "you"} | {name: name for name in names}
     picker = form(
         choice("first", "first", seats, first),

@@ -38,7 +38,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     search, number = parameters.get("search", ""), _page(parameters)
     ratings = source.ratings(book)
     kinds = sorted({group for rating in ratings for group in _groups(rating.player)})
-    found = [
+    listed = [
         rating
         for rating in ratings
         if (not kind or kind in _groups(rating.player))
@@ -50,7 +50,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         "name": lambda rating: rating.player.name,
     }
     if sort in keys:
-        found.sort(key=keys[sort])
+        listed.sort(key=keys[sort])
     chosen = {"book": book.value, "kind": kind, "sort": sort, "search": search}
     filters = form(
         choice("book", "matches", BOOKS, book.value),
@@ -66,7 +66,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         " ",
     )
     headings = ["rank#", "player", "role", "score#", "rating, 95 %#", "trend", "games#", "wins"]
-    rows = [_row(rating) for rating in found[number * ROWS : (number + 1) * ROWS]]
+    rows = [_row(rating) for rating in listed[number * ROWS : (number + 1) * ROWS]]
     words = (
         "Score = mu − 3 sigma of TrueSkill. A draw is not a win. The marks in the bar are the 95 % "
         "interval of the share of wins. Download: "
@@ -76,7 +76,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
             "Leaderboard",
             filters,
             table([*headings, "state", "parent", "step#"], rows),
-            _pages(number, len(found), "/leaderboard", chosen),
+            _pages(number, len(listed), "/leaderboard", chosen),
             words=joined([words, files]),
         )
     ]
@@ -84,13 +84,13 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 def _known(parameters: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
     """Returns a parameter if it has one of these values, else the first value."""
-    given = parameters.get(name, "")
-    return given if given in values else next(iter(values))
+    value = parameters.get(name, "")
+    return value if value in values else next(iter(values))
 
 
 def _page(parameters: Mapping[str, str]) -> int:
-    given = parameters.get("page", "0")
-    return int(given) if given.isdecimal() and len(given) < 7 else 0
+    value = parameters.get("page", "0")
+    return int(value) if value.isdecimal() and len(value) < 7 else 0
 
 
 def _pages(number: int, total: int, path: str, chosen: Mapping[str, str]) -> Markup:
@@ -191,13 +191,13 @@ def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
     ordered = sorted(cells, key=lambda cell: -cell.games)[:ROWS]
     rows = []
     for cell in ordered:
-        found = wilson_interval(cell.wins, cell.games)
+        interval = wilson_interval(cell.wins, cell.games)
         rows.append(
             (
                 player_link(cell.column),
                 *(f"{count:,}" for count in (cell.wins, cell.draws, cell.losses)),
                 wins_bar(cell.wins, cell.games),
-                f"{percent(found.low)} to {percent(found.high)}",
+                f"{percent(interval.low)} to {percent(interval.high)}",
                 link("matches", "/matches", player=cell.row, opponent=cell.column),
             )
         )

@@ -17,9 +17,11 @@ STEPS = {"100000": "100,000 steps", "300000": "300,000 steps", "1000000": "1,000
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    said = parameters.get("said", "")
+    message = parameters.get("said", "")
     answer = (
-        [section("Asked", Markup('<p role="status">{}</p>').format(text(said)))] if said else []
+        [section("Asked", Markup('<p role="status">{}</p>').format(text(message)))]
+        if message
+        else []
     )
     reports = source.reports()[::-1]
     ask = form(
