@@ -87,15 +87,7 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
-    """Runs the evaluator until `stop`.
-
-    Args:
-        arguments: parsed flags.
-        stop: ends it.
-
-    Raises:
-        LeagueError: it can't start or continue.
-    """
+    """Runs the evaluator until `stop` is set. `LeagueError` says why it can't start or continue."""
     sections = resolve_run(arguments.run_dir, arguments.preset, arguments.config, default=None)
     settings, game_settings = sections.of(EvaluatorSettings), sections.of(GameSettings)
     operations = sections.of(OperationsSettings)

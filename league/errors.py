@@ -179,10 +179,8 @@ class StorageReadOnly(LeagueError):
 
 
 def storage_fault(error: OSError) -> LeagueError | None:
-    """Translates an error of the operating system to a sentence for people.
-
-    Returns:
-        The error to raise if the disk is full or read-only, None for any other error.
+    """Translates an error of the operating system to a sentence for people, if the disk is full or
+    read-only.
     """
     if is_full(error):
         return StorageFull(

@@ -93,12 +93,7 @@ class OpponentScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Says how far an evaluation is, with its scores in the order of its opponents.
-
-    Attributes:
-        matches_done: wanted matches that the log has.
-        matches_total: wanted matches.
-    """
+    """Says how far an evaluation is, with its scores in the order of its opponents."""
 
     evaluation: Evaluation
     scores: tuple[OpponentScore, ...]
@@ -157,9 +152,6 @@ def members_of(
         players: returns the league's players.
         nash: returns the league's Nash mixture, {} before the first clean match.
 
-    Returns:
-        The share of each member, in all 1.
-
     Raises:
         InvalidInput: a weight is no positive number.
         NotFound: a mixture has no members yet.
@@ -215,9 +207,6 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
     Args:
         player, opponent: names or mixtures.
         cell: returns the counts of two players.
-
-    Returns:
-        The score, with weighted means.
     """
     met = [(share, cell(one, other)) for one, other, share in _meetings(player, opponent)]
     met = [(share, counts) for share, counts in met if counts.games]

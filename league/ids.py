@@ -25,11 +25,7 @@ SHOWN = 80
 
 
 def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:
-    """Matches the whole name.
-
-    Raises:
-        InvalidName: the name does not match. The message has the name and the `fault`.
-    """
+    """Matches the whole name. Otherwise `InvalidName` has the name and the `fault`."""
     match = re.fullmatch(pattern, name)
     if match is None:
         raise InvalidName(f"{name[:SHOWN]!r} {fault}")
@@ -56,10 +52,8 @@ class SnapshotName:
         return run if colon else ""
 
     def imported(self, run: str) -> SnapshotName:
-        """Returns the name in another league. Names that were imported before stay.
-
-        Raises:
-            InvalidName: `run` can't be part of a name.
+        """Returns the name in another league. Names that were imported before stay. A `run` that
+        can't be part of a name raises `InvalidName`.
         """
         if self.run:
             return self
@@ -68,11 +62,7 @@ class SnapshotName:
 
     @classmethod
     def parse(cls, name: str) -> SnapshotName:
-        """Parses a snapshot's name.
-
-        Raises:
-            InvalidName: `name` is no snapshot's name.
-        """
+        """Parses a snapshot's name, or raises `InvalidName`."""
         match = _matched(_SNAPSHOT, name, "is no snapshot's name: one looks like main@50000")
         return cls(match["lineage"], int(match["step"]))
 
@@ -89,11 +79,7 @@ class ReferenceName:
 
     @classmethod
     def parse(cls, name: str) -> ReferenceName:
-        """Parses a reference's name.
-
-        Raises:
-            InvalidName: `name` is no reference's name.
-        """
+        """Parses a reference's name, or raises `InvalidName`."""
         fault = "is no reference's name: one looks like main.reference-50000"
         match = _matched(_REFERENCE, name, fault)
         return cls(match["lineage"], int(match["step"]))
@@ -111,32 +97,20 @@ class GenerationName:
 
     @classmethod
     def parse(cls, name: str) -> GenerationName:
-        """Parses the name of a generation's player.
-
-        Raises:
-            InvalidName: `name` is no generation's name.
-        """
+        """Parses the name of a generation's player, or raises `InvalidName`."""
         fault = "is no generation's name: one looks like main-exploiter.g2"
         match = _matched(_GENERATION, name, fault)
         return cls(match["learner"], int(match["number"]))
 
 
 def checked_player_name(name: str) -> str:
-    """Returns `name` if a player may have it.
-
-    Raises:
-        InvalidName: no player may have this name.
-    """
+    """Returns `name` if a player may have it. Otherwise raises `InvalidName`."""
     fault = "can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP after it for a snapshot"
     return _matched(f"{_NAME}|{_SNAPSHOT}", name, fault)[0]
 
 
 def checked_learner_name(name: str) -> str:
-    """Returns `name` if a learner with generations may have it.
-
-    Raises:
-        InvalidName: no such learner may have this name.
-    """
+    """Returns `name` if a learner with generations may have it. Otherwise raises `InvalidName`."""
     fault = (
         "can't name an exploiter's learner: use up to 54 of a-z 0-9 _ . -, for a generation's name "
         "is its name with .gNUMBER after it"
@@ -168,10 +142,8 @@ def is_mixture(name: str) -> bool:
 
 
 def checked_digest(digest: str) -> str:
-    """Returns `digest` if it is a lower-case sha256, so it is safe in a path.
-
-    Raises:
-        InvalidName: it is no sha256.
+    """Returns `digest` if it is a lower-case sha256, so it is safe in a path. Otherwise raises
+    `InvalidName`.
     """
     return _matched(_DIGEST, digest, "is no sha256 digest: 64 hexadecimal digits are wanted")[0]
 

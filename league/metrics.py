@@ -63,9 +63,6 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
         trials: matches. With 0 the share is unknown: (0, 1).
         confidence: probability that the interval covers the share.
 
-    Returns:
-        The interval.
-
     Raises:
         InvalidInput: the counts or the confidence are impossible.
     """

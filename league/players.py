@@ -94,9 +94,6 @@ def newest_snapshot(
         players: the league's players.
         rated: ratings. Snapshots with games in them are preferred.
 
-    Returns:
-        The snapshot.
-
     Raises:
         NotFound: the player has no snapshot yet.
     """
@@ -108,10 +105,8 @@ def newest_snapshot(
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
-    """Returns the later half of a lineage's active snapshots by steps, at least one snapshot.
-
-    Raises:
-        NotFound: the lineage has no active snapshot.
+    """Returns the later half of a lineage's active snapshots by steps, at least one. Without any it
+    raises `NotFound`.
     """
     own = [
         player

@@ -76,9 +76,6 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
         status: the learner's curriculum.
         name: the name of a stage, or "next".
 
-    Returns:
-        The stage.
-
     Raises:
         NotFound: no stage has this name.
         InvalidInput: the learner is in this stage already, or there is no next stage.
@@ -122,9 +119,6 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
         curricula: the curricula of all learners.
         player: the live player, or "" if only one learner has a curriculum.
 
-    Returns:
-        The curriculum.
-
     Raises:
         NotFound: the player has no curriculum.
         InvalidInput: no player is named, and there are several to choose from.
@@ -151,10 +145,8 @@ def evidence_after(place: Place) -> int:
 
 
 def checked_stages(stages: Sequence[Stage], index: int) -> None:
-    """Checks the names of stages.
-
-    Raises:
-        InvalidInput: two stages have the same name, or `index` is out of range.
+    """Checks that the names of stages differ and that `index` is in range. Otherwise raises
+    `InvalidInput`.
     """
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):

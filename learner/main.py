@@ -153,10 +153,8 @@ def _complete(options: argparse.Namespace) -> list[str]:
 
 
 def _free_name(options: argparse.Namespace) -> str:
-    """Chooses a name that no running learner has and the league's own learners don't need.
-
-    Raises:
-        ConfigError: `--name` names a running learner.
+    """Chooses a name that no running learner has and the league's own learners don't need. A
+    `--name` of a running learner raises `ConfigError`.
     """
     sections = _sections(options)
     with _client(options, sections) as client:
@@ -211,12 +209,7 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 
 
 def run(options: argparse.Namespace, sections: Sections) -> None:
-    """Trains as the command line says, alone or as one of several ranks.
-
-    Args:
-        options: the flags, with the league and the name that they leave open filled in.
-        sections: the settings of the learner of this name.
-    """
+    """Trains as the command line says, alone or as one of several ranks."""
     role, threads = Role(options.role), sections.of(LearnerSettings).threads
     if role in EXPLOITING:
         step_back(NICE)

@@ -99,14 +99,11 @@ class LearnerSettings(Settings):
         return 2 if self.matches >= 64 else 1
 
     def share(self, ranks: int) -> LearnerSettings:
-        """Returns the settings of a rank: its share of the matches and each
-        minibatch.
+        """Returns the settings of a rank: its share of the matches and each minibatch. If these
+        can't be divided it raises `ConfigError`.
 
         All ranks together make the optimizer steps that a single rank would make, with minibatches
         of the same size.
-
-        Raises:
-            ConfigError: the matches or the minibatch can't be divided.
         """
         sequences = self.batch_size // self.n_steps
         if not self.is_divisible(ranks):

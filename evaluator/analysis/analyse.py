@@ -69,16 +69,11 @@ class Watched:
 def watch(
     replays: Iterable[Replay], player: str, opponents: Sequence[str], frame_skip: int
 ) -> Watched:
-    """Plays matches again and keeps the observations of a player.
+    """Plays matches again and keeps a player's observations, match by match.
 
     Args:
-        replays: the matches.
-        player: the name of the player.
         opponents: K names.
         frame_skip: frames between the player's decisions.
-
-    Returns:
-        Its observations, match by match.
 
     Raises:
         InvalidInput: it does not meet two opponents at two seeds, `LEAST` times each.
@@ -124,11 +119,6 @@ def analyse(
     the first reading recognises.
 
     Args:
-        network: the agent.
-        card: its card.
-        spec: the game.
-        watched: the agent's matches.
-        player: its name.
         seed: of shuffles and the fresh encoder.
         shuffles: random orders of the opponents that measure chance.
         pictures: adds the points that `league.views.strategy_figure` draws, which takes seconds.

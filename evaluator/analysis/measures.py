@@ -191,15 +191,13 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
 def silhouette(
     points: Points, labels: Labels, *, seed: int = 0, shuffles: int = SHUFFLES
 ) -> tuple[Compared, Floats]:
-    """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987) of the moments by opponent.
+    """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987) of the moments by opponent:
+    its mean over matches and opponents, and the mean of each match `[M]`.
 
     It is (b - a) / max(a, b). Here a is the mean distance to moments of the same opponent, and b to
     moments of the nearest other opponent. 1 is a separate cluster, 0 is no cluster, and a moment
     below 0 is nearer to another opponent. Distances within a seed are left out, because the moments
     of a match are close to each other anyway.
-
-    Returns:
-        The mean over matches and opponents, and the mean of each match `[M]`.
     """
     count = int(labels.opponent_M.max()) + 1
     counts_M = np.bincount(points.match_N)
@@ -286,13 +284,11 @@ class Drift:
 
 
 def drift(parts: Parts, labels: Labels) -> list[Drift | None]:
-    """Computes the drift against each opponent, and finally over all opponents.
+    """Computes the drift against each opponent, and finally over all opponents. It is None if all
+    matches are too short or have the same seed.
 
     With x_i the means of B equal blocks of a match and d the difference of its halves' means, the
     share is |d|² B / 4 over the sum of |x_i - x̄|². On average over all orders it is 1 / (B - 1).
-
-    Returns:
-        The drifts, or None if all matches are too short or have the same seed.
     """
     between_M, within_M = np.zeros((2, len(parts)))
     for match, part in enumerate(parts):

@@ -71,11 +71,8 @@ class Comparison:
 
     @property
     def elo(self) -> Estimate | None:
-        """Estimates the first player's lead in Elo with a 95 % interval that allows for the
-        stopping rule.
-
-        Returns:
-            The lead, or None before the first pair.
+        """Estimates the first player's lead in Elo, None before the first pair. The 95 % interval
+        allows for the stopping rule.
         """
         return self._lead(elo_of)
 
@@ -164,16 +161,11 @@ def compare(
     out. A mixture draws a member for each pair. In games with payoffs pairs count as in a gate.
 
     Args:
-        finder: finds the players.
-        names: both players.
         gate: the test that each player has to pass, without results.
         most: matches after which it ends undecided.
         seed: seed of the first pair and of sampled actions.
         greedy: whether networks take the likeliest action.
         on_pair: receives the comparison after each pair.
-
-    Returns:
-        The last comparison.
 
     Raises:
         InvalidInput: both names mean the same player.

@@ -85,10 +85,8 @@ class Benchmark:
     finder: Finder | None = field(default=None, kw_only=True)
 
     def run(self, on_match: Callable[[str, int], None] | None = None) -> dict[str, Score]:
-        """Plays all matches and returns a score for each opponent.
-
-        Args:
-            on_match: is called with an opponent and the matches finished against it.
+        """Plays all matches and returns a score for each opponent. `on_match` is called with an
+        opponent and the matches finished against it.
 
         Raises:
             NotFound: there is no such player.
@@ -230,18 +228,12 @@ def _score(
 
 
 def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
-    """Computes the weighted share of matches that are won.
+    """Computes the share of matches `won_P2` with its 95 % interval, where pairs have the weights
+    `weight_P`.
 
     The interval is Wilson's for the effective number of independent matches. With unequal weights
     this number is 1 / Σ w² (Kish). It falls by the factor 1 + ρ if the matches of a pair repeat one
     another.
-
-    Args:
-        won_P2: whether each match of each pair was won.
-        weight_P: weights of the pairs.
-
-    Returns:
-        The share with its 95 % interval.
     """
     weight_P = weight_P / weight_P.sum()
     share = min(float(weight_P @ won_P2.mean(1)), 1.0)
@@ -268,9 +260,6 @@ def ratio(
         least: the smallest sum of `bottom` over all pairs that is believed. For counts it is 3,
             because a rate of up to 3 / n often shows no event in n pairs.
         logs: takes the interval of the ratio's logarithm, for ratios of two random sums.
-
-    Returns:
-        The ratio with its 95 % interval.
     """
     weight_P = weight_P / weight_P.sum()
     bottom = max(float(weight_P @ bottom_P), least / len(weight_P))

@@ -100,16 +100,12 @@ def goals(plan: Plan, fit: Fit) -> Array:
 def allocate(
     plan: Plan, fit: Fit, matches: int, rng: np.random.Generator
 ) -> Mapping[tuple[str, str], int]:
-    """Chooses the pairs of players that meet next.
+    """Chooses the pairs of players that meet next, and their numbers of matches: `matches` in all.
 
     Args:
-        plan: the players, and the matches played so far.
         fit: of the clean matches so far.
         matches: how many to choose, even.
         rng: a factor of 0.9 to 1 on the gain of a pair makes two evaluators choose differently.
-
-    Returns:
-        The number of matches of each pair, `matches` in all.
     """
     if not plan.snapshots or not set(fit.names) & {snapshot.name for snapshot in plan.snapshots}:
         return {}

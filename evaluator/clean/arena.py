@@ -51,13 +51,10 @@ class Arena:
     """Plays assigned matches in the rows of `game`.
 
     Args:
-        game: the game. It plays bots itself.
         load: digest → network.
         frame_skip: frames between the decisions of snapshots. They sample at temperature 1, or act
             greedily in the greedy book.
-        seed: seed of the samples.
         recorder: sees every decision.
-        device: where networks compute.
 
     Attributes:
         frames_played: frames of all matches so far, over all rows.

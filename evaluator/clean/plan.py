@@ -98,9 +98,6 @@ def exploiters_to_meet(
         gates: gates of all candidates.
         player: the snapshot.
         most: the room.
-
-    Returns:
-        At most `most` names.
     """
     accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
     accepted.sort(key=lambda gate: -gate.decided_at)
@@ -373,17 +370,11 @@ class NextWork:
 
 
 def next_work(plan: Plan, turn: int) -> NextWork:
-    """Chooses the next work.
+    """Chooses the next work. `turn` is the index of the kind of work that had the last turn, 0 at
+    the start.
 
     Exploiters' gates come first. Mains' gates, requests, snapshots and milestones take turns. Small
     batches are played together: a larger batch of matches costs almost no extra time.
-
-    Args:
-        plan: everything that is due.
-        turn: index of the kind of work that had the last turn, 0 at the start.
-
-    Returns:
-        The next work. Its `subject` is "" if nothing is due.
     """
     kinds: list[Sequence[CandidateGate | Batch]] = [plan.gates, *plan.batches()]
     order = [(turn + offset) % len(kinds) for offset in range(1, len(kinds) + 1)]

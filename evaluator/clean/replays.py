@@ -35,10 +35,6 @@ class Recorder:
     """Writes replays of `players` into `folder`, where the newest `most` stay.
 
     If both seats are theirs, the match counts for seat 0.
-
-    Attributes:
-        recipe: the arena's game.
-        frame_skip: frames between decisions.
     """
 
     folder: Path

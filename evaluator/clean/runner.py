@@ -307,12 +307,7 @@ class Evaluator:
     `plan`.
 
     Args:
-        client: a client of the matchmaker.
-        game: the game.
-        run_dir: the run's folder.
-        settings: the evaluator's settings.
         worker: its name. A newer evaluator with this name takes over.
-        stop: ends `run`.
         recipe: names the game for replays. Without it no replay is kept.
 
     Attributes:

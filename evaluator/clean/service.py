@@ -99,14 +99,6 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
 class EvaluatorServer:
     """Serves `evaluator` while the context is open.
 
-    Args:
-        evaluator: the evaluator.
-        client: a client of the matchmaker.
-        port: the port, 0 for any free port.
-        run_dir: the run's folder, which has the tokens.
-        security: tokens, TLS and the address to listen on.
-        operations: logs and metrics.
-
     Raises:
         ConfigError: the certificates can't be used.
         Refused: the port is taken.

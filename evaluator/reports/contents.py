@@ -42,13 +42,7 @@ TOLD = 20
 
 
 def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, Any]) -> Report:
-    """Returns the report of a benchmark.
-
-    Args:
-        scores: its results.
-        spec: the game.
-        facts: how its matches were played.
-    """
+    """Returns the report of a benchmark. `facts` say how its matches were played."""
     met, player = of_player.met_in_benchmark(scores, spec), scores[0].player
     payoffs = spec.payoff_unit
     return Report(
@@ -68,9 +62,6 @@ def of_league_player(
     """Returns the report of a member of a league, by its matches in the clean book.
 
     Args:
-        client: a client of the league.
-        name: the player.
-        run: the run's name.
         exploits: folder of the certificates of `bin/league exploit`.
         game: the run's game. Without it, as for a remote league, no game is imported.
 
@@ -111,11 +102,9 @@ def of_run(
     client: MatchmakerClient, run: str, exploits: Path | None = None, game: str = ""
 ) -> Report:
     """The report of a whole run: its ratings, its training, and its newest evaluated snapshot.
+    Without a clean match it raises `NotFound`.
 
     `exploits` and `game` are as in `of_league_player`.
-
-    Raises:
-        NotFound: the run has no clean match.
     """
     players = {player.name: player for player in client.players()}
     status, rated = client.status(), client.ratings()

@@ -182,11 +182,10 @@ def met_in_log(
     frames_per_second: int,
     largest: float | None = None,
 ) -> list[Met]:
-    """Returns the opponents in a row of a clean book. The log has sums, so means have no intervals.
+    """Returns the opponents in a player's row of a clean book. The log has sums, so means have no
+    intervals.
 
     Args:
-        cells: the player's cells.
-        players: the league's players by name.
         frames_per_second: speed of the game, 0 if unknown.
         largest: the most that a match pays, None if unknown.
     """
@@ -476,11 +475,8 @@ def headline(
 ) -> dict[str, str]:
     """How exploitable a player is, which bots it beats, and which of its earlier selves.
 
-    All that it claims holds together with 95 % confidence: see `beaten` and `bounds_of`.
-
-    Args:
-        exact: whether the game is small enough for exact values.
-        payoffs: their unit.
+    All that it claims holds together with 95 % confidence: see `beaten` and `bounds_of`. `exact` is
+    for games that are small enough for exact values, and `payoffs` is their unit.
     """
     unit = unit_of(met, payoffs)
     lines = {
@@ -557,10 +553,7 @@ def _beaten(met: Sequence[Met], beats: Collection[str], group: str, unit: Unit) 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
     """An exploiter's evidence about a player: `score` in `matches`, after training for `steps`.
-
-    Attributes:
-        paid: what it wins a match, in `unit`, if that was measured. Otherwise it is 2p − 1 of the
-            score.
+    `paid` is its win per match in `unit`, or 2p − 1 of the score if that was not measured.
     """
 
     exploiter: str

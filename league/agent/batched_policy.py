@@ -204,12 +204,10 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
-        """Continues from `save` and loads the seated snapshots.
+        """Continues from `save` and loads the seated snapshots. Another number of seats raises
+        `DataCorrupt`.
 
         A live network must have been set when seats are live.
-
-        Raises:
-            DataCorrupt: it is of another number of seats.
         """
         if len(saved["digests"]) != self.num_seats:
             raise DataCorrupt(
@@ -373,11 +371,8 @@ class NetworkStack:
         self.members: list[str] = []
 
     def assign(self, wanted: Sequence[str], frozen: Callable[[str], _Frozen]) -> None:
-        """Makes exactly `wanted` the members. Remaining members keep their rows where possible.
-
-        Args:
-            wanted: digests of the members.
-            frozen: weights by digest.
+        """Makes exactly the digests `wanted` the members. Remaining members keep their rows where
+        possible.
         """
         if set(wanted) == set(self.members):
             return

@@ -90,11 +90,6 @@ class AgentSettings(Settings):
 class NetworkConfig:
     """Holds sizes from which a network is built again, checked when they are made.
 
-    Attributes:
-        observation_size: width of an observation.
-        action_size: number of binary keys, or of choices.
-        action_kind: kind of actions.
-
     Raises:
         ConfigError: a size can't be used.
     """
@@ -252,11 +247,7 @@ class AgentConfig(NetworkConfig):
 
     @classmethod
     def of(cls, settings: AgentSettings, spec: GameSpec) -> AgentConfig:
-        """Returns the sizes for a game.
-
-        Args:
-            settings: the section [agent].
-            spec: the game.
+        """Returns the sizes for a game from the section [agent].
 
         Raises:
             ConfigError: a size can't be used.

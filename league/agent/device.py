@@ -17,10 +17,6 @@ _MALLOC_OPTIONS = ((-4, 0), (-1, (1 << 31) - 1), (-2, 64 << 20))
 def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.device, str]:
     """Chooses `--gpu N`, `--cpu`, else CUDA, then MPS, then CPU.
 
-    Args:
-        gpu: number of the GPU.
-        cpu: whether to compute on the CPU.
-
     Returns:
         The device, and a sentence: which, why, its memory or cores.
 
@@ -47,10 +43,8 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
 
 
 def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
-    """Chooses a device for each process of a learner, and writes a sentence about all of them.
-
-    Raises:
-        DeviceError: as `choose_device`.
+    """Chooses a device for each process of a learner, and writes a sentence about all of them. It
+    raises the errors of `choose_device`.
     """
     if flags.cpu:
         return [torch.device("cpu")] * flags.ranks, flags.cpu_sentence()
@@ -74,13 +68,10 @@ def _available(count: int) -> str:
 
 def keep_memory() -> bool:
     """Lets the process keep memory that it frees, since a learner's large tensors return each
-    update.
+    update. Returns False without glibc.
 
     glibc gives blocks over 128 KiB back to the kernel and then pays a page fault for every 4 KiB of
     the next block. That halved the learner's speed on CPU.
-
-    Returns:
-        Whether it took effect, which needs glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

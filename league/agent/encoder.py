@@ -79,7 +79,6 @@ class Pooling(nn.Module):
         """Reads the last P outputs.
 
         Args:
-            own: own observations `[..., own_size]`.
             described: described outputs `[..., P, described_size]`.
             empty: -inf at empty slots `[..., P, 1]`.
         """
@@ -146,12 +145,7 @@ class Block(nn.Module):
         self.ff_out = glorot(Linear(config.feed_forward, width), branch_gain)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
-        """Finishes the layer after attention with both residual branches.
-
-        Args:
-            x: the layer's input.
-            attended: the result of the attention.
-        """
+        """Finishes the layer with input `x` after attention with both residual branches."""
         x = x + self.out(attended)
         return x + self.ff_out(functional.gelu(self.ff_in(self.ff_norm(x))))
 
@@ -164,15 +158,12 @@ class LocalLayer(Block):
         self.span = config.span
 
     def step(self, x: Tensor, ring: Tensor, empty: Tensor) -> tuple[Tensor, Tensor]:
-        """Takes in an entry.
+        """Takes in an entry, and returns the output and the next ring.
 
         Args:
             x: the entry `[..., D]`.
             ring: keys and values of earlier entries `[..., S, 2D]`.
             empty: -inf at empty slots.
-
-        Returns:
-            The output and the next ring.
         """
         q, kv = self.qkv(self.attention_norm(x)).split([self.width, 2 * self.width], -1)
         slots = torch.cat([ring, kv.unsqueeze(-2)], -2)
@@ -233,8 +224,6 @@ class StreamingEncoder(Encoder):
 
         Args:
             entry: the opponent's entry `[..., E]`.
-            own: the own observation.
-            rings: the rings before.
             age: entries of the episode, this entry included, `[...]`.
         """
         x, moved, (layers_BLSE, pool_BPE) = self.embed(entry), [], rings
@@ -299,14 +288,7 @@ class WindowEncoder(Encoder):
         return torch.zeros(batch, 0, 0, 0, device=device), entries
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
-        """Takes in an entry.
-
-        Args:
-            entry: the opponent's entry `[..., E]`.
-            own: the own observation.
-            rings: the ring before.
-            age: entries of the episode, this entry included, `[...]`.
-        """
+        """Takes in an entry, as `step` of the other encoders does."""
         window = torch.cat([rings[1], entry.unsqueeze(-2)], -2)
         return self._encode(window, own, age), (rings[0], window[..., 1:, :])
 

@@ -128,12 +128,9 @@ def empty_slots(age: Tensor, slots: int) -> Tensor:
 
 
 def windows(x_RBE: Tensor, rows: int, span: int) -> Tensor:
-    """Returns the last `rows` rows, each with its `span` newest entries.
+    """Returns a view `[rows, B, span, E]`: the last `rows` rows, each with its newest entries.
 
     Rows before the first count as zeros, and `empty_slots` masks them.
-
-    Returns:
-        A view `[rows, B, span, E]`.
     """
     missing = rows + span - 1 - x_RBE.shape[0]
     if missing > 0:

@@ -184,10 +184,8 @@ class AgentNetwork(PlayingNetwork):
 
 
 def ages(starts_XB: Tensor) -> Tensor:
-    """Counts the entries of each row's episode within these rows, the row's own included.
-
-    Returns:
-        Int64 `[X, B]`.
+    """Counts the entries of each row's episode within these rows, the row's own included. Int64
+    `[X, B]`.
     """
     row_X1 = torch.arange(starts_XB.shape[0], device=starts_XB.device).unsqueeze(1)
     first_XB = torch.cummax(row_X1 * starts_XB, 0).values

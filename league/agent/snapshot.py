@@ -205,10 +205,6 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
 def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
     """Reads the card alone, from a verified blob.
 
-    Args:
-        blobs: folder of the file.
-        digest: the blob's digest.
-
     Raises:
         NotFound: no such blob.
         DataCorrupt: the file is damaged.

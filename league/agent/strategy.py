@@ -67,15 +67,7 @@ def encode_match(
 
 
 def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwork:
-    """Returns the network if it has a strategy encoder.
-
-    Args:
-        network: the network.
-        name: its name in errors.
-
-    Raises:
-        InvalidInput: it has no strategy encoder.
-    """
+    """Returns a network with a strategy encoder. `InvalidInput` names any other agent."""
     if not isinstance(network, AgentNetwork) or network.config.encoder == "none":
         raise InvalidInput(
             f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing "
@@ -88,8 +80,6 @@ def observations_of(replay: Replay, seat: int, frame_skip: int) -> NDArray[np.fl
     """Plays a match again and returns a player's observations at its decisions, `[T, O]`.
 
     Args:
-        replay: a recorded match.
-        seat: 0 or 1.
         frame_skip: frames between the player's decisions (`SnapshotCard.frame_skip`).
 
     Raises:

@@ -168,13 +168,10 @@ def _command(
 
 
 def parse(arguments: Sequence[str]) -> Command | int:
-    """Reads the command line.
+    """Reads the command line. Flags that can't be used raise `ConfigError`.
 
     Returns:
         The flags, or the exit code after --help.
-
-    Raises:
-        ConfigError: the flags can't be used.
     """
     try:
         return app(list(arguments), prog_name="bin/start-league", standalone_mode=False)
@@ -325,13 +322,8 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
 def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], None]) -> None:
     """Shows the dashboard's address once its process has logged that it listens there.
 
-    Another program may listen at the same port, so the log decides.
-
-    Args:
-        address: the dashboard's address.
-        log: the log of the dashboard's process.
-        begins: where the log of this run begins, in bytes.
-        say: shows a sentence.
+    Another program may listen at the same port, so the log decides. `begins` is where the log of
+    this run begins, in bytes.
     """
     line = f"{address}\n".encode()
     while True:
@@ -344,14 +336,11 @@ def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], 
 
 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
-    """Writes the report of a finished run and prints its main results.
+    """Writes the report of a finished run and prints its main results. `mains` are the processes of
+    the main learners.
 
     The commands run in their own processes: `league` imports no service, and a process that takes
     too long can be killed.
-
-    Args:
-        folder: the run.
-        mains: names of the processes of the main learners.
     """
     from league.games.exact import is_exact
 

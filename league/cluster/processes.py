@@ -47,9 +47,7 @@ class ProcessSpec:
     """Describes a process to run.
 
     Attributes:
-        name: the name of the process.
         command: the program and its arguments.
-        log: the file that receives the output.
         needed: whether the league ends if the process can't run. Without it the league continues.
         vital: whether the league ends if the process dies too often. Other processes start again
             later.
@@ -202,8 +200,6 @@ class ProcessGroup:
     """Keeps all processes of a league.
 
     Args:
-        specs: the processes, in the order of starting.
-        policy: how processes restart.
         say: shows a sentence to the person, with `is_trouble` for troubles.
         started: receives a process's name and id after each start.
         has_finished: whether a process that ended with exit code 0 has done its work. Otherwise it
@@ -259,16 +255,12 @@ class ProcessGroup:
         hurried: Callable[[], bool] = lambda: False,
         tick: Callable[[], None] = lambda: None,
     ) -> list[str]:
-        """Asks processes to stop, in this order, waits for all, and kills those that are late.
+        """Asks processes to stop, in this order, waits at most `seconds` for all, and kills those
+        that are late. Returns the names of the killed processes. `tick` is called while waiting.
 
         Args:
             names: the processes. Unknown names are ignored.
-            seconds: how long to wait.
             hurried: ends the wait when it returns True.
-            tick: is called while waiting.
-
-        Returns:
-            The names of the killed processes.
         """
         waiting = []
         for member in [self.members[name] for name in names if name in self.members]:

@@ -102,12 +102,7 @@ class Supervisor:
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
-        """Shows a sentence to the person. Any thread may call it.
-
-        Args:
-            text: the sentence.
-            is_trouble: whether it reports a problem.
-        """
+        """Shows a sentence to the person, or a problem if `is_trouble`. Any thread may call it."""
         note = Note(at=time.time(), text=text, is_trouble=is_trouble)
         self._notes.append(note)
         self._display.add_note(note)
@@ -131,11 +126,8 @@ class Supervisor:
         )
 
     def run(self) -> int:
-        """Trains until the steps are done or a signal comes. Returns the exit code.
-
-        Raises:
-            LeagueError: the run ended early (see `ProcessGroup.check`). Everything has stopped by
-                then.
+        """Trains until the steps are done or a signal comes. Returns the exit code. If the run ends
+        early, everything has stopped before it raises the error of `ProcessGroup.check`.
         """
         killed: list[str] = []
         with self._signals():
@@ -211,13 +203,8 @@ class Supervisor:
         return b""
 
     def _judge(self, process: Process, fault: str, before: float, now: float) -> None:
-        """Reports a worker that hangs, or ends it.
-
-        Args:
-            process: the worker.
-            fault: what it fails to do, in words.
-            before: for how many seconds it had hung at the previous look.
-            now: for how many seconds it hangs now.
+        """Reports a worker that hangs, or ends it. `before` and `now` are the seconds for which it
+        had hung at the previous look and hangs now.
         """
         name, silent, hang = process.spec.name, self._silent_seconds, self._hang_seconds
         if before < silent <= now:

@@ -59,11 +59,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Reads HOST, HOST:PORT or [HOST]:PORT.
-
-        Raises:
-            ConfigError: the text is no address.
-        """
+        """Reads HOST, HOST:PORT or [HOST]:PORT. Any other text raises `ConfigError`."""
         host, colon, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "")
         if text.startswith("["):
             host, _, port = text[1:].partition("]")
@@ -104,10 +100,7 @@ def plan(
     The matchmaker, the first evaluator and the dashboard get ports that survive restarts.
 
     Args:
-        folder: the run.
         options: flags for the learners.
-        settings: which learners and evaluators the run has.
-        host: the address that the services listen on.
         new_epoch: whether the matchmaker begins a new epoch.
         dashboard: where the dashboard listens, None without a dashboard.
     """

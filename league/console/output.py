@@ -72,9 +72,7 @@ def print_table(
     A narrow terminal leaves columns out and names them.
 
     Args:
-        title: shown on a terminal.
         columns: headings. A ``#`` at the end marks numbers, which a terminal aligns to the right.
-        rows: cells.
         caption: shown below the table on a terminal.
         spared: columns that a narrow terminal leaves out, in this order.
     """

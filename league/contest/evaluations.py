@@ -36,12 +36,8 @@ def ask(
     """Asks the run's evaluators for clean matches and prints the evaluation's number.
 
     Args:
-        league: a running league.
         player: a member, a mixture or weights files.
         against: opponents, by default every bot.
-        matches: against each opponent, made even.
-        book: the book of the matches.
-        game: the flag ``--game``.
         wait: waits until the matches are played and prints the report.
         as_json: prints the report as JSON.
 
@@ -135,14 +131,8 @@ def line_of(report: Report) -> str:
 
 
 def show(report: Report, *, as_json: bool = False) -> int:
-    """Prints a report.
-
-    Args:
-        report: the report.
-        as_json: prints all of its fields.
-
-    Returns:
-        The exit status: 1 when its evaluation was cancelled.
+    """Prints a report, with all fields `as_json`. Returns exit status 1 when its evaluation was
+    cancelled.
     """
     one = report.evaluation
     status = int(one.state is EvaluationState.CANCELLED)

@@ -41,14 +41,9 @@ def paired(
     A player that meets itself gets a seed for each match, because swapped seats would repeat it.
 
     Args:
-        first, second: the players.
         bots: for each player `EXTERNAL`, or the index of a bot.
         matches: the number of matches.
-        seed: the first seed.
         pupil: player that `play_bouts` slows down or disturbs.
-
-    Returns:
-        The matches, in the order of their seeds.
     """
     one = Bout(seats=(first, second), bots=bots, seed=seed, pupil=pupil)
     if (first, bots[0]) == (second, bots[1]):
@@ -72,14 +67,8 @@ def play(
     """Plays bouts of members as `play_bouts` does.
 
     Args:
-        settings: the game.
-        members: all players of the bouts.
-        bouts: the matches.
         seed, greedy, failures, disturb: as for `play_bouts`.
         pace: frames for which the pupil, a bot, holds its keys.
-
-    Returns:
-        The replays, in the order in which the matches end.
 
     Raises:
         InvalidInput: networks hold their keys for unequally many frames.
@@ -127,9 +116,6 @@ def bouts_of(
         matches: the number of matches.
         seed: the first seed.
         errs: the first player is the bouts' pupil.
-
-    Returns:
-        The matches.
     """
 
     def pairs_of(one: Member, other: Member, count: int, seed: int) -> list[Bout]:

@@ -86,11 +86,8 @@ class Finder:
     assignments: Sequence[str] = ()
 
     def settings(self, whos: Sequence[Who], *, alone: bool = False) -> GameSettings:
-        """Returns the game of the members' run, unless `--game` names another game.
-
-        Args:
-            whos: names and mixtures.
-            alone: refuses mixtures.
+        """Returns the game of the members' run, unless `--game` names another game. `alone` refuses
+        mixtures.
 
         Raises:
             InvalidInput: a mixture is not allowed.
@@ -143,16 +140,7 @@ class Finder:
         return [members[name] for name in names]
 
     def entrants(self, spec: GameSpec, whos: Sequence[Who]) -> list[Entrant]:
-        """Returns an entrant for each name or mixture.
-
-        Args:
-            spec: the game.
-            whos: names and mixtures.
-
-        Raises:
-            NotFound: there is no such member.
-            InvalidInput: a player has no weights.
-        """
+        """Returns an entrant for each name or mixture. It raises the errors of `find`."""
         parts = [members_of(who, lambda: self.players, self._nash) for who in whos]
         names = list(dict.fromkeys(name for part in parts for name in part))
         members = dict(zip(names, self.find(spec, names), strict=True))
@@ -228,22 +216,12 @@ class Finder:
 
 
 def game_settings(name: str, assignments: Sequence[str] = ()) -> GameSettings:
-    """Returns the settings of a game by its name.
-
-    Args:
-        name: the game's name.
-        assignments: changes of its default options, from flags.
-    """
+    """Returns the settings of a game, with the changes that flags assign to its options."""
     return resolve(assignments=[f"game.name={name}", *assignments]).of(GameSettings)
 
 
 def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
-    """Checks that an agent was made for a game.
-
-    Args:
-        name: the agent's name, for messages.
-        card: its card.
-        spec: the game.
+    """Checks that an agent was made for a game. `name` is for messages.
 
     Raises:
         InvalidInput: its observations or actions differ.

@@ -31,12 +31,6 @@ if BRAWL_ENVIRONMENT not in gymnasium.registry:
 def parallel_env(**options: Any) -> BrawlParallelEnv:
     """Makes the built-in game with both seats open, as a parallel environment of PettingZoo.
 
-    Args:
-        options: options of `league.games.parallel.BrawlParallelEnv`.
-
-    Returns:
-        The environment.
-
     Raises:
         ConfigError: a wrong option, or PettingZoo is missing.
     """

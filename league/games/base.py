@@ -176,17 +176,10 @@ class BatchedGame(ABC):
     def checked_seeds(
         self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Checks the arguments of `reset`.
-
-        Args:
-            seeds: seeds by row.
-            where: rows to begin, or None.
+        """Checks the arguments of `reset`. A wrong shape raises `InvalidInput`.
 
         Returns:
             uint64[N] seeds, and a bool[N] mask of the rows.
-
-        Raises:
-            InvalidInput: a wrong shape.
         """
         seeds_N, wanted = np.ascontiguousarray(seeds, np.uint64), (self.num_matches,)
         where_N = np.ones(wanted, np.bool_) if where is None else np.array(where, np.bool_)
@@ -359,15 +352,9 @@ def match_result(
     """Returns the result of a match that ended, for the matchmaker.
 
     Args:
-        assignment: the assignment that the match was played for.
-        game: the game.
-        n: the match's row.
         steps: a learner's training steps at the start and the end of the match.
         failure: the reason why the match failed, or "". The matchmaker counts a failed match and
             never rates it.
-
-    Returns:
-        The result.
     """
     seats = []
     for player, numbers in zip(assignment.seats, game.final_stats_N2S[n].tolist(), strict=True):

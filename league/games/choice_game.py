@@ -76,8 +76,6 @@ class ChoiceGame(BatchedGame):
     """Plays N matches of `rules`. Call `reset` first.
 
     Args:
-        rules: the rules.
-        num_matches: N, matches that step together.
         max_frames: None, or a time limit that cuts no match.
 
     Raises:

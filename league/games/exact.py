@@ -191,9 +191,6 @@ def checked_table(tree: GameTree, table_KA: Table) -> Table:
         tree: the tree.
         table_KA: [K, A].
 
-    Returns:
-        The table as float64.
-
     Raises:
         InvalidInput: names the first wrong infoset.
     """
@@ -350,9 +347,6 @@ def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
         tree: the tree.
         policy: answers all histories at once with probabilities `[K, A]`.
 
-    Returns:
-        The table, [K, A].
-
     Raises:
         InvalidInput: the answers are no probabilities over the legal choices.
     """
@@ -388,9 +382,6 @@ def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[flo
         tree: the tree.
         tables: the policies, [K, A] each.
         weights: their probabilities.
-
-    Returns:
-        The average policy, [K, A].
     """
     total_KA = np.zeros(tree.legal_KA.shape)
     for table_KA, weight in zip(tables, weights, strict=True):

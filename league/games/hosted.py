@@ -54,8 +54,6 @@ class Process:
     Args:
         command: the worker's command. It gets the number of its end of the connection as the last
             argument.
-        rows: the rows that the worker holds.
-        options: options of `subprocess.Popen`.
     """
 
     def __init__(self, command: Sequence[str], rows: range, **options: Any) -> None:
@@ -85,12 +83,9 @@ class Pool:
     """Runs workers over `matches` rows, in contiguous and nearly equal shares.
 
     Args:
-        command: a worker's command.
         subject: the thing that it plays, for messages.
-        matches: number of rows.
         workers: processes; 0 chooses by matches and processor cores.
         step_seconds: longest time of a call. After it the worker ends itself by SIGALRM.
-        options: options of `subprocess.Popen`.
     """
 
     def __init__(
@@ -142,8 +137,6 @@ class Pool:
         """Calls a method of each worker for its part of `rows`. A worker that died starts again.
 
         Args:
-            verb: the method's name.
-            rows: the rows to ask for.
             arguments: the method's further arguments, from a worker's rows.
 
         Returns:
@@ -210,10 +203,6 @@ def serve(worker: Any, connection: Connection) -> None:
     """Answers requests by the methods of `worker` until the game closes its end.
 
     If a method raises `Unavailable`, the error is the last answer.
-
-    Args:
-        worker: has the methods.
-        connection: the worker's end.
     """
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -226,12 +215,10 @@ def serve(worker: Any, connection: Connection) -> None:
 
 
 def serve_process(make: Callable[..., Any]) -> None:
-    """Runs a worker's process: makes the worker, reports that it can play, and serves.
+    """Runs a worker's process: makes the worker from the keyword arguments in the command line's
+    JSON, reports that it can play, and serves.
 
     It ignores interrupts, which the game's process handles.
-
-    Args:
-        make: makes the worker from the keyword arguments in the command line's JSON.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -253,8 +240,6 @@ class HostedGame(BatchedGame):
     the bytes of a record for each row, and with the reasons why rows failed.
 
     Args:
-        spec: the game's spec.
-        num_matches: N, matches that step together.
         pool: the workers.
         seen: type of the records, with a field `ended`.
     """
@@ -287,10 +272,8 @@ class HostedGame(BatchedGame):
 
     @abstractmethod
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Writes the last views of the matches that ended in `rows`.
-
-        Returns:
-            Seat 0's lead in each: 1, 0 or -1.
+        """Writes the last views of the matches that ended in `rows`. Returns seat 0's lead in each:
+        1, 0 or -1.
         """
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:

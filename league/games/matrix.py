@@ -59,10 +59,8 @@ def read_payoffs(path: Path) -> Payoffs:
     1.
 
     A first line of words names the columns, and with them the choices of both players. A choice
-    without a name has its number as its name.
-
-    Raises:
-        ConfigError: names the file and the line that can't be used.
+    without a name has its number as its name. `ConfigError` names the file and the line that can't
+    be used.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -117,11 +115,6 @@ class MatrixRules(ChoiceRules):
     The own part of an observation says whether the player picks rows or columns, and its last
     choice. The rest is the opponent's last choice. A player doesn't see the opponent's choice of
     the current round.
-
-    Args:
-        name: the game's name.
-        payoffs: the game.
-        rounds: rounds of a match.
 
     Raises:
         ConfigError: a wrong number of rounds.
@@ -212,13 +205,8 @@ def make_matrix(
     """Makes N matches of a matrix game. The player that earned more in all rounds wins.
 
     Args:
-        num_matches: N, matches that step together.
         max_frames: None, or at least `rounds`.
         argument: rps, brps, mp, or a path to a CSV of player 0's payoffs.
-        rounds: rounds of a match.
-
-    Returns:
-        The game.
 
     Raises:
         ConfigError: an unknown name, or a table that can't be read.

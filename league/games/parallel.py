@@ -29,9 +29,6 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
     The time limit is an end (`terminations`), not a cut-off. Options, observations, actions,
     rewards and infos of each seat are as in `league.games.gym_env.BrawlEnv`.
 
-    Args:
-        options: options of `OneMatch`.
-
     Raises:
         ConfigError: an unknown preset, stage or render mode.
     """

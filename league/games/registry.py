@@ -153,9 +153,6 @@ def make_batched(
         max_frames: time limit in frames; None is the game's own.
         options: the game's options (brawl: `stage`, `rules`, `loop`, `variation`).
 
-    Returns:
-        The game.
-
     Raises:
         ConfigError: there is no such game, or it takes no such option.
     """
@@ -192,11 +189,6 @@ def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:
 def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> GameSpec:
     """Returns the spec of the game called `name`. For brawl it doesn't load the compiler.
 
-    Args:
-        name: the game's name.
-        max_frames: time limit in frames; None is the game's own.
-        options: the game's options.
-
     Raises:
         ConfigError: there is no such game, or it takes no such option.
     """
@@ -226,14 +218,9 @@ def family(game: str) -> str:
 
 
 def takes_agents_of(spec: GameSpec, game: str, version: str) -> bool:
-    """Returns whether an agent can play in a game.
+    """Returns whether an agent of `game` and a `version` of its rules can play in a game.
 
     An agent of brawl can play the original and the reverse, whatever the versions of their rules.
-
-    Args:
-        spec: the game to play in.
-        game: the agent's game.
-        version: the version of its rules.
     """
     is_original = family(game) != game or family(spec.name) != spec.name
     return family(game) == family(spec.name) and (

@@ -96,8 +96,6 @@ def check_game_of_file(
     """Checks a game named by a file, since the name decides which code is imported and run.
 
     Args:
-        name: the game's name in the file.
-        options: the game's options in the file.
         own_game: reads the caller's own game. It runs only if a file alone may not name the game.
 
     Raises:

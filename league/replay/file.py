@@ -77,11 +77,7 @@ def encode(replay: Replay) -> bytes:
 
 
 def decode(content: bytes, name: str = "the replay") -> Replay:
-    """Reads the bytes of `encode`.
-
-    Args:
-        content: the bytes.
-        name: the file's name in errors.
+    """Reads the bytes of `encode`. `name` is the file's name in errors.
 
     Raises:
         DataCorrupt: it is no replay.

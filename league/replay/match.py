@@ -118,11 +118,8 @@ class Replay:
 
 
 def final_digest(game: BatchedGame, row: int) -> str:
-    """Returns the digest of a match's end: outcome, length, last views, statistics.
-
-    Args:
-        game: the game right after the match's last step.
-        row: the match's row.
+    """Returns the digest of a match's end: outcome, length, last views, statistics. `game` has just
+    made the match's last step.
     """
     parts = (
         game.outcomes_N,

@@ -58,10 +58,7 @@ class Playback:
 
     def moments(self) -> Iterator[int]:
         """Yields the number of each frame while the game shows it, from 0 to the last before the
-        end.
-
-        Raises:
-            DataCorrupt: the match ends otherwise than recorded.
+        end. A match that ends otherwise than recorded raises `DataCorrupt`.
         """
         game, replay = self.game, self.replay
         game.reset(np.array([replay.seed], np.uint64))
@@ -81,12 +78,7 @@ class Playback:
 
 
 def verify(replay: Replay) -> None:
-    """Plays a replay through.
-
-    Raises:
-        DataCorrupt: it does not end as recorded.
-        VersionMismatch: its rules have changed.
-    """
+    """Plays a replay through. It raises the errors of `Playback` and `moments`."""
     with Playback(replay) as playback:
         for _ in playback.moments():
             pass
@@ -102,10 +94,6 @@ def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
     """Returns the end of the match in row 0 as a frame.
 
     Without a frame of its end, the game's last frame gets the payoffs and frames of the end.
-
-    Args:
-        game: the game right after the match's last step.
-        last: the frame before.
     """
     if (end := game.final_frame(0)) is not None:
         return end

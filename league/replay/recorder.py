@@ -72,12 +72,7 @@ class BatchRecorder:
             self._free_NT2[self._rows, now_N] = legal_N2A.sum(-1) > 1
 
     def played(self, row: int, frame: int) -> NDArray[np.uint8]:
-        """Returns the actions of a row's seats in a frame of the current match, `[2, A]`.
-
-        Args:
-            row: the row.
-            frame: number of the frame.
-        """
+        """Returns the actions of a row's seats in a frame of the current match, `[2, A]`."""
         packed = self._played_NTB[row, frame]
         return np.unpackbits(packed, count=self._width).reshape(2, -1)
 

@@ -22,7 +22,6 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
     """Writes a file. Readers see the old file or all of the new file, also after a power cut.
 
     Args:
-        path: the file.
         content: bytes, or text, which is written as UTF-8.
         private: whether only its owner may read it, from its first byte on.
 
@@ -59,11 +58,7 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
 
 def private_folder(path: Path) -> None:
-    """Makes a missing folder that only its owner can read.
-
-    Raises:
-        InvalidInput: the folder can't be made.
-    """
+    """Makes a missing folder that only its owner can read, or raises `InvalidInput`."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -33,13 +33,8 @@ def newest_run() -> Path:
 
 
 def running_league(run_dir: Path | None = None) -> tuple[Path, str]:
-    """Returns the folder and the matchmaker's address of a running league.
-
-    Args:
-        run_dir: the league's folder. None takes the newest running league in runs/.
-
-    Raises:
-        NotFound: no league is running.
+    """Returns the folder and the matchmaker's address of a running league, the newest in runs/
+    without `run_dir`. Without a running league it raises `NotFound`.
     """
     for folder in [run_dir] if run_dir else _newest_first():
         if (address := live_address(folder)) is not None:

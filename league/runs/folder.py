@@ -31,12 +31,7 @@ _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
 
 
 def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
-    """Writes resolved sections as commented TOML, the whole file or nothing.
-
-    Args:
-        path: the file.
-        sections: settings by section, as `league.settings.base.resolve` returns them.
-        heading: lines of the comment at the top.
+    """Writes resolved sections as commented TOML under `heading`, the whole file or nothing.
 
     Raises:
         InvalidInput: the file can't be made there.
@@ -99,13 +94,7 @@ class RunFolder:
         return port
 
     def announce(self, service: str, address: str, pid: int) -> None:
-        """Writes down where the service runs, for `bin/league --run-dir`.
-
-        Args:
-            service: the service's name.
-            address: HOST:PORT.
-            pid: the id of its process.
-        """
+        """Writes down where the service runs, for `bin/league --run-dir`."""
         _write_json(self.path / f"{service}.json", {"address": address, "pid": pid})
 
     def withdraw(self, service: str) -> None:
@@ -277,10 +266,8 @@ def _next_folder(preset: str) -> Path:
 
 
 def locked(path: Path) -> IO[str]:
-    """Takes the folder's lock, which the kernel frees at the end of this process.
-
-    Raises:
-        Refused: another supervisor has the lock.
+    """Takes the folder's lock, which the kernel frees at the end of this process. `Refused` means
+    that another supervisor has it.
     """
     file = (path / "lock").open("a+", encoding="utf-8")
     try:

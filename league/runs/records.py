@@ -32,14 +32,8 @@ GAP = 10.0
 def broken(
     x: NDArray[Any], values: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Inserts NaN in each gap of a line, so that nothing is drawn across the gap.
-
-    Args:
-        x: rising positions, of shape [N].
-        values: the line at these positions, of shape [N].
-
-    Returns:
-        Positions and values with the NaN points, both of shape [N + gaps].
+    """Inserts NaN in each gap of a line with positions `x` and `values`, both [N], so that nothing
+    is drawn across it.
     """
     x = np.asarray(x, float)
     if len(x) < 3:
@@ -51,10 +45,7 @@ def broken(
 
 def read_rows(path: Path) -> list[Row]:
     """Returns the rows of a run's CSV, [] without the file. Comments and a torn last row are left
-    out.
-
-    Raises:
-        DataCorrupt: the file is no table.
+    out. A file that is no table raises `DataCorrupt`.
     """
     if not path.is_file():
         return []
@@ -93,17 +84,11 @@ def _without_repeats(events: list) -> Series:
 
 
 def read_updates(learner: Path, weights: Callable[[int], Mapping[str, float]]) -> list[UpdateFacts]:
-    """Reads a learner's history from its files, as `league.runs.alarms` needs it.
+    """Reads a learner's history from its files, as `league.runs.alarms` needs it: an entry for each
+    step with measurements. `weights` returns the weight of each reward term at a step.
 
     The reward terms of a match are the means of its rollout's matches, because the file holds no
     more.
-
-    Args:
-        learner: the learner's folder.
-        weights: returns the weight of each reward term at a step.
-
-    Returns:
-        An entry for each step with measurements.
     """
     scalars = read_scalars(learner / "tensorboard")
     metrics: dict[int, dict[str, float]] = defaultdict(dict)

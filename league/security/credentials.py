@@ -58,9 +58,6 @@ class Credentials:
             options: gRPC's options for the channel.
             kind: the module `grpc`, or `grpc.aio` for a channel of an event loop.
 
-        Returns:
-            A channel of that module.
-
         Raises:
             ConfigError: the certificates can't be read.
         """
@@ -73,15 +70,11 @@ class Credentials:
 
 
 def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
-    """Reads a service's certificate.
+    """Reads a service's certificate. A key that other users can read is logged and used, because
+    some systems deliver keys that way.
 
     Args:
-        folder: the folder of certificates.
         mutual: whether clients must show a certificate, which the folder's CA has signed.
-
-    Returns:
-        The credentials for gRPC's server. A key that other users can read is logged and used,
-        because some systems deliver keys that way.
 
     Raises:
         ConfigError: a certificate can't be used.
@@ -137,10 +130,6 @@ def of_run(
     the strongest other token that can be read, and the certificates that its settings name.
 
     Args:
-        run_dir: the run, None without a run.
-        role: the role of the run's token.
-        token_file: the flag ``--token-file``.
-        tls: the flag ``--tls``.
         environment: the variables. None takes the process's.
 
     Raises:

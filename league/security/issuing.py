@@ -38,15 +38,12 @@ _Authority = tuple[x509.Name, ec.EllipticCurvePrivateKey]
 
 
 def make_folder(folder: Path, hosts: Sequence[str] = (), clients: Sequence[str] = ()) -> list[Path]:
-    """Makes missing certificates. It never changes existing files.
+    """Makes missing certificates and returns their files. It never changes existing files.
 
     Args:
         folder: the folder of certificates.
         hosts: further names and addresses of the server, next to those of this machine.
         clients: names of clients. Each client gets a folder inside, ready to be handed over.
-
-    Returns:
-        The files that it made.
 
     Raises:
         AlreadyExists: nothing is missing.

@@ -21,11 +21,7 @@ class AccessRole(IntEnum):
 
     @classmethod
     def parse(cls, word: str) -> AccessRole:
-        """Returns the role with this name.
-
-        Raises:
-            InvalidInput: tokens have no such role.
-        """
+        """Returns the role with this name, or raises `InvalidInput`."""
         if word in WORDS:
             return cls[word.upper()]
         raise InvalidInput(f"there is no role {word!r}: {nearest(word, WORDS) or ', '.join(WORDS)}")
@@ -75,15 +71,8 @@ def least_role(path: str) -> AccessRole:
 
 
 def check_role(path: str, role: AccessRole, caller: str) -> None:
-    """Checks a caller's role.
-
-    Args:
-        path: the full name of the call.
-        role: the caller's role.
-        caller: the caller's name, for the message.
-
-    Raises:
-        Forbidden: the role is too low for the call.
+    """Checks that a caller's role is high enough for a call by its full name. Otherwise `Forbidden`
+    names the caller.
     """
     least = least_role(path)
     if role < least:

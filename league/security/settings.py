@@ -73,11 +73,7 @@ def is_loopback(host: str) -> bool:
 
 
 def checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Checks names under which a proxy serves pages.
-
-    Raises:
-        ConfigError: a name is malformed.
-    """
+    """Checks names under which a proxy serves pages. A malformed name raises `ConfigError`."""
     for name in (names := tuple(names)):
         if not _NAME.fullmatch(name):
             raise ConfigError(

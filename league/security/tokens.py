@@ -96,10 +96,7 @@ class TokenFile:
 
     def make(self) -> dict[AccessRole, str]:
         """Makes a token of each role, writes it to a file ROLE.token, and returns the texts by
-        role.
-
-        Raises:
-            AlreadyExists: the run has tokens.
+        role. A run that has tokens raises `AlreadyExists`.
         """
         if self.path.exists():
             raise AlreadyExists(

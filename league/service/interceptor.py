@@ -123,12 +123,8 @@ class Interceptor:
         """Wraps a method's handler in the checks.
 
         Args:
-            path: the method: "/league.v1.MatchmakerService/GetStatus".
             handler: the handler of generated code. A plain function gets a thread. An asynchronous
                 function and the generator of a stream run in the event loop.
-
-        Returns:
-            A handler for gRPC.
         """
         parse, serialize = handler.request_deserializer, handler.response_serializer
         least, method = least_role(path), path.rpartition("/")[2]

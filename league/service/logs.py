@@ -113,8 +113,6 @@ class CallLog:
     """Observes calls and writes a line for a call.
 
     Args:
-        every: whether all calls get a line. Otherwise failed calls do, and occasionally slow calls
-            and calls without a valid token.
         details: returns further fields for a call, such as the worker's name.
     """
 

@@ -45,10 +45,8 @@ class CallMetrics:
 
 
 class MetricsPort:
-    """Serves collectors over HTTP until it is closed (twice is fine).
-
-    Raises:
-        Refused: the port is taken.
+    """Serves collectors over HTTP until it is closed (twice is fine). A taken port raises
+    `Refused`.
     """
 
     def __init__(self, port: int, *collectors: Collector) -> None:

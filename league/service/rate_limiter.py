@@ -53,11 +53,7 @@ class RateLimiter:
         return len(self._buckets)
 
     def take(self, peer: str) -> None:
-        """Counts a call of a peer.
-
-        Raises:
-            Busy: the peer has made too many calls. The error says when to call again.
-        """
+        """Counts a call of a peer. `Busy` says when to call again after too many calls."""
         key, now = _key(peer), self._clock()
         with self._lock:
             left, at = self._buckets.pop(key, (self._burst, now))

@@ -133,11 +133,8 @@ class GrpcServer:
         self._stopped = False
 
     def add(self, add_to_server: Callable[[Any, Any], None], servicer: object) -> None:
-        """Answers the calls of a service.
-
-        Args:
-            add_to_server: the generated function of the service.
-            servicer: the servicer. `Interceptor.guarded` describes its methods.
+        """Answers the calls of a service by its generated function. `Interceptor.guarded` describes
+        the servicer's methods.
         """
         add_to_server(servicer, self._handlers)
 
@@ -238,14 +235,7 @@ def most_connections() -> int:
 
 def check_port(host: str, port: int, other: str = "--port, 0 takes a free one") -> None:
     """Checks that a port can be bound. Otherwise gRPC would write its own line to the log.
-
-    Args:
-        host: the address to listen on.
-        port: the port.
-        other: the flag for another port, for the message.
-
-    Raises:
-        Refused: the port can't be bound.
+    `Refused` names `other`, the flag for another port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -64,11 +64,7 @@ class Settings(BaseModel):
 
 
 class Sections(dict[str, dict[str, Any]]):
-    """Keeps resolved settings as plain values by section, complete and checked, as in a file.
-
-    Args:
-        models: the instance of each section's class.
-    """
+    """Keeps resolved settings as plain values by section, complete and checked, as in a file."""
 
     def __init__(self, models: Mapping[str, Settings]) -> None:
         super().__init__({name: model.model_dump(mode="json") for name, model in models.items()})
@@ -97,13 +93,9 @@ def resolve(
     """Resolves all sections from a preset, a file, the environment and flags.
 
     Args:
-        preset: a preset's name. The preset that the file ``extends`` wins over it.
         file: a TOML file of sections.
         assignments: values of ``--set``: ``section.key=value``.
         environment: variables. None takes the process's.
-
-    Returns:
-        All sections.
 
     Raises:
         ConfigError: a sentence with the source, the place, the value, and the nearest known name.
@@ -131,9 +123,6 @@ def resolve_run(
         file: a TOML file of sections.
         assignments: values of ``--set``.
         default: the preset if nothing is named and there is no config.toml.
-
-    Returns:
-        All sections.
 
     Raises:
         ConfigError: as in `resolve`.
@@ -171,9 +160,6 @@ def lay_over(
         file: a TOML file of sections. The preset that it extends is ignored.
         assignments: values of ``--set``.
         environment: variables, by default no variables.
-
-    Returns:
-        All sections.
 
     Raises:
         ConfigError: as in `resolve`.
@@ -263,13 +249,8 @@ def _put(tables: Tables, path: Sequence[str], value: Any = None) -> None:
 
 
 def fault_of(first: Any, place: Iterable[str], cls: type[Settings], section: str) -> str:
-    """Returns the first error of a validation as a sentence.
-
-    Args:
-        first: the error, as pydantic gives it.
-        place: the path of the value inside the section.
-        cls: the section's class.
-        section: the section's name.
+    """Returns pydantic's first error of a section as a sentence. `place` is the path of the value
+    inside the section.
     """
     path = list(place)
     name = ".".join(path)

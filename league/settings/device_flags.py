@@ -75,9 +75,6 @@ class DeviceFlags:
         Args:
             cpu_ranks: the wanted number, which is limited by the cores.
             is_possible: refuses numbers. The next smaller number is tried then.
-
-        Returns:
-            The flags with their ranks.
         """
         wanted = next((n for n in range(min(cpu_ranks, cores()), 1, -1) if is_possible(n)), 1)
         if wanted == 1 or self.gpus or self.cpu_ranks or not (self.cpu or has_no_gpu()):
@@ -112,9 +109,6 @@ class DeviceFlags:
             gpu: the value of ``--gpu``: numbers of GPUs with commas.
             cpu: whether ``--cpu`` was given.
             ranks: the value of ``--ranks``.
-
-        Returns:
-            The checked flags.
 
         Raises:
             ConfigError: the values can't be used, or contradict each other.

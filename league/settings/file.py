@@ -25,12 +25,7 @@ _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 
 
 def dump_toml(sections: Tables, heading: str = HEADING) -> str:
-    """Returns resolved sections as TOML text with comments.
-
-    Args:
-        sections: settings by section, as `league.settings.base.resolve` returns them.
-        heading: lines of the comment at the top.
-    """
+    """Returns resolved sections as TOML text with comments, under the comment `heading`."""
     classes = section_classes()
     document = tomlkit.document()
     _comment(document, *heading.splitlines())

@@ -44,14 +44,7 @@ def preset_names() -> list[str]:
 
 
 def load_preset(name: str, above: tuple[str, ...] = ()) -> Tables:
-    """Loads a preset over the presets that it extends.
-
-    Args:
-        name: the preset.
-        above: the presets that extend it.
-
-    Returns:
-        Sections of plain values.
+    """Loads a preset over the presets that it extends. `above` are the presets that extend it.
 
     Raises:
         ConfigError: an unknown name, a circle, or a file that is not valid TOML.
@@ -79,10 +72,8 @@ def _folders() -> list[Any]:
 
 
 def read_toml(path: Any) -> dict[str, Any]:
-    """Returns a TOML file's content. `path` is a `Path` or a package's resource.
-
-    Raises:
-        ConfigError: the file can't be read, or is not valid TOML.
+    """Returns the content of a TOML file or of a package's resource. A file that can't be read or
+    is not valid TOML raises `ConfigError`.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))

@@ -143,9 +143,6 @@ def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: Array
         wins_N: matches won at each step.
         games_N: matches played at each step.
 
-    Returns:
-        The posterior.
-
     Raises:
         InvalidInput: the counts or their order are impossible.
     """

@@ -265,9 +265,6 @@ class PayoffTable:
             rows: names of rows, empty for all.
             columns: names of columns, empty for all.
             with_stats: whether to add frames, seats and mean statistics.
-
-        Returns:
-            The cells.
         """
         wanted_rows, wanted_columns = set(rows), set(columns)
         return [

@@ -59,7 +59,6 @@ def events_of(
     """Returns hits and knock-outs in order. Games without fighters in their frames have no events.
 
     Args:
-        frames: frames as the game draws them.
         winner: the seat that won, None after a draw.
         most_frames: when time is up. A won match that ended earlier ended by a knock-out, which its
             last frame does not show yet.
@@ -146,14 +145,8 @@ class Reading:
 
 
 def agent_seat(replay: Replay, wanted: int | None) -> int:
-    """Returns the seat of the agent to read.
-
-    Args:
-        replay: the match.
-        wanted: a seat, None for the first seat that weights played.
-
-    Raises:
-        InvalidInput: no weights played there.
+    """Returns the seat of the agent to read: `wanted`, or the first seat that weights played. A
+    seat that no weights played raises `InvalidInput`.
     """
     played = [seat for seat, contender in enumerate(replay.seats) if contender.digest]
     names = replay.names
@@ -170,15 +163,6 @@ def agent_seat(replay: Replay, wanted: int | None) -> int:
 
 def read_match(replay: Replay, seat: int, network: PlayingNetwork, card: SnapshotCard) -> Reading:
     """Plays the match again and reads it with the agent of `seat`.
-
-    Args:
-        replay: the match.
-        seat: the agent's seat.
-        network: the agent's network.
-        card: the agent's card.
-
-    Returns:
-        The agent's reading.
 
     Raises:
         InvalidInput: the agent has no attention or plays another game.

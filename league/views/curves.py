@@ -76,14 +76,7 @@ class History:
 
 
 def gather(run_dir: Path, learner: str = "") -> History:
-    """Reads the history of a run's learner.
-
-    Args:
-        run_dir: the run.
-        learner: the learner, by default `main` or else the first.
-
-    Returns:
-        Its history.
+    """Reads the history of a run's learner, by default of `main` or else of the first.
 
     Raises:
         NotFound: the run has no such learner.

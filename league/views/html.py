@@ -28,11 +28,9 @@ def page(
     """Returns a self-contained page: it has no scripts and loads nothing.
 
     Args:
-        title: the title of the browser's window.
         heading: the heading of the page.
         lead: a sentence below the heading.
         numbers: the row of facts above the sections, text by name.
-        parts: the sections.
         end: the text of the footer.
     """
     style = Markup((files("league.views") / "page.css").read_text(encoding="utf-8"))

@@ -66,13 +66,7 @@ class Leaderboard:
 
 
 def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
-    """Reads a leaderboard from a matchmaker.
-
-    Args:
-        client: the matchmaker.
-        title: the title of the leaderboard.
-        now: Unix seconds.
-    """
+    """Reads a leaderboard from a matchmaker. `now` is in Unix seconds."""
     status, fit = client.status(), None
     greedy = {rating.player.name: rating for rating in client.ratings(Book.GREEDY)}
     ratings, cells = client.ratings(), client.payoff(Book.EVAL)
@@ -149,16 +143,8 @@ def _rounded(row: Row) -> Row:
 
 
 def export_all(client: MatchmakerClient, folder: Path, *, title: str, now: float) -> list[Path]:
-    """Writes ``leaderboard.md``, ``.csv`` and ``.html``.
-
-    Args:
-        client: the matchmaker.
-        folder: where to write.
-        title: the title of the leaderboard.
-        now: Unix seconds.
-
-    Returns:
-        The paths of the files.
+    """Writes ``leaderboard.md``, ``.csv`` and ``.html`` into `folder` and returns their paths.
+    `now` is in Unix seconds.
     """
     board = gather(client, title=title, now=now)
     paths = [folder / f"leaderboard.{name}" for name in ("md", "csv", "html")]

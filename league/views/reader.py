@@ -80,11 +80,8 @@ class LeagueReader:
             self._thread.join(timeout=0.3)  # it may wait for a service that hangs
 
     def look_again(self, seconds: float, hurried: Callable[[], bool] = lambda: False) -> None:
-        """Waits for a look, with ratings, that began after this call.
-
-        Args:
-            seconds: the longest wait.
-            hurried: ends the wait when it returns True.
+        """Waits at most `seconds` for a look, with ratings, that began after this call, or until
+        `hurried` returns True.
         """
         wanted = self.looks + 2
         self._table_wanted.set()

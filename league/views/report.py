@@ -114,17 +114,8 @@ def make_folder(folder: Path) -> None:
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Writes ``report.html``, ``.json`` and ``.png``.
-
-    Args:
-        report: the report.
-        folder: where to write.
-
-    Returns:
-        The paths of the files.
-
-    Raises:
-        InvalidInput: the folder can't be made.
+    """Writes ``report.html``, ``.json`` and ``.png`` into `folder` and returns their paths. A
+    folder that can't be made raises `InvalidInput`.
     """
     content: dict[str, str | bytes] = {
         "html": render_html(report),

@@ -36,15 +36,8 @@ NAMES_UP_TO = 60
 
 
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
-    """Draws a league's structure.
-
-    Args:
-        structure: shares of matches, Nash mixture and α-rank.
-        rating_N: the leaderboard's scores, in the table's order.
-        title: the title.
-
-    Returns:
-        A PNG of 1600 x 1000 pixels.
+    """Draws a league's structure as a PNG of 1600 x 1000 pixels. `rating_N` has the leaderboard's
+    scores in the table's order.
     """
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")

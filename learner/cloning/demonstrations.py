@@ -50,11 +50,7 @@ class Demonstration:
 
 
 def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
-    """Reads all replays of a folder, by name.
-
-    Args:
-        folder: the folder.
-        game: the game that they must be of.
+    """Reads all replays of a folder, by name. They must be of `game`.
 
     Raises:
         NotFound: there are no replays.
@@ -90,11 +86,6 @@ def demonstrations(
     replays: Sequence[NamedReplay], name: str, *, frame_skip: int
 ) -> list[Demonstration]:
     """Returns the matches of a player, from each seat that it had, in the order of `replays`.
-
-    Args:
-        replays: the matches.
-        name: the player.
-        frame_skip: frames of a decision.
 
     Raises:
         NotFound: no player has that name.
@@ -155,18 +146,12 @@ def _play_again(
 
 
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray[np.uint8]:
-    """Derives the keys of each decision from the keys of its frames.
+    """Derives the keys `[T, A]` of each decision from the keys of its frames. The last decision may
+    have fewer than `frame_skip` frames.
 
     A decision presses every key that was down in any of its frames, but lets go of a key that was
     tapped again while it was still held: only a new press jumps again (`league.replay.recorder`).
     Of the rules tried, only this rule keeps a bot's strength (docs/cloning.md).
-
-    Args:
-        actions_FA: keys of each frame.
-        frame_skip: frames of a decision. The last decision may have fewer.
-
-    Returns:
-        Keys `[T, A]`.
     """
     if frame_skip == 1:
         return actions_FA

@@ -69,13 +69,7 @@ class Streams:
         streams: int = STREAMS,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Puts each match, whole, into the shortest stream so far.
-
-        Args:
-            demonstrations: the matches.
-            streams: largest number of streams.
-            device: device of the tensors.
-        """
+        """Puts each match, whole, into the shortest stream so far, of at most `streams`."""
         columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(demonstrations)))]
         lengths = [0] * len(columns)
         for demonstration in demonstrations:
@@ -102,14 +96,8 @@ class Streams:
 def split(
     demonstrations: Sequence[Demonstration], seed: int
 ) -> tuple[list[Demonstration], list[Demonstration]]:
-    """Splits the matches into learnt and held-out ones by whole seeds: no start is in both.
-
-    Args:
-        demonstrations: the matches.
-        seed: seed of the split.
-
-    Raises:
-        InvalidInput: there are too few seeds.
+    """Splits the matches into learnt and held-out ones by whole seeds: no start is in both. Too few
+    seeds raise `InvalidInput`.
     """
     seeds = sorted({d.seed for d in demonstrations})
     if len(seeds) < FEWEST_SEEDS:
@@ -136,13 +124,7 @@ def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
 
 
 def new_network(config: AgentConfig, learnt: Sequence[Demonstration], seed: int) -> AgentNetwork:
-    """Makes a fresh network that acts at the player's own rates on any observation.
-
-    Args:
-        config: sizes of the network.
-        learnt: the player's matches.
-        seed: seed of the weights.
-    """
+    """Makes a fresh network that acts at the player's own rates on any observation."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config)
@@ -206,10 +188,8 @@ def train(
     """Makes passes of Adam until the held-out loss falls no more.
 
     Args:
-        network: the network, which ends with the best weights.
         learnt: matches to learn from.
         held_out: matches that decide when to stop.
-        settings: number of passes, step size and seed.
 
     Yields:
         Each pass.
@@ -306,7 +286,8 @@ def make_clone(
     device: torch.device,
     progress: Callable[[str], None] = print,
 ) -> tuple[str, SnapshotCard]:
-    """Learns from replays to play as `seat` did, and saves the snapshot.
+    """Learns from replays to play as `seat` did, and saves the snapshot. Returns the digest of the
+    weights, and the card.
 
     The same replays and settings give the same file on one device and one thread.
 
@@ -315,11 +296,7 @@ def make_clone(
         seat: the player to clone, as the replays name it.
         sections: settings, of which [game], [agent] and [cloning] count.
         blobs: folder for the snapshot.
-        device: device to learn on.
         progress: called with a line for each step.
-
-    Returns:
-        The digest of the weights, and the card.
     """
     game, settings = sections.of(GameSettings), sections.of(CloningSettings)
     spec = game.spec()

@@ -104,27 +104,14 @@ class Finding:
 def judged(
     key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str
 ) -> Finding:
-    """Makes a finding with the worst verdict that holds.
-
-    Args:
-        key: the reason.
-        measured: the measurement in words.
-        failure: whether it is a failure.
-        warning: whether it is a warning.
-        fix: the fix, kept where something is bad.
-    """
+    """Makes a finding with the worst verdict that holds. A good finding needs no `fix`."""
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
     fix = "" if verdict is Verdict.OK else fix
     return Finding(key=key, measured=measured, verdict=verdict, fix=fix)
 
 
 def unknown(key: str, why: str) -> Finding:
-    """Makes the finding of a reason that could not be measured here.
-
-    Args:
-        key: the reason.
-        why: why not, in words.
-    """
+    """Makes the finding of a reason that could not be measured here, and says why."""
     return Finding(key=key, measured=why, verdict=Verdict.UNKNOWN)
 
 

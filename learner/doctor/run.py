@@ -82,11 +82,7 @@ class RunEvidence:
 
 
 def read_run(folder: Path, name: str = "main") -> RunEvidence:
-    """Reads a learner of a run.
-
-    Args:
-        folder: folder of the run.
-        name: the learner.
+    """Reads the learner `name` of a run.
 
     Raises:
         NotFound: there is nothing to read yet.

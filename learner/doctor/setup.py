@@ -72,15 +72,8 @@ class SetUp:
 
 
 def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> SetUp:
-    """Makes the set-up that resolved sections describe, in a stage.
-
-    Args:
-        sections: all settings.
-        stage: index of the stage.
-        role: role of the learner. An exploiter has its own stage.
-
-    Raises:
-        ConfigError: a section holds a value that can't be used.
+    """Makes the set-up that resolved sections describe, in a stage of the curriculum. An exploiter
+    has its own stage.
     """
     settings = SessionSettings.of(sections)
     if role in EXPLOITING:
@@ -109,11 +102,7 @@ def smaller(set_up: SetUp) -> SessionSettings:
 
 def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> LeaguePPO:
     """Builds the main job's algorithm with the set-up's game and network, on matches with its bots.
-
-    Args:
-        set_up: the game and the agent.
-        settings: sections to learn by.
-        folder: folder of the log.
+    The log is in `folder`.
     """
     game, device = set_up.game(settings.learner.matches), torch.device("cpu")
     live, stage = live_player("main", game), settings.curriculum.stages[set_up.stage]

@@ -80,12 +80,7 @@ def optimizer_steps(learner: LearnerSettings) -> int:
 
 
 def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
-    """Judges 11 to 18, 20, B and V: trains for a few updates against the mix's bots, on the CPU.
-
-    Args:
-        set_up: the game and the agent.
-        updates: number of updates.
-    """
+    """Judges 11 to 18, 20, B and V: trains for a few updates against the mix's bots, on the CPU."""
     learner, watch, few = set_up.settings.learner, _Watch(set_up), smaller(set_up)
     model, fault = _trained(set_up, few, updates * few.learner.matches * few.learner.n_steps, watch)
     if not fault:
@@ -326,14 +321,9 @@ def minimal(set_up: SetUp) -> SetUp:
 def train_minimal_agent(
     set_up: SetUp, seconds: float = EMERGENCY_SECONDS
 ) -> tuple[Finding, tuple[float, ...]]:
-    """Trains the minimal agent and compares the pay of its first and its last matches.
-
-    Args:
-        set_up: the game and the rewards.
-        seconds: processor time to train for.
-
-    Returns:
-        The finding M, and the mean reward of the matches that ended, update by update.
+    """Trains the minimal agent for `seconds` of processor time and compares the pay of its first
+    and its last matches. Returns the finding M, and the mean reward of the matches that ended,
+    update by update.
     """
     small, curve = minimal(set_up), _Curve(seconds)
     model, fault = _trained(small, small.settings, small.settings.learner.steps, curve)
@@ -368,7 +358,6 @@ def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) ->
     Quick matches end first, so the first of every row of the batch are compared together.
 
     Args:
-        matches: reward and score of each match, in the order in which they ended.
         subject: the game and the opponent, in words.
         fault: the fault that stopped the training, "" without a fault.
     """

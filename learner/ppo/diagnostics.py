@@ -39,8 +39,6 @@ class Diagnostics:
         """Measures how well the latents separate kinds of opponents.
 
         Args:
-            latent_ND: latents at the end of the rollout.
-            age_N: entries of each match so far.
             entries: entries of a full history. Only matches with a full history count.
             kinds: the opponents' kinds, "" where there is no match.
         """

@@ -44,9 +44,6 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
         logits: the policy's logits `[..., A]`.
         fixed: the fixed policies' logits `[M, ..., A]`.
         legal: legal choices `[..., A]`, None in games of keys.
-
-    Returns:
-        The divergences `[M, ...]`.
     """
     if kind == CHOICE:
         mine, theirs = MaskedChoice(logits, legal), MaskedChoice(fixed, legal)

@@ -192,11 +192,8 @@ class LeaguePPO(RecurrentPPO):
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # type: ignore[override]
-        """Plays other matches from the next rollout on.
-
-        Args:
-            env: the matches, of the same number.
-            force_reset: whether to forget the matches in progress.
+        """Plays other matches, of the same number, from the next rollout on. `force_reset` forgets
+        the matches in progress.
         """
         super().set_env(env, force_reset)
         if force_reset:
@@ -443,10 +440,8 @@ class LeaguePPO(RecurrentPPO):
         return {**values, "learning/gradient_norm": norm}, stops
 
     def _counts(self, batch: Minibatch) -> Tensor:
-        """Counts the steps with a decision, with a weight, and with a known action of the opponent.
-
-        Returns:
-            Float64 `[3]`, never 0.
+        """Counts the steps with a decision, with a weight, and with a known action of the opponent:
+        float64 `[3]`, never 0.
         """
         size = float(batch.value_TB.numel())
         weights = batch.decided_TB(), batch.weight_TB, batch.known_TB

@@ -73,13 +73,7 @@ def clipped_policy_loss(
 
 
 def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Returns the mean squared error of the critic.
-
-    Args:
-        value: predictions.
-        target: their targets.
-        weight: weight of each step, None for equal ones.
-    """
+    """Returns the weighted mean squared error of the critic's values to their targets."""
     return weighted_mean((value - target).square(), weight)
 
 
@@ -144,7 +138,8 @@ def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
 
 @torch.no_grad()
 def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], Tensor]) -> float:
-    """Returns the `forecast_loss` of a predictor that knows only how frequent each action is.
+    """Returns the `forecast_loss` in nats of a predictor that knows only how frequent each action
+    is. It is NaN where no action is known.
 
     Counts start at one half (Jeffreys' prior). A choice gets its share among the legal ones.
 
@@ -152,9 +147,6 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
         kind: kind of actions.
         buffer: the rollout with the opponents' actions.
         add_up: sums numbers over all ranks.
-
-    Returns:
-        The loss in nats, NaN where no action is known.
     """
     known_TN = buffer.known_TN
     assert buffer.across_TNA is not None
@@ -212,13 +204,7 @@ class WeightedMeans:
         self._sums = {name: [0.0, 0.0] for name in names}
 
     def add(self, name: str, value: float | Tensor, share: float) -> None:
-        """Adds a part's mean of `name`.
-
-        Args:
-            name: a fixed name.
-            value: the mean over the part.
-            share: the part's share of the minibatch.
-        """
+        """Adds a part's mean of `name`, with the part's share of the minibatch."""
         number = float(value.detach()) if isinstance(value, Tensor) else value
         self._sums[name][0] += number * share
         self._sums[name][1] += share

@@ -24,7 +24,6 @@ def compute_type(precision: str, device: torch.device) -> torch.dtype:
     Args:
         precision: auto, float32, bfloat16 or float16. `auto` is bfloat16 on a GPU that has it,
             float16 on other GPUs, and float32 on a CPU.
-        device: device that computes.
     """
     types = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if precision != "auto":
@@ -95,12 +94,7 @@ class GradientStep:
         self._terms, self._total = {}, 0.0
 
     def add(self, total: Tensor, terms: Mapping[str, Tensor]) -> None:
-        """Adds the gradient of a part's loss.
-
-        Args:
-            total: the loss.
-            terms: its terms by name, for the message of a fault.
-        """
+        """Adds the gradient of a part's loss. The message of a fault names its `terms`."""
         self.scaler.scale(total).backward()
         self._total += float(total.detach())
         for name, term in terms.items():

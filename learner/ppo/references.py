@@ -110,10 +110,8 @@ class References:
         """Freezes the learner as the first reference if there is no reference yet.
 
         Args:
-            network: the learner.
             own: its memory in its own seats.
             other: its memory in the opponents' seats that it plays.
-            step: its steps so far.
         """
         if not self.members:
             self.members = [self._freeze(network, own, other, step)]
@@ -135,10 +133,8 @@ class References:
         """Freezes the learner as the new anchor. The old anchor leaves or joins the portfolio.
 
         Args:
-            network: the learner.
             own: its memory in its own seats.
             other: its memory in the opponents' seats that it plays.
-            step: its steps so far.
             updates: its optimizer steps so far.
             buffer: the rollout over which the references were last unrolled.
         """
@@ -275,12 +271,8 @@ class References:
         return [[list(member.own), member.other and list(member.other)] for member in self.members]
 
     def load(self, state: Mapping[str, Any], memories: Sequence[Any] = ()) -> None:
-        """Continues from a checkpoint.
-
-        Args:
-            state: from `state`.
-            memories: from `memories`. They start empty without these, or if the batch has another
-                size.
+        """Continues from a checkpoint's `state` and `memories`, which start empty if they are
+        missing or the batch has another size.
         """
         memories = memories or [(None, None)] * len(state["members"])
         reward_form = self.settings.form == "reward"
@@ -312,10 +304,7 @@ def lowest_rated(scores: Sequence[float | None]) -> int:
 
 def most_redundant(kl_MM: NDArray[np.floating]) -> int:
     """Returns the index of the member whose nearest other member is nearest, the first among
-    equals.
-
-    Args:
-        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states, the loss when j replaces i.
+    equals. `kl_MM[i, j]` is KL(π_i ‖ π_j) on a batch of states, the loss when j replaces i.
     """
     others_MM = np.where(np.eye(len(kl_MM), dtype=bool), np.inf, kl_MM)
     return int(others_MM.min(1).argmin())

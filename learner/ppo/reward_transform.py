@@ -80,8 +80,7 @@ class RewardTransform(History):
     def play(self, steps: int) -> Tensor | None:
         """Unrolls the references over the opponents' seats that the learner plays.
 
-        Returns:
-            Logits `[M, T, R, A]`, None where the learner plays no such seat.
+        The logits are `[M, T, R, A]`, or None without such a seat.
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():

@@ -152,12 +152,7 @@ class Measured:
 
 
 class Pipeline:
-    """Builds the parts of a learner without a league around it.
-
-    Args:
-        order: the measurement, with settings and opponents.
-        folder: folder of the algorithm's log.
-    """
+    """Builds the parts of a learner without a league around it."""
 
     def __init__(self, order: Order, folder: Path) -> None:
         settings = SessionSettings.of(order.sections)
@@ -208,10 +203,8 @@ class Pipeline:
             torch.cuda.synchronize(self._device)
 
     def trace(self, path: Path) -> float | None:
-        """Writes a torch profiler trace of two updates, for chrome://tracing or Perfetto.
-
-        Returns:
-            The share of the time in which the GPU computed, None without a GPU.
+        """Writes a torch profiler trace of two updates, for chrome://tracing or Perfetto. Returns
+        the share of the time in which the GPU computed, None without a GPU.
         """
         activities = [ProfilerActivity.CPU]
         if self._device.type == "cuda":

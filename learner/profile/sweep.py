@@ -178,16 +178,11 @@ def take(
 def plan(
     learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
 ) -> list[Changes]:
-    """Combines the values of all axes.
+    """Combines the values of all axes to the valid combinations, the settings' own first.
 
     Args:
         learner: the settings [learner].
         wanted: values by axis. Missing axes get some around the settings' values.
-        cores: cores of the machine.
-        gpu: whether it computes on a GPU.
-
-    Returns:
-        The valid combinations, the settings' own first.
 
     Raises:
         ConfigError: no combination is valid.
@@ -219,16 +214,10 @@ def plan(
 
 
 def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
-    """Returns the fastest row. Of rows as fast within `CLOSE` it returns the least changed.
+    """Returns the fastest row. Of rows as fast within `CLOSE` it returns the least changed from the
+    current settings. Without a measurement it returns None.
 
     Changes of learning count before changes of speed alone.
-
-    Args:
-        rows: the measurements.
-        current: the configuration of the settings.
-
-    Returns:
-        The row, None when nothing was measured.
     """
     counted = [row for row in rows if row.bursts]
     best = max((row.speed().median for row in counted), default=0.0)
@@ -243,11 +232,8 @@ def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
 
 
 def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
-    """Names the most expensive kind of work and the remedy, in one or two sentences.
-
-    Args:
-        row: the measurement.
-        facts: facts about the machine.
+    """Names the most expensive kind of work and the remedy for this machine, in one or two
+    sentences.
     """
     kind, busy = row.slowest(), row.cpu_cores()
     sentence = f"{kind} takes {row.shares()[kind]:.0%} of the time: {ADVICE[kind]}."
@@ -261,11 +247,8 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
 
 
 def doubt(best: Measured, before: Measured | None) -> str:
-    """Warns when the recommended row's lead is no larger than the spread. Returns "" otherwise.
-
-    Args:
-        best: the recommended row.
-        before: the row of the unchanged settings.
+    """Warns when the recommended row's lead over the unchanged settings is no larger than the
+    spread. Returns "" otherwise.
     """
     if before is None or before is best or not before.bursts:
         return ""
@@ -279,12 +262,7 @@ def doubt(best: Measured, before: Measured | None) -> str:
 
 
 def print_row(row: Measured, title: str) -> None:
-    """Prints each part's speed and share, then the process's use of the machine.
-
-    Args:
-        row: the measurement.
-        title: title of the table.
-    """
+    """Prints each part's speed and share, then the process's use of the machine."""
     speed = row.speed()
     lines = [
         [kind, f"{speed.median / share:,.0f}" if share else "", f"{share:.1%}"]
@@ -308,13 +286,7 @@ def print_row(row: Measured, title: str) -> None:
 
 
 def print_sweep(rows: Sequence[Measured], best: Measured, current: Changes) -> None:
-    """Prints all configurations, the fastest first, failed ones last.
-
-    Args:
-        rows: the measurements.
-        best: the recommended row.
-        current: the configuration of the settings.
-    """
+    """Prints all configurations, the fastest first, failed ones last."""
     cells = []
     for row in sorted(rows, key=lambda row: -row.speed().median if row.bursts else 0.0):
         figures = [""] * 5

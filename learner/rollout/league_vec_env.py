@@ -164,10 +164,8 @@ class LeagueVecEnv(VecEnv):
     # -- read by the learner --------------------------------------------------------------------
 
     def observations(self) -> NDArray[np.float32]:
-        """Copies the learner's view of every match `[N, O]`.
-
-        Raises:
-            NumericalFault: a number is NaN or infinite.
+        """Copies the learner's view of every match `[N, O]`. NaN or infinity raises
+        `NumericalFault`.
         """
         check_finite(
             self.game.observations_N2O,
@@ -272,10 +270,8 @@ class LeagueVecEnv(VecEnv):
         self.game.reset(seeds_N, where_N)
 
     def _seated(self, n: int) -> Assignment:
-        """Takes assignments until an opponent can play, and seats it in row `n`.
-
-        Raises:
-            NothingPlayable: `UNPLAYABLE_IN_A_ROW` opponents could not play.
+        """Takes assignments until an opponent can play, and seats it in row `n`. After
+        `UNPLAYABLE_IN_A_ROW` others it raises `NothingPlayable`.
         """
         for _ in range(UNPLAYABLE_IN_A_ROW):
             assignment = self.source.take()

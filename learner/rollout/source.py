@@ -102,10 +102,8 @@ class MatchBroker:
     # -- called by the training loop ------------------------------------------------------------
 
     def take(self) -> Assignment:
-        """Returns the next match. Waits for the matchmaker when no match is ready.
-
-        Raises:
-            LeagueError: the thread's error.
+        """Returns the next match. Waits for the matchmaker when no match is ready. It raises an
+        error of the thread.
         """
         started = time.monotonic()
         with self._changed:
@@ -161,13 +159,11 @@ class MatchBroker:
             return list(self._ready)
 
     def flush(self, timeout: float = 30.0) -> int:
-        """Waits until every result is acknowledged.
+        """Waits until every result is acknowledged, and returns the log position after the last
+        result.
 
         If the matchmaker is away it gives up after `timeout` seconds: a checkpoint matters more,
         and results acknowledged after it count as lost when a run continues from there.
-
-        Returns:
-            The log position after the last result.
         """
         limit = time.monotonic() + timeout
         with self._changed:

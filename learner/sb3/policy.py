@@ -35,13 +35,10 @@ _ACTIVATIONS: dict[type[nn.Module], str] = {
 
 
 def perceptron_of(policy: Any) -> PerceptronNetwork:
-    """Makes a network that shares the policy's parameters.
+    """Makes a network that shares the policy's parameters. Any other policy raises `InvalidInput`.
 
     Args:
         policy: an `MlpPolicy` of PPO, A2C or MaskablePPO, or an `MlpLstmPolicy` of RecurrentPPO.
-
-    Raises:
-        InvalidInput: for any other policy.
     """
     is_supported = isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy)
     if not is_supported or not hasattr(policy, "mlp_extractor"):  # an exported snapshot has none

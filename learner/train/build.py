@@ -91,13 +91,7 @@ def make_game(settings: SessionSettings) -> BatchedGame:
 def stage_rewards(
     settings: SessionSettings, stage: StageSettings, step: int = 0
 ) -> NDArray[np.float32]:
-    """Returns the weight of each reward term `[K]`.
-
-    Args:
-        settings: all sections.
-        stage: the stage of the curriculum.
-        step: step of the training.
-    """
+    """Returns the weight of each reward term `[K]`."""
     game = settings.game
     preset = stage.reward or game.reward
     weights = reward_weights(game.spec(), preset, game.reward_weights)
@@ -107,13 +101,7 @@ def stage_rewards(
 
 
 def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
-    """Returns how far the stage's rewards have moved to their final ones, None if they don't move.
-
-    Args:
-        settings: all sections.
-        stage: the stage of the curriculum.
-        step: step of the training.
-    """
+    """Returns how far the stage's rewards have moved to their final ones, None if they don't."""
     preset = stage.reward or settings.game.reward
     if settings.game.name != "brawl" or preset not in rewards.ANNEALED:
         return None
@@ -121,14 +109,9 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
 
 
 def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
-    """Refuses settings at the start that would otherwise stop the run in the middle.
-
-    Args:
-        settings: all sections.
-        mixes: categories of each opponent mix of the matchmaker.
-
-    Raises:
-        ConfigError: a stage or a mix can't be played. The message names it.
+    """Refuses settings at the start that would otherwise stop the run in the middle. `ConfigError`
+    names a stage or a mix that can't be played. `mixes` has the categories of the matchmaker's
+    mixes.
     """
     game = settings.game.spec()
     bots = [bot.name for bot in game.bots if not bot.held_out]
@@ -171,17 +154,7 @@ def make_env(
     device: torch.device,
     live: Player,
 ) -> LeagueVecEnv:
-    """Makes the matches of a learner.
-
-    Args:
-        settings: all sections.
-        game: the batched game.
-        source: hands out assignments and takes results.
-        blobs: folder of the opponents' weights.
-        stage: the stage of the curriculum.
-        device: device that computes the opponents.
-        live: the player that learns.
-    """
+    """Makes the matches of the learner `live`, whose opponents compute on `device`."""
     learner, group = settings.share, RankGroup()
     batched_policy = BatchedPolicy(
         learner.matches,
@@ -215,9 +188,6 @@ def make_model(
     """Makes the algorithm on `env`, where it also plays the opponents that are the learner itself.
 
     Args:
-        settings: all sections.
-        config: sizes of the network.
-        env: the matches.
         folder: folder of the log.
         device: device to train on.
         should_stop: asked often. True ends the training.
@@ -245,8 +215,6 @@ def initial_values(
 
     Args:
         source: a snapshot's name in this league, a snapshot file or a checkpoint file.
-        blobs: the league's weights.
-        players: the league's players.
         game: game that the snapshot must play.
 
     Returns:

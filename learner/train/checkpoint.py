@@ -37,12 +37,7 @@ Values = dict[str, Any]
 
 
 class CheckpointFolder:
-    """Keeps the newest checkpoints of a learner and deletes older ones.
-
-    Args:
-        folder: folder of the files.
-        keep: number of checkpoints to keep.
-    """
+    """Keeps the newest `keep` checkpoints of a learner and deletes older ones."""
 
     def __init__(self, folder: Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, keep
@@ -61,9 +56,6 @@ class CheckpointFolder:
         Args:
             step: step of the training.
             values: tensors and plain values.
-
-        Returns:
-            The file.
 
         Raises:
             StorageFull: there is no space for it.
@@ -101,10 +93,8 @@ class CheckpointFolder:
         return path
 
     def read_newest(self, fits: Callable[[Values], bool] = lambda values: True) -> Values | None:
-        """Reads the newest readable checkpoint that `fits`. Others are skipped with a warning.
-
-        Returns:
-            Its values, None without such a checkpoint.
+        """Reads the newest readable checkpoint that `fits`, or None. Others are skipped with a
+        warning.
 
         Raises:
             VersionMismatch: another version of this program wrote it.
@@ -210,12 +200,7 @@ OWN = (
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
     """Returns a rank's addition to the leader's checkpoint: its matches and the parts of their
-    state.
-
-    Args:
-        model: the algorithm.
-        env: its matches.
-        ready: ids of the matches drawn and not yet begun.
+    state. `ready` has the matches drawn and not yet begun.
     """
     state = algorithm_state(model)
     algorithm = {name: state[name] for name in OWN}
@@ -236,10 +221,6 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
 
     These are its weights, and the scale of returns in whose unit its critic predicts, as measured
     over the card's steps. A scale of 1 was not measured.
-
-    Args:
-        network: the snapshot.
-        card: its card.
     """
     values: Values = {"network": network.state_dict()}
     if card.reward_scale != 1.0:
@@ -250,13 +231,7 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
 
 def load_weights(model: LeaguePPO, values: Values) -> None:
     """Restores weights, and the state of the optimizer and the scale of returns where given.
-
-    Args:
-        model: the algorithm.
-        values: from `algorithm_state` or `snapshot_values`.
-
-    Raises:
-        ConfigError: the weights are of another agent size.
+    Weights of another agent size raise `ConfigError`.
     """
     try:
         model.policy.network.load_state_dict(values["network"])
@@ -329,12 +304,8 @@ def environment_state(env: LeagueVecEnv) -> Values:
 def load_environment_state(
     env: LeagueVecEnv, values: Values, assignments: Sequence[Assignment]
 ) -> None:
-    """Restores the matches in progress.
-
-    Args:
-        env: the matches.
-        values: from `environment_state`.
-        assignments: their new leases in the same order.
+    """Restores the matches in progress from `environment_state` and their new leases, in the same
+    order.
     """
     saved = {name: tensor.numpy() for name, tensor in values["game"].items()}
     env.game.load(
@@ -353,12 +324,8 @@ def load_environment_state(
 
 
 def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:
-    """Restores weights, counters and references. New matches begin.
-
-    Args:
-        model: the algorithm.
-        algorithm: from `algorithm_state` or `snapshot_values`.
-        frames: frames played so far.
+    """Restores weights, counters and references from `algorithm_state` or `snapshot_values`. New
+    matches begin.
     """
     load_weights(model, algorithm)
     model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]

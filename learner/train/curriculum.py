@@ -29,13 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Curriculum:
-    """Moves through the stages: in order by their rules, to any stage by an operator's request.
-
-    Args:
-        settings: the stages.
-        player: the player that learns.
-        place: the place to continue from.
-    """
+    """Moves through the stages: in order by their rules, to any stage by an operator's request."""
 
     def __init__(
         self, settings: CurriculumSettings, player: str, place: Place | None = None
@@ -119,10 +113,6 @@ class StageRunner:
     The leader of several ranks decides, and all follow.
 
     Args:
-        settings: all sections.
-        client: connection to the matchmaker.
-        group: the ranks.
-        curriculum: the curriculum.
         incarnation: the incarnation that reports.
         step: step of the training.
         reports: False for an exploiter, whose single stage the league need not know. It can't be

@@ -50,12 +50,8 @@ class Joined:
 
 
 def live_player(name: str, game: BatchedGame, generation: Generation | None = None) -> Player:
-    """Returns the player that learns, whose weights change.
-
-    Args:
-        name: the learner's name.
-        game: the game.
-        generation: an exploiter's generation, which is a player with another name.
+    """Returns the player that learns, whose weights change. An exploiter's generation is a player
+    with another name.
     """
     return Player(
         name=name if generation is None else generation.player,
@@ -67,13 +63,7 @@ def live_player(name: str, game: BatchedGame, generation: Generation | None = No
 
 
 def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) -> None:
-    """Registers the game's bots and the live player. A second call changes nothing.
-
-    Args:
-        client: connection to the matchmaker.
-        live: the player that learns.
-        game: the game.
-    """
+    """Registers the game's bots and the live player. A second call changes nothing."""
     bots = [
         Player(name=bot.name, game=live.game, kind=PlayerKind.BOT, held_out=bot.held_out)
         for bot in game.spec.bots
@@ -86,10 +76,6 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
 
     A match's id begins with its place in the log and ends with random digits: a log that has the
     newest match has them all.
-
-    Args:
-        client: connection to the matchmaker.
-        saved: the checkpoint.
     """
     parts = parts_of(saved)
     held = [name for part in parts for name in (*part["environment"]["matches"], *part["ready"])]
@@ -102,17 +88,9 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
 
 
 def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
-    """Makes the values of a checkpoint from the learner's newest snapshot.
+    """Makes the values of a checkpoint from the learner's newest snapshot, None without a snapshot.
 
     The optimizer's moments and the references are lost.
-
-    Args:
-        client: connection to the matchmaker.
-        blobs: the league's weights.
-        live: the player that learns.
-
-    Returns:
-        The values, None if there is no snapshot.
     """
     frozen = client.players(kinds=[PlayerKind.SNAPSHOT])
     for player in reversed([other for other in frozen if other.creator == live.creator]):
@@ -149,16 +127,8 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
 def continuing_parts(
     saved: Values | None, settings: SessionSettings, game: BatchedGame, group: RankGroup
 ) -> list[Values]:
-    """Splits a checkpoint by rank, if its matches fit these settings and ranks.
-
-    Args:
-        saved: the checkpoint.
-        settings: all sections.
-        game: the game.
-        group: the ranks.
-
-    Returns:
-        The parts, empty if the matches do not fit.
+    """Splits a checkpoint by rank. The result is empty if its matches do not fit these settings and
+    ranks.
     """
     parts = [] if saved is None else parts_of(saved)
     if parts and len(parts) != group.size:
@@ -189,10 +159,6 @@ def join_league(
     """Registers the bots and the live player, and opens an incarnation. All ranks call it together.
 
     Args:
-        group: the ranks.
-        client: connection to the matchmaker.
-        live: the player that learns.
-        game: the game.
         saved: the checkpoint to continue from, if any.
         parts: its parts by rank whose matches continue, under new leases.
     """

@@ -37,13 +37,8 @@ def release(error: BaseException) -> None:
 def too_little(
     settings: SessionSettings, device: torch.device, rescue: str, activity: str = ""
 ) -> DeviceError:
-    """Makes the error to raise.
-
-    Args:
-        settings: all sections.
-        device: the device without memory.
-        rescue: how the run continues.
-        activity: the learner's work at that time.
+    """Makes the error to raise. `rescue` says how the run continues, and `activity` names the
+    learner's work.
     """
     learner, agent = settings.learner, settings.agent
     during = f" in its {activity}" if activity else ""

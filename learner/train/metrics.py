@@ -41,10 +41,6 @@ class Progress:
     """Keeps recent results and clock readings, and turns them into metrics.
 
     The names are the contract with every reader (terminal view, TensorBoard, heartbeats).
-
-    Args:
-        target_steps: steps to train for.
-        frames_per_second: the game's.
     """
 
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
@@ -119,11 +115,8 @@ class Progress:
 
 
 def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
-    """Returns the seconds so far by kind of work, for `Progress.mark`.
-
-    Args:
-        model: the algorithm.
-        waiting: seconds spent waiting for the matchmaker.
+    """Returns the seconds so far by kind of work, for `Progress.mark`. `waiting` are the seconds
+    spent waiting for the matchmaker.
     """
     env, references = model.env, model.references
     return {
@@ -140,13 +133,6 @@ class Reporter:
     """Writes a learner's files and keeps its `metrics`: of update, progress and alarms.
 
     Every rank has a reporter. Only the leader's writes files and has metrics.
-
-    Args:
-        folder: folder of the files.
-        settings: the section [learner].
-        model: the algorithm.
-        broker: receives the progress for the next heartbeat.
-        group: the ranks.
     """
 
     def __init__(

@@ -73,12 +73,8 @@ class StepTable:
 
 
 class MatchMonitor:
-    """Writes a learner's four CSVs: of its matches, its rewards and its strategy latent.
-
-    Args:
-        folder: folder of the files.
-        spec: the game.
-        step: the last step to keep of older files.
+    """Writes a learner's four CSVs: of its matches, its rewards and its strategy latent. Of older
+    files it keeps the rows up to `step`.
     """
 
     def __init__(self, folder: Path, spec: GameSpec, step: int) -> None:
@@ -96,12 +92,7 @@ class MatchMonitor:
         self._tables = (self._monitor, self._behaviour, self._rewards, self._strategy)
 
     def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
-        """Adds the matches that ended in a rollout.
-
-        Args:
-            matches: the matches.
-            step: the learner's step at the end of the rollout.
-        """
+        """Adds the matches that ended in a rollout, at whose end the learner was at `step`."""
         for match in matches:
             played, name = match.assignment, match.assignment.opponent.name
             elapsed = round(time.time() - self._started, 3)
@@ -118,12 +109,7 @@ class MatchMonitor:
         self._flush()
 
     def write_strategy(self, metrics: Mapping[str, float], step: int) -> None:
-        """Adds an update's diagnostics of the strategy latent, if there are any.
-
-        Args:
-            metrics: the update's numbers.
-            step: the learner's step.
-        """
+        """Adds an update's diagnostics of the strategy latent, if there are any."""
         columns = [name for name in STRATEGY if name != "step"]
         values = [metrics.get(name.replace("_", "/", 1)) for name in columns]
         if any(value is not None for value in values):

@@ -83,10 +83,6 @@ def build_parts(
     """Joins the league and builds the parts. All ranks call it together.
 
     Args:
-        settings: all sections.
-        client: connection to the league's matchmaker.
-        run_dir: folder of the run.
-        device: device to train on.
         name: name of the player that learns.
         should_stop: asked often. True ends the run with a snapshot.
         initial: weights (and more) to start from when there is no checkpoint.

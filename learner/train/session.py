@@ -33,9 +33,6 @@ class Session:
     As one of several ranks it plays its share of the matches. Only the leader decides, writes
     files and publishes. All ranks call the methods in the same order.
 
-    Args:
-        parts: from `build_parts`.
-
     Attributes:
         over: whether an exploiter's generation has ended.
         reset: whether the next generation begins with new weights.
@@ -93,10 +90,8 @@ class Session:
     # -- between updates ------------------------------------------------------------------------
 
     def after_update(self) -> None:
-        """Does everything that is due: metrics, curriculum, snapshots and checkpoints.
-
-        Raises:
-            GenerationOver: an exploiter was frozen.
+        """Does everything that is due: metrics, curriculum, snapshots and checkpoints. It raises
+        `GenerationOver` when an exploiter was frozen.
         """
         self.reporter.update(self.stages.curriculum.place.index)
         self.stages.follow(self.model, self.broker)
@@ -134,11 +129,8 @@ class Session:
     # -- checkpoints and snapshots --------------------------------------------------------------
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
-        """Writes a checkpoint after the last result is acknowledged.
-
-        Args:
-            pending: card of the snapshot that is published next.
-            milestone: whether that snapshot is a milestone.
+        """Writes a checkpoint after the last result is acknowledged. `pending` is the card of the
+        snapshot, or milestone, that is published next.
         """
         model, env = self.model, self.model.env
         self.group.check_weights(model.policy)
@@ -200,10 +192,8 @@ class Session:
     # -- the end --------------------------------------------------------------------------------
 
     def _rescue(self, error: BaseException) -> str:
-        """Saves the weights, without the matches, when no further step can be made.
-
-        Returns:
-            A sentence's end that says how the run continues.
+        """Saves the weights, without the matches, when no further step can be made. Returns a
+        sentence's end that says how the run continues.
         """
         self.model.policy.optimizer.zero_grad(set_to_none=True)
         release(error)

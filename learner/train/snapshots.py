@@ -24,10 +24,7 @@ class SnapshotPublisher:
     """Publishes snapshots and references: the weights' file first, the member second.
 
     Args:
-        client: connection to the matchmaker.
-        blobs: the league's weights.
         card: the card without step, scale, metrics and time.
-        live: the player that learns.
         incarnation: the incarnation that publishes.
 
     Attributes:
@@ -71,15 +68,8 @@ class SnapshotPublisher:
     def publish(
         self, network: PlayingNetwork, card: SnapshotCard, milestone: bool = False
     ) -> Player:
-        """Freezes `network` as ``LIVE@step``. A second call changes nothing.
-
-        Args:
-            network: the weights.
-            card: the card.
-            milestone: whether the member never retires.
-
-        Returns:
-            The member.
+        """Freezes `network` as the member ``LIVE@step``. A second call changes nothing. A milestone
+        never retires.
         """
         player = self._freeze(network, card, PlayerKind.SNAPSHOT, milestone)
         self.parent, self.last_step = player.name, card.step
@@ -137,17 +127,10 @@ class SnapshotPublisher:
     # -- references -----------------------------------------------------------------------------
 
     def publish_reference(self, network: AgentNetwork, step: int) -> str:
-        """Makes `network` the member ``LIVE.reference-STEP``.
+        """Makes `network` the member ``LIVE.reference-STEP`` and returns its name.
 
         The card holds no time, so that a run that dies before its next checkpoint makes the same
         file and the same member again.
-
-        Args:
-            network: the weights.
-            step: step of the training.
-
-        Returns:
-            The member's name.
         """
         card = dataclasses.replace(self.card(step, 1.0, {}), created_at=0.0)
         return self._freeze(network, card, PlayerKind.REFERENCE).name

@@ -25,11 +25,7 @@ GROWTH = 1.1
 
 
 def analyse(league: League) -> bool:
-    """Analyses the league if an analysis is due, and records the result.
-
-    Returns:
-        Whether it analysed the league.
-    """
+    """Analyses the league if an analysis is due, and records the result. Returns whether it did."""
     view = league.view.checked()
     with view.lock:
         table, last = view.tables[Book.EVAL], view.analysis
@@ -52,15 +48,7 @@ def is_due(last: Analysis, matches: int) -> bool:
 
 
 def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
-    """Computes the Nash mixture of active snapshots.
-
-    Args:
-        players: the league's players.
-        table: the ratings of the eval book.
-
-    Returns:
-        The share of each snapshot.
-    """
+    """Computes the shares of active snapshots in the Nash mixture, by the eval book."""
     # scipy takes half a second to load
     from league.stats.structure.mixtures import mixed_players, nash_mixture
     from league.stats.structure.table import table_of_book
@@ -70,16 +58,10 @@ def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
 
 
 def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:
-    """Sorts a lineage's snapshots by the order in which they retire.
+    """Sorts a lineage's active snapshots, given in order of registration, by the order in which
+    they retire.
 
     Milestones and the newest snapshot never retire. Snapshots in the Nash support retire last.
-
-    Args:
-        snapshots: the lineage's active snapshots in order of registration.
-        support: names in the Nash support.
-
-    Returns:
-        The snapshots that may retire, the first to retire first.
     """
     old = [player for player in snapshots[:-1] if not player.milestone]
     return sorted(old, key=lambda player: player.name in support)
@@ -88,14 +70,8 @@ def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> li
 def retire_surplus(
     league: League, tx: Transaction, players: dict[str, Player], lineages: set[str]
 ) -> list[str]:
-    """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow.
-
-    Args:
-        players: all players in order of registration. Players that retire are changed here.
-        lineages: names of lineages.
-
-    Returns:
-        The names of the players that retired.
+    """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow. Changes
+    the players that retire in `players` and returns their names.
     """
     retired: list[str] = []
     most, support = league.settings.max_saved, league.view.analysis.support
@@ -120,12 +96,9 @@ def is_active_snapshot(player: Player) -> bool:
 
 
 def open_due_epochs(league: League) -> list[Book]:
-    """Opens the rating epochs of the books that have grown enough.
+    """Opens the rating epochs of the books that have grown enough, and returns these books.
 
     An epoch is an event of the log with the share of draws and the link of predictions.
-
-    Returns:
-        The books whose epoch was opened.
     """
     view = league.view.checked()
     with view.lock:

@@ -55,14 +55,7 @@ _MATCH = slice(AssignmentRow._fields.index("seat0"), AssignmentRow._fields.index
 def acquire_matches(
     league: League, tx: Transaction, incarnation: int, count: int, mix: str
 ) -> list[Assignment]:
-    """Leases matches of the incarnation's learner against opponents drawn by a mix.
-
-    Args:
-        count: number of matches.
-        mix: name of the mix.
-
-    Returns:
-        The assignments.
+    """Leases `count` matches of the incarnation's learner against opponents drawn by a mix.
 
     Raises:
         Refused: the worker trains no player, or too many leases are open.
@@ -130,17 +123,12 @@ def _draw_table(
 def acquire_pairings(
     league: League, tx: Transaction, incarnation: int, pairings: Sequence[Pairing]
 ) -> list[Assignment]:
-    """Leases matches between named players. Each pair of matches has one seed and swapped seats.
+    """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
+    and swapped seats.
 
     A pairing with `until` is cut to the missing pairs, so it may be left out. A single missing
     match takes a whole pair. Pairs are numbered over all leases of the two players, so the seed of
     a match that was lost with its lease is not played again.
-
-    Args:
-        pairings: the players and numbers of pairs.
-
-    Returns:
-        The assignments, pairing by pairing.
 
     Raises:
         NotFound: a player does not exist.
@@ -187,15 +175,11 @@ def lease_gate_matches(
     """Leases more matches between two players for a gate. Seats alternate.
 
     Args:
-        incarnation: the worker's incarnation.
         players: the candidate and its victim.
         seed: seed of the gate's seeds.
         begun: matches that were leased before.
         count: matches to lease.
         matches_per_seed: consecutive matches that share a seed.
-
-    Returns:
-        The assignments.
     """
     for name in players:
         check_frozen(league, name)
@@ -236,9 +220,6 @@ def carry_matches(
         incarnation: the new incarnation of the worker that played them.
         match_ids: ids of the matches.
 
-    Returns:
-        The new assignments, in the same order.
-
     Raises:
         NotFound: a match was never assigned.
         InvalidInput: a match is named twice, belongs to another worker, or was finished before the
@@ -268,11 +249,8 @@ def carry_matches(
 
 
 def check_frozen(league: League, name: str, *, or_human: bool = False) -> None:
-    """Checks that a player can be paired.
-
-    Args:
-        name: the player.
-        or_human: whether a person may play, because the worker that asks has one at its keyboard.
+    """Checks that a player can be paired. With `or_human` it may be a person, at the keyboard of
+    the worker that asks.
 
     Raises:
         NotFound: there is no such player.
@@ -373,13 +351,7 @@ def expire(league: League, tx: Transaction) -> int:
 def close(
     league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str
 ) -> None:
-    """Closes leases, and records an event for each incarnation.
-
-    Args:
-        rows: the leases.
-        state: their new state.
-        reason: why, for the log.
-    """
+    """Closes leases in a new state, and records an event with the reason for each incarnation."""
     for number in sorted({row.incarnation for row in rows}):
         mine = [row for row in rows if row.incarnation == number]
         worker = league.incarnation(tx, number).worker

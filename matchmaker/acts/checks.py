@@ -31,18 +31,7 @@ _FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
 
 
 def identifier(value: str, label: str) -> str:
-    """Checks an id that a caller made.
-
-    Args:
-        value: the id.
-        label: the name of the field, for the message.
-
-    Returns:
-        The id.
-
-    Raises:
-        InvalidInput: it is no id.
-    """
+    """Returns an id that a caller made, or raises `InvalidInput` with the field's `label`."""
     if not _ID.fullmatch(value):
         raise InvalidInput(
             f"{label} {value[:MAX_NAME]!r} is no id: 1 to 80 letters, digits, _ . : -"

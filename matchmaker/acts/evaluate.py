@@ -51,9 +51,6 @@ def request_evaluation(
         book: eval or greedy.
         by: who asks.
 
-    Returns:
-        The evaluation, which may be done already.
-
     Raises:
         InvalidInput: a field is out of bounds, or a player would meet itself.
         NotFound: a player does not exist.
@@ -126,15 +123,7 @@ def _frozen(league: League, who: str, label: str) -> str:
 def cancel_evaluation(
     league: League, tx: Transaction, number: int, by: str, reason: str
 ) -> Evaluation:
-    """Ends an open evaluation. An evaluation that has ended does not change.
-
-    Args:
-        number: the evaluation's number.
-        by: who cancels.
-        reason: why.
-
-    Returns:
-        The evaluation.
+    """Ends an open evaluation and returns it. An evaluation that has ended does not change.
 
     Raises:
         NotFound: there is no such evaluation.
@@ -187,11 +176,7 @@ def _asked(league: League, number: int) -> Asked:
 
 
 def report(league: League, number: int) -> Report:
-    """Reports the progress of an evaluation from the counts of the books.
-
-    Raises:
-        NotFound: there is no such evaluation.
-    """
+    """Reports the progress of an evaluation from the counts of the books, or raises `NotFound`."""
     asked = _asked(league, number)
     evaluation, cell = asked.evaluation, league.view.tables[asked.evaluation.book].payoff.cell
     scores = tuple(score_of(evaluation.player, name, cell) for name in evaluation.opponents)
@@ -199,10 +184,8 @@ def report(league: League, number: int) -> Report:
 
 
 def summaries(league: League, number: int = 0) -> list[Report]:
-    """Returns the reports of all evaluations without scores, or the report of evaluation `number`.
-
-    Raises:
-        NotFound: there is no such evaluation.
+    """Returns the reports of all evaluations without scores, or the report of evaluation `number`
+    (`NotFound` if it does not exist).
     """
     evaluations = league.view.evaluations.asked.values()
     return [

@@ -44,10 +44,8 @@ class FoldKeeper:
         self._stopped = False
 
     def store(self) -> None:
-        """Stores a fold if a fold is due, and waits until it is stored.
-
-        Raises:
-            LeagueError: storing failed. The next try comes `folding.EVERY` results later.
+        """Stores a fold if a fold is due, and waits until it is stored. If storing fails it raises
+        a `LeagueError`, and the next try comes `folding.EVERY` results later.
         """
         league, view = self._league, self._league.view
         with view.lock:

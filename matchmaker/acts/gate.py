@@ -71,17 +71,10 @@ result.
 
 
 def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str, Player]) -> str:
-    """Finds the member that a new player must beat: the newest member of its learner.
+    """Finds the member that a new player must beat: the newest member of its learner, or "" if the
+    player needs no gate. `players` are in order of registration.
 
     A learner's gates are played in order of opening, so each admitted snapshot has beaten the last.
-
-    Args:
-        settings: the league's settings.
-        player: the new player.
-        players: all players in order of registration.
-
-    Returns:
-        The member's name, or "" if the player needs no gate.
     """
     if settings.admit == "all" or player.name in players or not is_of_a_main(player):
         return ""
@@ -111,16 +104,7 @@ def begin_gate(
     victims: Sequence[str],
     generation: Generation | None = None,
 ) -> CandidateGate:
-    """Opens the gate of a candidate.
-
-    Args:
-        player: the candidate.
-        victims: names of the players that it must beat.
-        generation: the exploiter's generation, None for a main's snapshot.
-
-    Returns:
-        The gate.
-    """
+    """Opens the gate of a candidate against the named victims. A main has no generation."""
     if generation is None:
         elo = league.settings.admission
         gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=LIMIT)
@@ -153,16 +137,10 @@ def pass_over(
     league: League, tx: Transaction, newer: Player, players: Mapping[str, Player]
 ) -> list[Player]:
     """Ends the learner's gates that wait for their first match, because a newer snapshot came.
+    Returns the candidates that retired.
 
     A learner freezes faster than gates are played. So one gate is played, and only the newest
     waits.
-
-    Args:
-        newer: the newer snapshot.
-        players: all players.
-
-    Returns:
-        The candidates that retired.
     """
     retired = []
     for gate in league.view.exploiters.open_gates(newer.creator):
@@ -179,11 +157,7 @@ def pass_over(
 
 
 def gate_of(league: League, candidate: str) -> CandidateGate:
-    """Returns the gate of a candidate.
-
-    Raises:
-        NotFound: there is no such candidate.
-    """
+    """Returns the gate of a candidate, or raises `NotFound`."""
     gate = league.view.exploiters.gates.get(candidate)
     if gate is None:
         name = candidate[: checks.MAX_NAME]
@@ -194,13 +168,8 @@ def gate_of(league: League, candidate: str) -> CandidateGate:
 def acquire_gate_matches(
     league: League, tx: Transaction, incarnation: int, candidate: str, count: int
 ) -> list[Assignment]:
-    """Leases matches with the gate's current victim.
-
-    Args:
-        count: the most matches to lease.
-
-    Returns:
-        The assignments, in whole pairs if the test counts pairs. Empty once the gate is decided.
+    """Leases at most `count` matches with the gate's current victim, in whole pairs if the test
+    counts pairs. Once the gate is decided there are no more.
 
     Raises:
         NotFound: there is no such candidate.
@@ -232,14 +201,8 @@ def acquire_gate_matches(
 
 
 def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
-    """Judges an open gate by the log: tests in order, up to the first that is not passed.
-
-    Args:
-        reader: reads the log.
-        gate: the gate. A decided gate does not change.
-
-    Returns:
-        The gate with its counts and decision.
+    """Judges an open gate by the log: tests in order, up to the first that is not passed. A decided
+    gate does not change.
     """
     if gate.state is not GateState.OPEN:
         return gate
@@ -298,15 +261,8 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
 def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
-    """Counts a gate's matches.
-
-    Args:
-        matches: the gate's matches against the victim.
-        victim: name of the victim.
-        rules: the gate's rules.
-
-    Returns:
-        The gate with its results, the seeds of these results, and the test as the log keeps it.
+    """Counts a gate's matches against a victim. Returns the gate with its results, the seeds of
+    these results, and the test as the log keeps it.
     """
     most = rules.most_of(match.margin for match in matches if match.margin is not None)
     results = settled(matches, paired=rules.gate.paired, stake=rules.stake, most=most)
@@ -368,13 +324,8 @@ def played(
 
 
 def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: str) -> CandidateGate:
-    """Records a gate's decision as soon as the log has it, with the candidate's new state.
-
-    Returns:
-        The gate.
-
-    Raises:
-        NotFound: there is no such candidate.
+    """Records a gate's decision as soon as the log has it, with the candidate's new state. Without
+    such a candidate it raises `NotFound`.
     """
     league.trusted_incarnation(tx, incarnation)
     gate = gate_of(league, candidate)
@@ -388,12 +339,6 @@ def give_up_gate(
     league: League, tx: Transaction, incarnation: int, candidate: str, reason: str
 ) -> CandidateGate:
     """Closes a gate that can't be played as undecided. A decided gate does not change.
-
-    Args:
-        reason: why it can't be played.
-
-    Returns:
-        The gate.
 
     Raises:
         InvalidInput: the reason is empty.
@@ -409,13 +354,8 @@ def give_up_gate(
 
 
 def close_gate(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGate:
-    """Records a decision, and admits or retires the candidate.
-
-    Args:
-        gate: the gate with its decision.
-
-    Returns:
-        The gate with the time of its decision.
+    """Records a decision, and admits or retires the candidate. Returns the gate with the time of
+    its decision.
     """
     data = {
         "candidate": gate.candidate,

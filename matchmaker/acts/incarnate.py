@@ -48,7 +48,7 @@ class Beat(NamedTuple):
 
 
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
-    """Checks that a worker belongs to a token.
+    """Checks that a worker belongs to a token, or raises `Forbidden`.
 
     The first token of the role worker that opens an incarnation of a worker owns the worker until
     the token is revoked.
@@ -57,9 +57,6 @@ def check_owner(league: League, tx: Transaction, token: str, worker: str, number
         token: name of the token.
         worker: name of the worker, unless `number` says it.
         number: an incarnation of the worker, or 0.
-
-    Raises:
-        Forbidden: the worker belongs to another token.
     """
     if number:
         worker = league.incarnation(tx, number).worker
@@ -99,9 +96,6 @@ def open_incarnation(
         checkpoint_log_position: the last result that the checkpoint knows.
         carried_matches: ids of matches in progress at the checkpoint.
         game_version: version of the game's rules that the worker plays by, or "".
-
-    Returns:
-        The incarnation with its carried leases.
 
     Raises:
         VersionMismatch: the league plays by other rules.
@@ -173,6 +167,7 @@ def heartbeat(
     metrics: Mapping[str, float],
 ) -> Beat:
     """Stores the newest heartbeat. Leases are extended only if `progress` rose since the last one.
+    An incarnation that was never opened raises `NotFound`.
 
     Args:
         progress: frames played.
@@ -180,12 +175,6 @@ def heartbeat(
         mix: name of the mix that it draws from.
         activity: what the worker does now.
         metrics: newest values by name.
-
-    Returns:
-        The answer to the worker.
-
-    Raises:
-        NotFound: the incarnation was never opened.
     """
     caller = league.incarnation(tx, incarnation)
     checks.number(progress, "progress", 0, checks.MAX_STEP)

@@ -44,17 +44,11 @@ class References(NamedTuple):
 def register_players(
     league: League, tx: Transaction, players: Sequence[Player], incarnation: int = 0
 ) -> Registered:
-    """Registers players in order, parents first. Repeating a registration is safe.
+    """Registers players in order, parents first. Repeating a registration is safe. Returns the
+    players, and the names that retired. `incarnation` is the worker's, or 0.
 
     A repetition may make a player a milestone. A main's snapshot that must pass a gate becomes a
     candidate, and its gate opens.
-
-    Args:
-        players: the players.
-        incarnation: number of the worker's incarnation, or 0.
-
-    Returns:
-        The players, and the names that retired.
 
     Raises:
         AlreadyExists: a name belongs to another player.
@@ -82,12 +76,6 @@ def register_players(
 
 def open_gate(league: League, tx: Transaction, incarnation: int, player: Player) -> CandidateGate:
     """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once.
-
-    Args:
-        player: the snapshot.
-
-    Returns:
-        The gate.
 
     Raises:
         InvalidInput: the worker trains no exploiter, or `player` is no snapshot of it.
@@ -161,15 +149,7 @@ def change_state(
     /,
     **more: str,
 ) -> None:
-    """Changes a player's state and logs an event.
-
-    Args:
-        player: the player.
-        state: its new state.
-        kind: the event's kind.
-        words: the event's sentence.
-        more: further fields of the event.
-    """
+    """Changes a player's state and logs an event of this kind with a sentence and other fields."""
     changed = replace(player, state=state)
     tx.update_player(changed)
     league.log(tx, kind, words, player=player.name, **more)
@@ -180,13 +160,7 @@ def keep_references(
     league: League, tx: Transaction, incarnation: int, names: Sequence[str]
 ) -> References:
     """Retires references of the incarnation's worker that `names` leaves out, and returns retired
-    ones that it contains.
-
-    Args:
-        names: the references that the learner is held near.
-
-    Returns:
-        The names of references that retired or returned, in order of registration.
+    ones that it contains. The result names both, in order of registration.
 
     Raises:
         InvalidInput: a name is no reference of the worker.
@@ -226,13 +200,8 @@ def pin_rating(
     """Pins a player at `mu` points in every book, or unpins it.
 
     Args:
-        player: name of the player.
         mu: points.
         unpin: whether to end a pin.
-        by: who asks.
-
-    Returns:
-        The log position after which it holds.
 
     Raises:
         NotFound: there is no such player.
@@ -267,9 +236,6 @@ def quarantine(
         release: whether to end the quarantine.
         reason: why it is in quarantine.
         by: who asks.
-
-    Returns:
-        The player's new state.
 
     Raises:
         NotFound: there is no such player.

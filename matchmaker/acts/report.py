@@ -146,11 +146,7 @@ def _known(row: ResultRow) -> tuple[float, ...]:
 def _check(
     lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League
 ) -> None:
-    """Checks a well-formed first result.
-
-    Raises:
-        _Unfit: it can't be accepted.
-    """
+    """Checks a well-formed first result, or raises `_Unfit`."""
     if lease.incarnation != incarnation.number:
         raise _Unfit(
             Refusal.OTHER_INCARNATION,

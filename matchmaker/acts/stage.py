@@ -40,7 +40,8 @@ def enter_stage(
     obeyed: int,
     reason: str,
 ) -> StageRequest | None:
-    """Records a learner's stages and its place in them.
+    """Records a learner's stages and its place in them. Returns the request that the learner has to
+    obey, or None.
 
     Args:
         step: the learner's step.
@@ -50,9 +51,6 @@ def enter_stage(
         by_hand: whether an operator began it.
         obeyed: number of the newest request that the learner has obeyed, 0 for no request.
         reason: why the last stage ended, "" at a start.
-
-    Returns:
-        The request that the learner has to obey, or None.
 
     Raises:
         InvalidInput: a field is out of bounds, or the worker trains no player.
@@ -104,10 +102,6 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
     Args:
         player: the live player, or "" if only one has a curriculum.
         stage: name of a stage, or "next".
-        by: who asks.
-
-    Returns:
-        The request.
 
     Raises:
         NotFound: there is no such stage or curriculum.

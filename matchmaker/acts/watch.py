@@ -32,20 +32,15 @@ def quarantine_worker(
     reason: str,
     by: str,
 ) -> int:
-    """Puts an evaluator into quarantine, or ends that.
+    """Puts an evaluator into quarantine, or ends that. Returns how many results stopped to count,
+    or count again.
 
     A quarantine takes the evaluator's leases and clean results away. Results from before a repair
     stay out.
 
     Args:
-        worker: name of the evaluator.
         release: whether to end the quarantine.
         repaired: with `release`, whether results from before stay out.
-        reason: why it is in quarantine.
-        by: who asks.
-
-    Returns:
-        How many results stopped to count, or count again.
 
     Raises:
         NotFound: there is no such worker.

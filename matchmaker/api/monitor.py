@@ -57,11 +57,7 @@ class Monitor:
         self.observers: list[Observer] = [log, self._observe]
 
     def open(self, health: Health) -> None:
-        """Starts to watch.
-
-        Raises:
-            Refused: the metrics port is taken.
-        """
+        """Starts to watch. A taken metrics port raises `Refused`."""
         self._health = health
         if self._settings.metrics_port:
             from league.service.prometheus import MetricsPort

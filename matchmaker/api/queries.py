@@ -32,15 +32,7 @@ LOOKED_AT = 50_000
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
-    """Collects what the log has of a match.
-
-    Args:
-        league: the league.
-        reader: reads the log.
-        match_id: the match's id or the beginning of it.
-
-    Returns:
-        The record.
+    """Collects what the log has of a match. `match_id` may be the beginning of an id.
 
     Raises:
         InvalidInput: several matches begin with `match_id`.
@@ -90,10 +82,8 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
-    """Explains how a match came about. `sampling.draw.draw_table_of` can draw it again.
-
-    Raises:
-        DataCorrupt: the draw is missing in the log.
+    """Explains how a match came about. `sampling.draw.draw_table_of` can draw it again. A draw that
+    is missing in the log raises `DataCorrupt`.
     """
     draw = None if row.draw is None else reader.draw(row.draw)
     if draw is None and row.draw is not None:

@@ -141,11 +141,7 @@ class MatchmakerServer:
         self.stop()
 
     def start(self) -> None:
-        """Binds the port and serves.
-
-        Raises:
-            LeagueError: it can't serve.
-        """
+        """Binds the port and serves, or raises a `LeagueError`."""
         try:
             frame = GrpcServer(
                 "the matchmaker",
@@ -172,11 +168,7 @@ class MatchmakerServer:
             thread.start()
 
     def _check_whole(self) -> None:
-        """Checks all pages and rows of the log.
-
-        Raises:
-            DataCorrupt: the log is damaged.
-        """
+        """Checks all pages and rows of the log. A damaged log raises `DataCorrupt`."""
         with self.store.read() as reader:
             for look in (invariants.broken_pages, invariants.damaged_rows):
                 for finding in look(reader):
@@ -193,10 +185,8 @@ class MatchmakerServer:
                 )
 
     def sweep(self) -> int:
-        """Expires overdue leases, does other due work, and checks new rows.
-
-        Returns:
-            How many leases expired.
+        """Expires overdue leases, does other due work, and checks new rows. Returns how many leases
+        expired.
         """
         with self.store.read() as reader:
             due = reader.open_assignments(until=self.league.clock.now())

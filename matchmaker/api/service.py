@@ -111,12 +111,8 @@ def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
 
     Args:
         module: the generated module with the messages ``{name}Request`` and ``{name}Response``.
-        name: the call.
         act: takes the league, the transaction and the request's fields by name. It returns the
             reply's one field, or a named tuple of the reply's fields.
-
-    Returns:
-        The method of `MatchmakerService`.
     """
     request_class, reply_class = (getattr(module, name + word) for word in ("Request", "Response"))
     decoders = {field.name: _decoder(field) for field in request_class.DESCRIPTOR.fields}
@@ -192,18 +188,8 @@ class MatchmakerService(
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
     ) -> Callable[[Transaction], Reply]:
-        """Makes an effect that runs once, however often its request comes.
-
-        Args:
-            request: a request with a request id.
-            reply: class of the reply.
-            effect: returns the reply.
-
-        Returns:
-            The effect, which returns the reply of the first run.
-
-        Raises:
-            InvalidInput: the request id is no id.
+        """Makes an effect that runs once, however often its request comes, and returns the reply of
+        the first run. A request id that is no id raises `InvalidInput`.
         """
         checks.identifier(request.request_id, "request_id")
         fresh: list[Reply] = []

@@ -61,16 +61,9 @@ class Slice:
 
 
 def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
-    """Splits a mix into its parts that have players.
+    """Splits a mix into its parts that have players, with weights that sum to 1.
 
     A mix without any players means self-play.
-
-    Args:
-        pool: the league and the learner.
-        mix_name: name of the mix.
-
-    Returns:
-        The parts, with weights that sum to 1.
 
     Raises:
         NotFound: there is no such mix.
@@ -114,19 +107,13 @@ def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 
 
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
-    """Estimates the learner's chances against players from its recent matches and the ratings.
+    """Estimates the learner's chances against N players, in their order, from its recent matches
+    and the ratings.
 
     A player's rating is its clean rating. Against it the learner has the clean rating of its newest
     snapshots, so both are on the same scale and exploring does not count. Without clean ratings
     both are ratings of training. A snapshot that the training book does not know is as strong as
     the learner that it copies.
-
-    Args:
-        players: N players.
-        pool: the league and the learner.
-
-    Returns:
-        The estimates, in the order of the players.
     """
     train, names = pool.tables[Book.TRAIN], tuple(player.name for player in players)
     mine = train.belief(pool.learner.name)
@@ -187,9 +174,6 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
         category: a category or the name of a bot.
         learner: the learner, who is the only member of "self".
         players: all players by name, in order of registration.
-
-    Returns:
-        The members.
     """
     if category == SELF:
         return [learner]

@@ -180,15 +180,9 @@ def draws(
     """Draws an opponent, a seat and a match seed for each of consecutive ordinals.
 
     Args:
-        shares: categories with their shares.
-        within: players of each category with their probabilities.
-        stream: random words.
         ordinals: consecutive ordinals.
         matches_per_draw: number of consecutive ordinals, from a multiple of it on, that share an
             opponent.
-
-    Yields:
-        A draw for each ordinal.
     """
     first = ordinals[0] - ordinals[0] % matches_per_draw
     words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))

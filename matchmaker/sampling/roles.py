@@ -228,9 +228,6 @@ def snapshot_due(preset: RolePreset, situation: Situation, steps: int, interval:
         situation: the league as the learner sees it.
         steps: steps since the last snapshot.
         interval: steps between snapshots.
-
-    Returns:
-        Whether it is due.
     """
     rule = SNAPSHOT_RULES[preset, situation.role]
     if steps >= rule.latest * interval:

@@ -186,14 +186,8 @@ class Forget(Drift):
         self.chances = chances
 
     def forget(self, learner: int, others: Numbers) -> int | None:
-        """Lets a learner forget an opponent that it scores about `BEATEN` against.
-
-        Args:
-            learner: number of the learner.
-            others: numbers of opponents to choose from.
-
-        Returns:
-            The opponent's number, None if no score is within .03 of `BEATEN`.
+        """Lets a learner forget one of `others` that it scores about `BEATEN` against. Returns its
+        number, None if no score is within .03 of `BEATEN`.
         """
         gap_G = np.abs(self.chances(np.full(len(others), learner), others).score_G - self.BEATEN)
         if gap_G.min() > 0.03:
@@ -208,19 +202,8 @@ SCENARIOS = (*_FIXED, *_DRIFTING)
 
 
 def scenario_of(name: str, rng: np.random.Generator, players: int, learners: int) -> Scenario:
-    """Makes a scenario.
-
-    Args:
-        name: one of `SCENARIOS`.
-        rng: random numbers.
-        players: number of all players.
-        learners: number of learners.
-
-    Returns:
-        The scenario.
-
-    Raises:
-        InvalidInput: there is no such scenario, or too few players.
+    """Makes a scenario of `SCENARIOS`. An unknown scenario, or too few players, raise
+    `InvalidInput`.
     """
     if name not in SCENARIOS:
         hint = nearest(name, SCENARIOS) or ", ".join(SCENARIOS)

@@ -49,16 +49,8 @@ class GateRules:
 def opened_gate(
     candidate: str, generation: Generation | None, victims: Sequence[str], at: float
 ) -> CandidateGate:
-    """Makes a gate before its first match.
-
-    Args:
-        candidate: name of the candidate.
-        generation: the exploiter's generation, None for a main's snapshot.
-        victims: names of the victims.
-        at: Unix seconds.
-
-    Returns:
-        The gate.
+    """Makes a gate before its first match, at Unix seconds `at`. A main's snapshot has no
+    generation.
     """
     return CandidateGate(
         candidate=candidate,

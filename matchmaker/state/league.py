@@ -41,10 +41,6 @@ class League:
     def open(self, seed: int, new_epoch: bool = False) -> None:
         """Checks the log against the settings, records what changed in them, and loads the view.
 
-        Args:
-            seed: seed of all draws of a new league. An existing league keeps its seed.
-            new_epoch: whether the game's rules may have another version than the log's.
-
         Raises:
             VersionMismatch: the log is of another game or of other rules.
         """
@@ -147,9 +143,6 @@ class League:
             kind: one of `EVENT_KINDS`.
             text: a sentence for people.
             data: further fields.
-
-        Returns:
-            The event.
         """
         assert kind in EVENT_KINDS, kind
         encoded = json.dumps({**data, "log_position": tx.positions()[0]}, separators=(",", ":"))
@@ -176,11 +169,7 @@ class League:
         return self.settings.policy_hash()
 
     def player(self, name: str) -> Player:
-        """Returns a player.
-
-        Raises:
-            NotFound: no player has this name.
-        """
+        """Returns a player, or raises `NotFound`."""
         player = self.view.players.get(name)
         if player is None:
             hint = "`bin/league players` lists them, register a new one first"
@@ -188,11 +177,7 @@ class League:
         return player
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation.
-
-        Raises:
-            NotFound: it was never opened.
-        """
+        """Returns an incarnation. If it was never opened it raises `NotFound`."""
         row = reader.incarnation(number)
         if row is None:
             raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")

@@ -101,11 +101,7 @@ class LeagueView:
         return incarnation.event_position < self.rules_position
 
     def checked(self) -> LeagueView:
-        """Returns the view for a reader.
-
-        Raises:
-            Unavailable: the view is stale.
-        """
+        """Returns the view for a reader. A stale view raises `Unavailable`."""
         if self.stale:
             raise Unavailable("the matchmaker's memory is being rebuilt from its log: ask again")
         return self

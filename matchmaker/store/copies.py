@@ -63,14 +63,8 @@ INSERT INTO folds SELECT * FROM past.folds WHERE event_position <= :event
 
 
 def backup(database: Path, copy: Path) -> int:
-    """Copies a log, which may be written meanwhile.
-
-    Args:
-        database: the log.
-        copy: a new file.
-
-    Returns:
-        The position of the copy's newest result.
+    """Copies a log, which may be written meanwhile, to a new file. Returns the position of the
+    copy's newest result.
 
     Raises:
         AlreadyExists: `copy` exists.
@@ -95,15 +89,8 @@ def backup(database: Path, copy: Path) -> int:
 
 
 def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
-    """Puts a copy of a log in the place of `database`.
-
-    Args:
-        copy: a copy made by `backup`.
-        database: the log to replace.
-
-    Returns:
-        The position of the newest result, and where the replaced log is now, None if there was no
-        log.
+    """Puts a copy made by `backup` in the place of `database`. Returns the position of the newest
+    result, and where the replaced log is now, None if there was no log.
 
     Raises:
         Refused: a matchmaker has the log open.
@@ -152,12 +139,8 @@ def moment_of(reader: Reader, words: str) -> Moment:
     """Finds a moment of the league.
 
     Args:
-        reader: reads the log.
         words: an ISO time (UTC by default), Unix seconds, or a log position, which means just after
             it.
-
-    Returns:
-        The moment.
 
     Raises:
         InvalidInput: `words` is no moment, or lies before the league began.
@@ -211,9 +194,6 @@ def copy_as_of(database: Path, copy: Path, words: str) -> float:
         database: the log.
         copy: a new file.
         words: as for `moment_of`.
-
-    Returns:
-        The moment in Unix seconds.
     """
     with _opened(database) as store, store.read() as reader:
         moment = moment_of(reader, words)

@@ -23,15 +23,8 @@ def pairing_key(book: Book, first: str, second: str) -> tuple[str, str, str]:
 
 
 def leased(reader: Reader, after: int = 0, until: int | None = None) -> Pairings:
-    """Counts the matches that were ever leased. A carried match counts once.
-
-    Args:
-        reader: reads the log.
-        after: only ordinals above it.
-        until: only ordinals up to it, None for all.
-
-    Returns:
-        The counts.
+    """Counts the matches with ordinals above `after` up to `until` that were ever leased. A carried
+    match counts once.
     """
     rows = "assignments WHERE ordinal > :after AND ordinal <= ifnull(:until, ordinal)"
     return _counted(reader, f"{rows} AND replaces = '' AND {_BY_NAME}", after=after, until=until)

@@ -111,12 +111,10 @@ class Memory:
 
 
 def locked(database: Path) -> int:
-    """Locks a log for its only writer. The kernel releases the lock when the process dies.
+    """Locks a log for its only writer. The kernel releases the lock when the process dies. If
+    another process has it, `Refused` is raised.
 
     The lock's file is empty until `SqliteStore.announce`.
-
-    Raises:
-        Refused: another process has the lock.
     """
     descriptor = os.open(lock_of(database), os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -273,10 +271,8 @@ class SqliteStore:
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Yields a transaction, which commits at the end of the block and rolls back on any
-        exception.
-
-        Raises:
-            Unavailable: memory can't be rebuilt. Committed data is on disk.
+        exception. If memory can't be rebuilt, committed data is on disk and it raises
+        `Unavailable`.
         """
         self._check_open()
         with self._lock, as_league_errors(self.path), self._transaction() as transaction:
@@ -326,13 +322,10 @@ class SqliteStore:
         self._stale = False
 
     def submit(self, effect: Callable[[Transaction], T]) -> T:
-        """Runs an effect and waits until it is on disk.
+        """Runs an effect, waits until it is on disk, and returns its value.
 
         Concurrent calls share a commit, in order of arrival. An effect that raises leaves no trace
         and does not affect the others.
-
-        Returns:
-            The return value of `effect`.
         """
         pending = threading.Lock()  # a Future takes longer, at every call
         pending.acquire()
@@ -377,10 +370,8 @@ class SqliteStore:
                 waiting = waiting[self._commit_together(waiting) :]
 
     def _commit_together(self, group: Sequence[_Request]) -> int:
-        """Runs requests in a common commit, up to a request whose effect on memory fails.
-
-        Returns:
-            How many requests ran.
+        """Runs requests in a common commit, up to a request whose effect on memory fails. Returns
+        how many requests ran.
         """
         done, is_ahead = 0, False  # whether memory holds what is not on disk yet
         with self._lock, self.memory.lock:

@@ -188,14 +188,8 @@ class Reader:
     def open_assignments(
         self, incarnation: int | None = None, until: float = float("inf")
     ) -> list[AssignmentRow]:
-        """Returns open leases in order.
-
-        Args:
-            incarnation: whose leases, None for all.
-            until: only leases with deadlines up to it, in Unix seconds.
-
-        Returns:
-            The assignments.
+        """Returns open leases of an incarnation (None for all) in order, with deadlines up to
+        `until` in Unix seconds.
         """
         # Without the hint SQLite scans all closed rows to avoid sorting.
         where = "INDEXED BY open_leases WHERE lease_state = 'open' AND lease_deadline <= ?"
@@ -232,14 +226,8 @@ class Reader:
     def gate_matches(
         self, after: int, candidate: str, victim: str
     ) -> list[tuple[AssignmentRow, ResultRow | None]]:
-        """Reads a gate's matches with their results.
-
-        Args:
-            after: only ordinals above it.
-            candidate, victim: names of the players.
-
-        Returns:
-            The matches in order of assignment. A match without a result has None.
+        """Reads a gate's matches of ordinals above `after` with their results, in order of
+        assignment. A match without a result has None.
         """
         where = (
             "INDEXED BY gate_matches WHERE category = 'gate' AND ordinal > ? "
@@ -289,9 +277,6 @@ class Reader:
             since: first position.
             until: position after the last.
             limit: the most results.
-
-        Returns:
-            The matches.
         """
         rows = self.select(
             "SELECT r.position, a.match_id, a.seat0, a.seat1, a.book, a.category, r.outcome, "
@@ -327,10 +312,8 @@ class Reader:
         ]
 
     def results(self, after: int = 0, until: int = _END) -> Iterator[ResultRow]:
-        """Yields results of positions above `after` up to `until`, in commit order.
-
-        Raises:
-            DataCorrupt: a result is missing.
+        """Yields results of positions above `after` up to `until`, in commit order. A missing
+        result raises `DataCorrupt`.
         """
         self.verify("lost_results")
         where = "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
@@ -361,15 +344,8 @@ class Reader:
         return [event for event in map(_event, rows) if event.kind in kinds]
 
     def category_counts(self, after: int = 0, until: int = _END) -> Counter[tuple[str, str, str]]:
-        """Counts the drawn matches of ordinals above `after` up to `until`. A carried match counts
-        once.
-
-        Args:
-            after: only ordinals above it.
-            until: only ordinals up to it.
-
-        Returns:
-            The counts by (player, mix, category).
+        """Counts the drawn matches of ordinals above `after` up to `until` by (player, mix,
+        category). A carried match counts once.
         """
         players = {row.number: row.player for row in self.incarnations()}
         return Counter(
@@ -524,14 +500,8 @@ class Transaction(Reader):
     def add_results(
         self, accepted: Sequence[tuple[MatchResult, AssignmentRow]], received_at: float
     ) -> list[ResultRow]:
-        """Adds results. A result whose lease has expired is late.
-
-        Args:
-            accepted: results with their leases.
-            received_at: Unix seconds.
-
-        Returns:
-            The rows.
+        """Adds results with their leases. A result whose lease has expired at `received_at`, in
+        Unix seconds, is late.
         """
         newest, newest_event, _ = self.positions()
         rows = [
@@ -600,9 +570,6 @@ class Transaction(Reader):
             kind: one of `EVENT_KINDS`.
             text: a sentence for people.
             data_json: further fields.
-
-        Returns:
-            The event.
         """
         position = self.positions()[1] + 1
         self._insert("events", [sealed((position, at, kind, text, data_json))])

@@ -41,15 +41,8 @@ _STATES = {
 def fsck(
     db: Path, address: str = "", credentials: Credentials | None = None
 ) -> tuple[list[str], str]:
-    """Checks a league's file.
-
-    Args:
-        db: the file.
-        address: address of the league's matchmaker, whose numbers are compared, or "".
-        credentials: to call the matchmaker.
-
-    Returns:
-        A sentence for each fault, and a summary.
+    """Checks a league's file, and with an address also the numbers of its matchmaker. Returns a
+    sentence for each fault, and a summary.
     """
     with closing(SqliteStore(db, read_only=True)) as store:
         with store.read() as reader:
@@ -92,11 +85,8 @@ def wrong_leases(reader: Reader) -> Iterator[str]:
 
 
 def wrong_draws(reader: Reader) -> Iterator[str]:
-    """Checks every assignment against its draw.
-
-    Yields:
-        A sentence for draws that their seeds don't give, for pairings that differ from the request,
-        and for draws of open candidates.
+    """Checks every assignment against its draw. Yields a sentence for draws that their seeds don't
+    give, for pairings that differ from the request, and for draws of open candidates.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}

@@ -53,10 +53,8 @@ class Met:
 
 
 def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
-    """Yields a learner's drawn matches that have a result, in the order of the results.
-
-    Raises:
-        NotFound: there is no such learner.
+    """Yields a learner's drawn matches that have a result, in the order of the results. Without
+    such a learner it raises `NotFound`.
     """
     players = {player.name: player for player in reader.players()}
     if learner not in players or players[learner].kind is not PlayerKind.LIVE:

@@ -17,17 +17,10 @@ WAIT_SECONDS = 5.0
 def differing_from_shown(
     store: SqliteStore, address: str, credentials: Credentials | None = None
 ) -> list[str]:
-    """Compares the numbers that a matchmaker shows with the log, to the last bit.
+    """Compares the numbers that a matchmaker shows with the log, to the last bit. Returns a
+    sentence for each book whose ratings or payoffs differ.
 
     Each answer is compared with the log up to the event that the answer includes.
-
-    Args:
-        store: the log.
-        address: address of the matchmaker.
-        credentials: to call the matchmaker.
-
-    Returns:
-        A sentence for each book whose ratings or payoffs differ.
     """
     with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
         shown = [

@@ -41,10 +41,8 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
     """Writes the file.
 
     Args:
-        path: the file.
         members: the snapshots. The agent draws from them when a match begins.
         name: name of them all, for the file's readers.
-        greedy: whether it presses the likeliest keys instead of drawing them.
 
     Raises:
         InvalidInput: a snapshot plays another game, or the file would be too large, or can't be

@@ -40,14 +40,11 @@ class Played:
     """Describes a match of the file in seat 0.
 
     Attributes:
-        python: version of Python.
-        numpy: version of numpy.
         match: as in `MATCHES`.
         opponent: as in `MATCHES`.
         outcome: 1, 0.5 or 0.
         stocks: stocks that the file and its opponent took of each other.
         ms: milliseconds a frame, on average and of the slowest hundredth.
-        frames: frames that were played.
         start_seconds: time in which the file was loaded.
     """
 
@@ -63,11 +60,8 @@ class Played:
 
 
 class Seat:
-    """Runs a file's agent in its process. Every call raises `InvalidInput` when it fails.
-
-    Attributes:
-        start_seconds: time in which the file was loaded.
-        ms: milliseconds of each frame.
+    """Runs a file's agent in its process. Every call raises `InvalidInput` when it fails. `ms` has
+    the milliseconds of each frame.
     """
 
     def __init__(
@@ -111,12 +105,8 @@ class Seat:
 def seated(
     file: Path, python: str = sys.executable, checkout: Path | None = None
 ) -> Iterator[Seat]:
-    """Starts the process, and ends it after the block or after `MOST_SECONDS`.
-
-    Args:
-        file: the tournament file.
-        python: the program that runs it.
-        checkout: the tournament's repository, whose code the file meets then.
+    """Starts a tournament file under `python`, and ends it after the block or after `MOST_SECONDS`.
+    With a `checkout` of the tournament's repository the file meets its code.
     """
     command = [python, "-I", str(Path(__file__).parent / "ai2_seat.py"), str(file.resolve())]
     command += [str(checkout)] if checkout else []

@@ -82,10 +82,6 @@ class OneStep(nn.Module):
 def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
     """Makes the content of a `.onnx` file, with the card under the metadata key `kumite`.
 
-    Args:
-        network: the snapshot, on the CPU.
-        card: its card.
-
     Raises:
         InvalidInput: the packages for it are missing.
     """
@@ -123,12 +119,7 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
 
 
 def write_onnx(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
-    """Writes the graph.
-
-    Args:
-        path: the file.
-        network: the snapshot, on the CPU.
-        card: its card.
+    """Writes the graph of a snapshot on the CPU.
 
     Raises:
         InvalidInput: it can't be written.
@@ -139,12 +130,6 @@ def write_onnx(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
 
 def write_folder(path: Path, network: PlayingNetwork, card: SnapshotCard, spec: GameSpec) -> None:
     """Writes the graph, `card.json` and `play.py` into the new folder `path`.
-
-    Args:
-        path: the folder.
-        network: the snapshot, on the CPU.
-        card: its card.
-        spec: the game.
 
     Raises:
         InvalidInput: the folder can't be made.

@@ -81,16 +81,13 @@ class Agent:
     def decide(
         self, observation: Any, legal: Any = None, greedy: bool = False, time_left: float = 1.0
     ) -> np.ndarray:
-        """Decides once, for an environment that itself repeats an action.
+        """Decides once, uint8 `[A]`, for an environment that itself repeats an action.
 
         Args:
             observation: float `[O]`.
             legal: bool `[A]`, the choices that are allowed now, in games of choices.
             greedy: whether to take the likeliest action instead of drawing by probability.
             time_left: 1 at a match's start, 0 at its time limit. It changes `value` alone.
-
-        Returns:
-            The action, uint8 `[A]`.
         """
         wanted = self.card["observation_size"]
         observed = np.asarray(observation, np.float32)

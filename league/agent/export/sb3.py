@@ -116,12 +116,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
 
 
 def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
-    """Writes the `.zip`.
-
-    Args:
-        path: the file.
-        network: the snapshot.
-        card: its card.
+    """Writes the snapshot's `.zip`.
 
     Raises:
         InvalidInput: it can't be written.

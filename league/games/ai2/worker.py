@@ -36,13 +36,7 @@ Answer = tuple[bytes, dict[int, str]]
 
 
 class Match:
-    """Plays a match. It has its own random numbers, so other matches don't change its course.
-
-    Args:
-        environment: the original's module.
-        agents: classes of its bots.
-        seed: the match's seed.
-    """
+    """Plays a match. It has its own random numbers, so other matches don't change its course."""
 
     def __init__(self, environment: ModuleType, agents: Sequence[type], seed: int) -> None:
         self._agents, self.combos = agents, [0, 0]
@@ -61,14 +55,8 @@ class Match:
         self.combos[agent == "player"] += 1  # of the other seat: `agent` is hit
 
     def step(self, actions_2A: Any, bots: Sequence[int]) -> bool:
-        """Plays a frame.
-
-        Args:
-            actions_2A: [2, A], the keys of each seat.
-            bots: each seat's bot, or -1 to play the seat's keys.
-
-        Returns:
-            Whether the original ends the match.
+        """Plays a frame with the keys `[2, A]`, or the bot, of each seat (-1 without a bot).
+        Returns whether the original ends the match.
         """
         random.setstate(self._state)
         _draw_from(self._numbers)
@@ -96,11 +84,8 @@ class Match:
 
 
 class Worker:
-    """Holds the matches of some rows.
-
-    Args:
-        bots: class names of the original's bots.
-        step_seconds: longest time of a call of the original. A longer call ends the process.
+    """Holds the matches of some rows. A call of the original longer than `step_seconds` ends the
+    process.
     """
 
     def __init__(self, bots: Sequence[str], step_seconds: float) -> None:

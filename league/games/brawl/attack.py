@@ -64,7 +64,7 @@ def _lands(player: Any, cast: Any) -> bool:
 
 @njit
 def attack(player: Any, victim: Any, keys: int, direction: int, tables: Any, stage: Any) -> bool:
-    """Plays one frame of the attack.
+    """Plays one frame of the attack. Returns whether it is over.
 
     Args:
         player: the attacker, a record of layout.PLAYER.
@@ -73,9 +73,6 @@ def attack(player: Any, victim: Any, keys: int, direction: int, tables: Any, sta
         direction: of the keys: -1, 0 or 1.
         tables: a record of moves.TABLES.
         stage: a record of layout.STAGE.
-
-    Returns:
-        Whether the attack is over.
     """
     power = tables.powers[player.power]
     player.move_frame += 1

@@ -288,14 +288,11 @@ def move(
     """Moves a body by one frame and solves its contacts.
 
     Args:
-        body: the body that moves.
         number: the number of its fat box, or NO_BOX.
         half_width: half of its width, units.
         half_height: half of its height, units.
         friction: factor of the friction of all surfaces.
         gravity: gain of downward speed in the frame, u/s.
-        stage: the stage with the grounds.
-        match: the match with the platform and the boxes.
     """
     body.x += (body.vx + body.bias_vx) * DT
     body.y += (body.vy + body.bias_vy) * DT

@@ -100,16 +100,10 @@ def annealed_share(step: int, steps: int) -> float:
 def annealed_weights(
     preset: str, step: int, steps: int, overrides: Mapping[str, float]
 ) -> NDArray[np.float32]:
-    """Mixes an annealed preset's weights: w(step) = w_begin + s * (w_end - w_begin).
+    """Mixes an annealed preset's weights float32[K]: w(step) = w_begin + s * (w_end - w_begin).
 
     Args:
-        preset: a name in `ANNEALED`.
-        step: the current training step.
-        steps: all steps of the run.
         overrides: weights that stay the same for the whole run, by term.
-
-    Returns:
-        float32[K], the weight of each term.
     """
     begin, end = (
         np.array([{**PRESETS[name], **overrides}.get(term, 0.0) for term in TERMS], np.float32)

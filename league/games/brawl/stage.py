@@ -102,9 +102,6 @@ def stage(
         variation: 0 to 1 (variation.py).
         loop: a name in `LOOPS`.
 
-    Returns:
-        An array of one record of layout.STAGE.
-
     Raises:
         ConfigError: an unknown name, or a variation out of bounds.
     """

@@ -34,14 +34,7 @@ Path2D = list[tuple[float, float]]
 
 
 def check_size(width: int, height: int) -> None:
-    """Checks the size of a picture.
-
-    Args:
-        width, height: pixels.
-
-    Raises:
-        InvalidInput: an impossible size.
-    """
+    """Checks the size of a picture in pixels. An impossible size raises `InvalidInput`."""
     if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
         raise InvalidInput(
             f"a picture can't be {width} x {height}: take from 1 to {MOST_PIXELS} pixels"
@@ -66,12 +59,7 @@ class Painter:
         self._picture_width = HEIGHT * width / height
 
     def see(self, frame: Mapping[str, Any], ending: Mapping[str, Any] | None = None) -> None:
-        """Takes the next frame.
-
-        Args:
-            frame: the game's frame.
-            ending: the match's `verdict`, if it has ended.
-        """
+        """Takes the next frame, with the match's `verdict` if it has ended."""
         moving = drawable(frame, self._names)
         if self._engine is None:
             self._engine = dukpy.JSInterpreter()
@@ -99,15 +87,7 @@ class Painter:
 def draw_frame(
     frame: Mapping[str, Any], width: int, height: int, names: Sequence[str] = ("", "")
 ) -> NDArray[np.uint8]:
-    """Paints a single frame, without effects of earlier frames (sparks).
-
-    Args:
-        frame: the game's frame.
-        width, height: size of the picture, pixels.
-        names: the seats' names.
-
-    Returns:
-        uint8 [H, W, 3].
+    """Paints a single frame as uint8 [H, W, 3], without effects of earlier frames (sparks).
 
     Raises:
         InvalidInput: an impossible size.

@@ -42,9 +42,6 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
         argument: `MODULE` or `MODULE:FACTORY`.
         options: the factory's options.
 
-    Returns:
-        The environment.
-
     Raises:
         ConfigError: it can't be made.
     """
@@ -92,10 +89,6 @@ class Face:
     """Maps the observations and actions of an environment's two seats to the game's.
 
     The wider seat sets `action_size` and `view_size` of both.
-
-    Args:
-        env: the environment.
-        name: its name, for messages.
 
     Raises:
         ConfigError: it isn't an environment of two agents, or its spaces aren't supported.

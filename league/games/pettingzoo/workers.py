@@ -43,13 +43,8 @@ Seen = dict[str, NDArray[Any]]
 
 
 class Worker:
-    """Holds the environments of some rows.
-
-    Args:
-        argument: `MODULE` or `MODULE:FACTORY`.
-        options: the environment's options.
-        step_seconds: longest time of an environment's call; 0 is no limit. A longer call ends the
-            process.
+    """Holds the environments of some rows. A call longer than `step_seconds` (0 is no limit) ends
+    the process.
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:

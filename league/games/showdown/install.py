@@ -52,10 +52,7 @@ def installed() -> Path:
 
 
 def install() -> Path:
-    """Installs or repairs the simulator and poke-env.
-
-    Returns:
-        The simulator's folder.
+    """Installs or repairs the simulator and poke-env. Returns the simulator's folder.
 
     Raises:
         ConfigError: Node or npm is missing.

@@ -85,19 +85,11 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def order(self, battle: Followed, action: int) -> str:
-        """Writes a choice in Showdown's words.
-
-        Raises:
-            ValueError: the choice can't be made.
-        """
+        """Writes a choice in Showdown's words, or raises `ValueError` if it can't be made."""
 
     @abstractmethod
     def planned(self, battle: Followed, bot: str) -> int:
-        """Returns a bot's choice.
-
-        Raises:
-            ValueError: the bot's order is not among the choices.
-        """
+        """Returns a bot's choice, or raises `ValueError` if its order is not among the choices."""
 
     def words(self, battle: Followed, action: int) -> str:
         """Writes a choice in Showdown's words, or "default" if it can't be made."""

@@ -26,10 +26,7 @@ exports.nothrottle = true;
 
 
 class Server:
-    """Runs a server. Use it as a context manager, which ends it.
-
-    Args:
-        port: port to listen on.
+    """Runs a server that listens on `port`. Use it as a context manager, which ends it.
 
     Raises:
         ConfigError: Node or the simulator is missing.

@@ -22,13 +22,8 @@ END_SECONDS = 5.0
 
 
 class Simulator:
-    """Runs a process of `simulator.js`.
-
-    Args:
-        folder: folder of the installation.
-
-    Raises:
-        Unavailable: the process can't start, has died or is stopped.
+    """Runs a process of `simulator.js`. A process that can't start or has died raises
+    `Unavailable`.
     """
 
     def __init__(self, folder: str) -> None:
@@ -87,15 +82,8 @@ def is_stopped(process: subprocess.Popen[Any]) -> bool:
 
 
 def teams_of(pool: str, battle_format: str, folder: str) -> tuple[str, ...]:
-    """Reads the teams in a folder's `*.txt` files, in the order of their names.
-
-    Args:
-        pool: the folder of teams.
-        battle_format: the format that they must fit.
-        folder: folder of the installation.
-
-    Returns:
-        The packed teams.
+    """Reads and packs the teams in the `*.txt` files of the folder `pool`, in the order of their
+    names.
 
     Raises:
         ConfigError: there is no team, or the format's rules forbid a team.

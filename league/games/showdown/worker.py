@@ -68,14 +68,7 @@ class View:
 
 
 class Match:
-    """Follows a battle from both players.
-
-    Args:
-        kind: singles or doubles.
-        writer: writes the views.
-        seed: the match's seed.
-        teams: each seat's team in the pool, or -1.
-    """
+    """Follows a battle from both players. `teams` are the seats' teams in the pool, or -1."""
 
     def __init__(self, kind: Kind[Any], writer: Writer, seed: int, teams: Sequence[int]) -> None:
         self._kind, self._writer, self._teams, self._frame = kind, writer, teams, 0
@@ -138,14 +131,7 @@ class Match:
 
 
 class Worker:
-    """Holds the battles of some rows.
-
-    Args:
-        folder: folder of the installation.
-        battle_format: the format.
-        teams: the pool of packed teams.
-        step_seconds: longest time of a request. A longer request ends the process.
-    """
+    """Holds the battles of some rows. A request longer than `step_seconds` ends the process."""
 
     def __init__(
         self, folder: str, battle_format: str, teams: Sequence[str], step_seconds: float

@@ -42,9 +42,6 @@ def checked_counts(counts: Sequence[int], cells: int) -> Counts:
         counts: number of results of each score.
         cells: number of scores.
 
-    Returns:
-        The counts as a tuple.
-
     Raises:
         InvalidInput: there are other than `cells` counts, or a count is no whole number from 0.
     """
@@ -58,11 +55,7 @@ def checked_counts(counts: Sequence[int], cells: int) -> Counts:
 
 
 def checked_shares(shares: dict[str, float], meaning: str) -> None:
-    """Checks that shares lie between 0 and 1.
-
-    Raises:
-        InvalidInput: a share does not.
-    """
+    """Checks that shares lie between 0 and 1. Otherwise raises `InvalidInput`."""
     for name, share in shares.items():
         if not 0.0 < share < 1.0:
             raise InvalidInput(
@@ -176,11 +169,7 @@ class BernoulliTest:
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
 
     def score(self, value: float) -> float:
-        """Returns the value itself.
-
-        Raises:
-            InvalidInput: it is no share.
-        """
+        """Returns the value itself. A value that is no share raises `InvalidInput`."""
         if not 0.0 <= value <= 1.0:
             raise InvalidInput(f"{value:g} is no share of the points: give one from 0 to 1")
         return value

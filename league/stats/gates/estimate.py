@@ -39,13 +39,9 @@ def forecast(
     1985). Without that, a gate of .65 against .75 is promised with 7 % too few matches.
 
     Args:
-        test: the test.
         score: the candidate's true score.
         counts: results whose variance is assumed, all 0 if it is unknown.
         risks: the test's error rates.
-
-    Returns:
-        The forecast.
     """
     drift, variance = test.diffusion(counts)(score)
     moved = OVERSHOOT * math.sqrt(variance)
@@ -92,9 +88,6 @@ def estimate(
     set back to where the line to them met the bound.
 
     Args:
-        test: the test.
-        counts: its results.
-        risks: its error rates.
         confidence: probability that the interval covers the score.
 
     Returns:
@@ -150,9 +143,6 @@ def worse_outcome(
         risks: give the bounds.
         results: number of results.
         position: between the bounds or on a bound.
-
-    Returns:
-        The probability.
     """
     from scipy.special import log_ndtr
 

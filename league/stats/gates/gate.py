@@ -100,13 +100,8 @@ class Gate:
         return Verdict.CONTINUE
 
     def take(self, results: Iterable[Result]) -> Gate:
-        """Counts results up to the result that decides. Later results are left out.
-
-        Args:
-            results: results in order of assignment.
-
-        Returns:
-            The gate after these results.
+        """Counts results, in order of assignment, up to the result that decides. Later results are
+        left out.
 
         Raises:
             InvalidInput: a result is out of order, or its score is no score of this test.
@@ -175,13 +170,9 @@ def settled(
     shares hold unchanged. Margins beyond `most` count as `most`, and then the tests do not hold.
 
     Args:
-        assigned: the gate's matches.
         paired: whether to return mean scores of whole pairs, placed by their first match.
         stake: the mean margin.
         most: the largest possible margin, 0 to count every result.
-
-    Returns:
-        The results.
 
     Raises:
         InvalidInput: a pair has more than two results.
@@ -261,11 +252,8 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Reads a certificate.
-
-        Raises:
-            DataCorrupt: `text` is no certificate, or its verdict and figures don't follow from its
-                counts.
+        """Reads a certificate. `DataCorrupt` means that `text` is no certificate, or that its
+        verdict and figures don't follow from its counts.
         """
         try:
             read: Self = _adapter().validate_json(text)
@@ -304,9 +292,6 @@ def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate
         gate: the gate.
         subject: the two players.
         seeds: a seed for each result of the gate.
-
-    Returns:
-        The certificate.
 
     Raises:
         InvalidInput: the gate has not decided, or there are other seeds than results.

@@ -164,11 +164,7 @@ class MultinomialTest:
         return _llr(self, counts) if any(counts) else 0.0
 
     def score(self, value: float) -> float:
-        """Returns the score of an Elo.
-
-        Raises:
-            InvalidInput: it is beyond `LARGEST_ELO`.
-        """
+        """Returns the score of an Elo. An Elo beyond `LARGEST_ELO` raises `InvalidInput`."""
         self._check_elo(value)
         return score_of(value)
 

@@ -143,9 +143,6 @@ def rate(
         first, second: their beliefs before.
         outcome: outcome of the first player: 1, ½ or 0.
         draw_probability: share of draws between equal players, above 0.
-
-    Returns:
-        Both beliefs after the match.
     """
     winner, loser = (second, first) if outcome == 0.0 else (first, second)
     try:
@@ -170,9 +167,6 @@ def rate_points(
         points: points per game of the first player: 1 for a win, 0 for a loss. Payoffs may be more
             than 1 or less than 0.
         worth: number of games.
-
-    Returns:
-        Both beliefs after the match.
     """
     c = spread(first, second)
     t = min(max((first.mu - second.mu) / c, -_FARTHEST), _FARTHEST)
@@ -193,10 +187,8 @@ def rate_points(
 def _rated(
     winner: Belief, loser: Belief, drawn: bool, package: trueskill.TrueSkill
 ) -> tuple[Belief, Belief]:
-    """Rates a winner and a loser with the package.
-
-    Raises:
-        ArithmeticError, ValueError: the backend's digits do not suffice.
+    """Rates a winner and a loser with the package. If the backend's digits do not suffice it raises
+    `ArithmeticError` or `ValueError`.
     """
     before = [
         trueskill.Rating(belief.mu, max(belief.sigma, _ANCHOR_SIGMA)) for belief in (winner, loser)

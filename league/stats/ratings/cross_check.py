@@ -119,9 +119,6 @@ def cross_check(
         players: all players of the league, retired ones included.
         climb: the learners' training matches (`fit_league`), for the eval book alone.
 
-    Returns:
-        The comparison.
-
     Raises:
         InvalidInput: there are too many players.
     """

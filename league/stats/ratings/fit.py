@@ -167,16 +167,13 @@ class PairCounts:
     def of_cells(
         cls, cells: Iterable[PayoffCell], others: Iterable[str] = ()
     ) -> tuple[PairCounts, list[str]]:
-        """Counts the pairs of a payoff table, which has each pair twice.
+        """Counts the pairs of a payoff table, which has each pair twice, and returns the players'
+        names too.
 
         Payoffs count as `Stakes.counted` says.
 
         Args:
-            cells: the payoff table.
             others: further players, who need not have met any player.
-
-        Returns:
-            The counts, and the names of the players.
         """
         rows = [cell for cell in cells if cell.row < cell.column]
         stakes = Stakes.of(rows)
@@ -249,11 +246,7 @@ class Fit:
     names: tuple[str, ...] = ()
 
     def number(self, name: str) -> int:
-        """Returns a player's number in the fit.
-
-        Raises:
-            InvalidInput: the player has no game.
-        """
+        """Returns a player's number in the fit. A player without a game raises `InvalidInput`."""
         if name not in self.names:
             raise InvalidInput(f"{name} has no game in this book, so the fit does not know it")
         return self.names.index(name)
@@ -303,11 +296,7 @@ def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None =
     """Fits the players of a payoff table.
 
     Args:
-        cells: the payoff table.
         anchors: points of players that stay where they are. Anchors without a game are left out.
-
-    Returns:
-        The fit.
 
     Raises:
         InvalidInput: there are too many players, or an anchor is no rating.
@@ -331,9 +320,6 @@ def fit(
         players: N. A player without a game keeps its prior.
         anchors: points of the players that stay where they are.
         blocks: joint priors, of no player twice.
-
-    Returns:
-        The fit.
 
     Raises:
         InvalidInput: there are too many players, or an anchor is no player's rating.
@@ -480,13 +466,10 @@ class _Posterior:
         return draw_P, mean_P, self.counts.games_P * ((win_P + loss_P) / 4.0 - mean_P**2)
 
     def _sweep(self) -> float:
-        """Moves every pair's factor, and ν.
+        """Moves every pair's factor, and ν. Returns how far ν moved, in standard errors.
 
         The gap's posterior, with the pair's factor replaced by its games, is summed over nodes of
         the present posterior.
-
-        Returns:
-            How far ν moved, in standard errors.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()

@@ -86,7 +86,6 @@ def fit_league(
 
     Args:
         cells: the clean book's payoffs.
-        players: all players of the league, retired ones included.
         climb: training matches as `MatchmakerClient.payoff(Book.TRAIN, climb=True)` counts them.
         anchors: points of players that stay where they are. Anchors without a game are left out.
 

@@ -14,7 +14,7 @@ from league.stats.ratings.belief import BETA
 def rating_of(
     weights: Mapping[str, float], mus: Mapping[str, float], field: Sequence[float]
 ) -> float:
-    """Finds the rating with which a player would score as much as a mixture does.
+    """Finds the rating, in points, with which a player would score as much as a mixture does.
 
     Expected scores are means over the players of a league, Φ((μ − μ_j) / √2β) against each.
 
@@ -22,9 +22,6 @@ def rating_of(
         weights: shares of the mixture's members.
         mus: ratings of the members.
         field: ratings of the league's players.
-
-    Returns:
-        The rating in points.
     """
     field_N, spread = np.array(field), 2.0**0.5 * BETA
 

@@ -319,10 +319,8 @@ class RatingTable:
         return Epoch(position, self.games, record.draw_probability(before), record.link(before))
 
     def pin(self, name: str, mu: float) -> None:
-        """Puts an anchor at `mu` points from now on. It never moves, and counts as known.
-
-        Raises:
-            InvalidInput: `mu` is not finite.
+        """Puts an anchor at `mu` points from now on. It never moves, and counts as known. A `mu`
+        that is not finite raises `InvalidInput`.
         """
         if not math.isfinite(mu):
             raise InvalidInput(f"{name} can't be pinned at {mu}: use a finite number of points")

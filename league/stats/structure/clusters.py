@@ -61,9 +61,6 @@ def clustered(distance_NN: Matrix, within: float = WITHIN) -> Clusters:
     Args:
         distance_NN: symmetric distances, 0 on the diagonal.
         within: largest distance of two players of a cluster.
-
-    Returns:
-        The clusters.
     """
     count = len(distance_NN)
     if count < 2:

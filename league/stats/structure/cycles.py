@@ -63,9 +63,6 @@ def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split
         payoff_NN: the payoff.
         known_NN: the pairs that have met, None for all.
 
-    Returns:
-        The parts.
-
     Raises:
         InvalidInput: the payoff is not antisymmetric.
     """
@@ -100,17 +97,9 @@ class Cyclicity:
 
 
 def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
-    """Compares ‖C‖² with leagues in which a number per player explains all results.
+    """Compares ‖C‖² with `draws` leagues in which a number per player explains all results.
 
     The share would not do: if all players are equal, any share of the noise is likely.
-
-    Args:
-        table: the table.
-        draws: number of leagues.
-        rng: random numbers.
-
-    Returns:
-        The comparison.
     """
     observed = split(logits(table.chance_NN), table.known_NN)
     if np.isnan(observed.cyclic_share):
@@ -145,9 +134,6 @@ def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table
         table: the pairs and numbers of matches.
         chance_NN: expected shares of a match.
         rng: random numbers.
-
-    Returns:
-        The table with new counts.
     """
     rows, columns = np.nonzero(np.triu(table.known_NN, 1))
     games_M, p_M = table.games_NN[rows, columns], chance_NN[rows, columns]

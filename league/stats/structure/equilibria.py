@@ -59,10 +59,8 @@ class Nash:
 
 
 def nash_averaging(payoff_NN: Matrix) -> Nash:
-    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores.
-
-    Raises:
-        InvalidInput: the payoff is not square, finite and antisymmetric.
+    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores. Errors
+    come from `checked`.
     """
     checked(payoff_NN)
     scaled_NN = payoff_NN / (np.abs(payoff_NN).max() or 1.0)
@@ -77,11 +75,7 @@ def nash_averaging(payoff_NN: Matrix) -> Nash:
 
 
 def checked(payoff_NN: Matrix) -> None:
-    """Checks a payoff.
-
-    Raises:
-        InvalidInput: it is not square, finite and antisymmetric.
-    """
+    """Checks that a payoff is square, finite and antisymmetric. Otherwise raises `InvalidInput`."""
     if payoff_NN.ndim != 2 or payoff_NN.shape[0] != payoff_NN.shape[1] or not len(payoff_NN):
         raise InvalidInput(f"a payoff has the shape {payoff_NN.shape}: use players x players")
     if not np.isfinite(payoff_NN).all():

@@ -26,17 +26,11 @@ HAS_MASS = 1e-6
 
 
 def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> list[str]:
-    """Lists the players that a league's Nash mixture may hold: active snapshots with clean matches.
+    """Lists the players that a league's Nash mixture may hold, newest last: active snapshots with
+    clean matches.
 
     Bots never meet each other in clean matches, so a mixture that could hold them would trust their
     ratings. In rock-paper-scissors it would be only the best rated bot.
-
-    Args:
-        players: the league's players in order of registration.
-        has_met: returns whether a player has clean matches.
-
-    Returns:
-        The names, newest last.
     """
     names = [
         player.name
@@ -61,16 +55,7 @@ def nash_mixture(table: Table) -> dict[str, float]:
 def nash_of(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Iterable[Rating]
 ) -> dict[str, float]:
-    """Computes the Nash mixture of a league by its eval book.
-
-    Args:
-        players: the league's players.
-        cells: payoffs of the eval book.
-        ratings: ratings of the eval book.
-
-    Returns:
-        The weights, {} without clean matches.
-    """
+    """Computes the weights of the Nash mixture by the eval book, {} without clean matches."""
     rated = {rating.player.name: rating for rating in ratings if rating.games}
     names = mixed_players(players, rated.__contains__)
     if len(names) < 2:
@@ -115,14 +100,6 @@ def rated_mixtures(
 
     Mixtures need no matches: their expected score against a player is the mean of their members'.
     Members without clean matches leave their weight to the others.
-
-    Args:
-        players: the league's players.
-        cells: payoffs of the eval book.
-        ratings: ratings of the eval book.
-
-    Returns:
-        The ratings.
     """
     rated = {rating.player.name: rating for rating in ratings if rating.games}
     field = [rating.mu for rating in rated.values()]

@@ -93,15 +93,10 @@ def study(
     """Computes the structure of a table. The same arguments give the same result.
 
     Args:
-        table: the table.
         groups: pairs of groups to compare.
         cycles: number of strongest three-cycles to list.
         draws: draws of the posterior. 0 means 200 up to 200 players, fewer if each takes longer, at
             least 20.
-        seed: seed of the draws.
-
-    Returns:
-        The structure.
     """
     rng = np.random.default_rng(seed)
     draws = draws or max(20, min(200, 40_000 // len(table.names)))

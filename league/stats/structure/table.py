@@ -166,15 +166,8 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
 
 
 def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = None) -> Table:
-    """Builds the table of players that `book` knows.
-
-    Args:
-        names: N players.
-        book: their ratings and payoffs.
-        rows: number of players, from the first, whose matches are counted. None counts all.
-
-    Returns:
-        The table.
+    """Builds the table of the named players that `book` knows. Matches of the first `rows` players
+    are counted, by default all.
     """
     counts = [
         (name, other, its) for name in names[:rows] for other, its in book.payoff.row(name).items()
@@ -193,9 +186,6 @@ def table_of(
         ratings: the ratings.
         games_at_least: matches that a player needs. Other players are left out, with all of their
             matches.
-
-    Returns:
-        The table.
 
     Raises:
         InvalidInput: fewer than two players are left.

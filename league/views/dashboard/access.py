@@ -77,11 +77,8 @@ class Access:
         return AccessRole.NONE if entry is None else entry.access
 
     def is_own(self, origin: str | None, host: str) -> bool:
-        """Returns whether a request comes from a page of the dashboard, or from no page at all.
-
-        Args:
-            origin: the header Origin.
-            host: the header Host.
+        """Returns whether a request with the headers Origin and Host comes from a page of the
+        dashboard, or from no page at all.
         """
         return not origin or origin.partition("://")[2] in (host, *self.names)
 

@@ -76,13 +76,7 @@ PAGES = {
 
 
 def serve(source: Source, access: Access, listening: socket.socket) -> None:
-    """Serves the league until SIGTERM or Ctrl-C.
-
-    Args:
-        source: the league.
-        access: who may look.
-        listening: a socket that listens.
-    """
+    """Serves the league until SIGTERM or Ctrl-C, on a socket that listens."""
     for path in PAGES:
         _add_page(source, path)
     _add_files(source)
@@ -247,11 +241,8 @@ class View:
         self._reading: asyncio.Task[list[Block]] | None = None
 
     async def begin(self) -> bool:
-        """Shows the blocks, or that they are being read, because the page itself must not wait for
-        long.
-
-        Returns:
-            Whether the blocks are shown.
+        """Shows the blocks and returns True, or says that they are being read, because the page
+        itself must not wait for long.
         """
         self._reading = asyncio.create_task(asyncio.to_thread(self._read))
         await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)

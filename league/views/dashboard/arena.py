@@ -69,25 +69,15 @@ class Arena:
         return bots + [player.name for player in sorted(frozen, key=lambda player: -player.step)]
 
     def settings(self) -> GameSettings:
-        """Returns the game of the run.
-
-        Raises:
-            NotFound: the league has no folder here.
-        """
+        """Returns the game of the run. A league without a folder here raises `NotFound`."""
         run_dir = self._source.run_dir
         if run_dir is None or not (run_dir / "config.toml").is_file():
             raise NotFound("Its game is not known here: open the dashboard with --run-dir.")
         return resolve(file=run_dir / "config.toml", environment={}).of(GameSettings)
 
     def begin(self, names: Sequence[str], *, is_rated: bool) -> LiveMatch:
-        """Begins a match between two players. Only one of them may be `HUMAN`.
-
-        Args:
-            names: both players, in the order of their seats.
-            is_rated: a match of a person counts in the ratings.
-
-        Returns:
-            The match.
+        """Begins a match between two players, in the order of their seats. Only one of them may be
+        `HUMAN`. With `is_rated` the match counts in the ratings.
 
         Raises:
             NotFound: there is no such player.
@@ -182,15 +172,7 @@ class Arena:
                 self._source.client.heartbeat(self._incarnation, self._frames, activity=activity)
 
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
-        """Reports a rated match.
-
-        Args:
-            match: the match that ended.
-            assignment: its lease.
-
-        Returns:
-            A sentence that says whether the match is rated.
-        """
+        """Reports a rated match, and returns a sentence that says whether it is rated."""
         assert self._incarnation is not None
         result = match_result(assignment, match.game, 0)
         (verdict,), _ = self._source.client.report_results(self._incarnation, [result])

@@ -45,23 +45,15 @@ Block = Markup | Chart
 
 
 def link(words: Text, path: str, **query: object) -> Markup:
-    """Returns a link to a page of the dashboard.
-
-    Args:
-        words: the text.
-        path: the path of the page.
-        query: parameters. Parameters without a value are left out.
+    """Returns a link to a page of the dashboard. Parameters of `query` without a value are left
+    out.
     """
     return Markup('<a href="{}">{}</a>').format(address(path, **query), text(words))
 
 
 def address(path: str, **query: object) -> str:
     """Returns the address of a page. It is relative, because a proxy may serve all pages under a
-    prefix.
-
-    Args:
-        path: the path of the page.
-        query: parameters. Parameters without a value are left out.
+    prefix. Parameters of `query` without a value are left out.
     """
     values = {
         name.rstrip("_"): str(value) for name, value in query.items() if value not in ("", None)
@@ -101,13 +93,8 @@ def sparkline(values: Sequence[float]) -> Markup:
 
 
 def choice(name: str, label: str, values: Mapping[str, str], chosen: str) -> Markup:
-    """Returns a drop-down list of a form.
-
-    Args:
-        name: the parameter.
-        label: the text before it.
-        values: words by value.
-        chosen: the selected value.
+    """Returns a drop-down list of a form. `values` are words by value, and the parameter `name` has
+    the label before it.
     """
     options = joined(
         Markup('<option value="{}"{}>{}</option>').format(
@@ -122,9 +109,6 @@ def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool
     """Returns a text field of a form.
 
     Args:
-        name: the parameter.
-        label: the text before it.
-        value: the first content.
         names: the id of a list of suggestions.
         is_needed: whether the browser refuses an empty field.
     """
@@ -198,12 +182,8 @@ def line(
 def band(
     name: str, steps: NDArray[Any], low: NDArray[Any], high: NDArray[Any], colour: str
 ) -> list[dict[str, Any]]:
-    """Returns an interval around a line: two invisible lines with the area between them.
-
-    Args:
-        name: the name of the line.
-        steps, low, high: the interval, of shape [N].
-        colour: the colour of the area.
+    """Returns an interval of shape [N] around the line `name`: two invisible lines with the area
+    between them.
     """
     hidden = {
         "lineStyle": {"opacity": 0},
@@ -231,8 +211,6 @@ def lines(
     """Returns a line chart.
 
     Args:
-        title: its title.
-        words: its description.
         series: its lines, as `line` and `band` return them.
         shares: whether the values are shares, from 0 to 1.
         log: whether the values have a logarithmic axis.

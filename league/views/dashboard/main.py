@@ -39,7 +39,6 @@ def run(
     """Serves the pages of a league until SIGTERM or Ctrl-C, and prints their address.
 
     Args:
-        client: the league's matchmaker.
         run_dir: the run's folder, None for a league somewhere else.
         host: where to listen. Visitors need a token if other machines reach the address, or if the
             run's services want tokens.

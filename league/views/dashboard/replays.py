@@ -33,10 +33,6 @@ ATTENTION = SCREEN_PALETTE[0]
 def replay_of(source: Source, match_id: str) -> Replay | None:
     """Returns the replay of a match, None if the run keeps none.
 
-    Args:
-        source: the league.
-        match_id: the match.
-
     Raises:
         DataCorrupt, VersionMismatch: the file can't be read.
         InvalidInput: it is of a game that is neither the run's nor built in.
@@ -56,14 +52,8 @@ def replay_of(source: Source, match_id: str) -> Replay | None:
 
 
 def film_of(source: Source, match_id: str) -> dict[str, Any] | None:
-    """Returns a match's film as player.js takes it, None without a replay.
-
-    Args:
-        source: the league.
-        match_id: the match.
-
-    Raises:
-        LeagueError: as in `replay_of`, or the match can't be played again.
+    """Returns a match's film as player.js takes it, None without a replay. It raises the errors of
+    `replay_of`, and others if the match can't be played again.
     """
     replay = replay_of(source, match_id)
     if replay is None:
@@ -76,12 +66,7 @@ def film_of(source: Source, match_id: str) -> dict[str, Any] | None:
 
 
 def insights(source: Source, replay: Replay) -> list[Block]:
-    """Returns charts over the seconds of a match.
-
-    Args:
-        source: the league.
-        replay: the match.
-    """
+    """Returns charts over the seconds of a match for its replay."""
     key = ("insights", replay.match_id)
     return source.kept(key, KEPT_SECONDS, lambda: list(_read(source, replay)))
 

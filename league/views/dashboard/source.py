@@ -167,11 +167,7 @@ class Source:
         )
 
     def player(self, name: str) -> Player:
-        """Returns the player of this name.
-
-        Raises:
-            NotFound: there is no such player.
-        """
+        """Returns the player of this name, or raises `NotFound`."""
         try:
             return self.players()[name]
         except KeyError:
@@ -184,12 +180,7 @@ class Source:
     def payoff(
         self, book: Book, rows: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[PayoffCell]:
-        """Counts the matches of the pairs that met.
-
-        Args:
-            book: the book.
-            rows, columns: players' names, as for `MatchmakerClient.payoff`.
-        """
+        """Counts the matches of the pairs that met, as `MatchmakerClient.payoff` does."""
         key = ("payoff", book, rows, columns)
         return self.kept(key, 3.0, lambda: self._reading.payoff(book, rows, columns))
 
@@ -205,11 +196,7 @@ class Source:
         return self.kept(key, 2.0, lambda: self._reading.matches(**asked))
 
     def match(self, match_id: str) -> MatchRecord:
-        """Returns a match.
-
-        Raises:
-            NotFound: there is no such match.
-        """
+        """Returns a match, or raises `NotFound`."""
         key = ("match", match_id)
         record = self.kept(key, 2.0, lambda: self._reading.match(match_id))
         if record.result is not None:

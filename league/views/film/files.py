@@ -42,7 +42,6 @@ def write_film(
 
     Args:
         path: the file.
-        replay: the match.
         cut: the part of the match, by default all of it.
         fps: pictures a second.
         width: pixels. A width alone sets the height, 16 to 9.

@@ -177,13 +177,7 @@ def evaluation_line(screen: Screen) -> str:
 
 
 def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
-    """Prints leaderboard, the newest snapshots' clean matches, steps, time and files.
-
-    Args:
-        console: where to print.
-        screen: the last state.
-        files: paths to name.
-    """
+    """Prints leaderboard, the newest snapshots' clean matches, steps, time and paths of files."""
     league = screen.league
     if league.ratings:
         console.print(leaderboard(screen, _LONGEST + 3))

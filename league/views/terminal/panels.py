@@ -161,11 +161,8 @@ def opponents(screen: Screen) -> Panel:
 
 
 def leaderboard(screen: Screen, height: int) -> Panel:
-    """Returns the best players, always with the newest rated snapshot and the bots.
-
-    Args:
-        screen: the state.
-        height: the panel's lines.
+    """Returns the best players, always with the newest rated snapshot and the bots, in a panel of
+    `height` lines.
     """
     league = screen.league
     if not league.ratings:
@@ -270,12 +267,7 @@ def learner_words(worker: WorkerStatus) -> str:
 
 
 def view(screen: Screen, width: int, height: int) -> Layout:
-    """Returns the whole terminal.
-
-    Args:
-        screen: the state.
-        width, height: cells of the terminal.
-    """
+    """Returns the whole terminal of `width` by `height` cells."""
     left = width // 2
     right = width - left
     evaluated = {cell.column for cell in screen.league.evaluations}

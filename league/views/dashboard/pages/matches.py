@@ -120,12 +120,7 @@ def _result(outcome: float, names: Sequence[str]) -> str:
 
 
 def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Shows a match, with its replay if there is a replay.
-
-    Args:
-        source: the league.
-        parameters: the page's parameters: `match`.
-    """
+    """Shows the match that the parameter `match` names, with its replay if there is a replay."""
     match_id = parameters.get("match", "")
     played: list[Block] = []
     try:

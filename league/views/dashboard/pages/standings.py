@@ -149,12 +149,7 @@ def _reached(source: Source, player: Player) -> int:
 
 
 def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Shows a player's rating, and its results by opponent.
-
-    Args:
-        source: the league.
-        parameters: the page's parameters: `name`.
-    """
+    """Shows the rating of the player that `name` names, and its results by opponent."""
     player = source.player(parameters.get("name", ""))
     name, blocks = player.name, list[Block]()
     rating = {rating.player.name: rating for rating in source.ratings(Book.EVAL)}.get(name)
@@ -205,11 +200,8 @@ def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
 
 
 def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Shows two players: their ratings, their matches, and their common opponents.
-
-    Args:
-        source: the league.
-        parameters: the page's parameters: `first` and `second`.
+    """Shows the players of the parameters `first` and `second`: their ratings, their matches, and
+    their common opponents.
     """
     names = [parameters.get("first", ""), parameters.get("second", "")]
     blocks: list[Block] = [
