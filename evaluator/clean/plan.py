@@ -232,7 +232,6 @@ class Plan:
         return Batch(subject, entries, **more) if entries else None
 
     def _requested(self, evaluation: Evaluation) -> Batch | None:
-        """The next matches of a request."""
         entries, room = list[Entry](), BATCH_MATCHES
         for entry in (Entry(*target) for target in targets(evaluation)):
             games = self.games(entry)

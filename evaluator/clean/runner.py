@@ -107,7 +107,6 @@ class Work:
         raise NotImplementedError
 
     def _lease(self, room: int) -> list[Assignment]:
-        """The next matches, at most `room`."""
         raise NotImplementedError
 
     def _settle(self, results: Sequence[MatchResult]) -> int:

@@ -77,7 +77,6 @@ def analyze(
 
 
 def _show(report: dict[str, Any]) -> None:
-    """Prints the tables, and the verdict last."""
     rows = [
         (reading, moment, str(report["matches"]), *_shares(report["probes"][key], report["chance"]))
         for key, reading, moment in PROBED

@@ -636,7 +636,6 @@ def _test_of(gate: CandidateGate, player: str) -> VictimGate | None:
 
 
 def _bound_of(exploit: Exploit, confidence: float) -> Bound:
-    """The bound of a certificate of `bin/league exploit`."""
     best = exploit.best
     control = f", placebo {exploit.placebo.value.value:+.2f}" if exploit.placebo else ""
     tries = f"best of {len(exploit.tries)} tries of bin/league exploit"

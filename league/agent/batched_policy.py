@@ -233,7 +233,6 @@ class BatchedPolicy:
         return self._live
 
     def _add_architecture(self, config: NetworkConfig) -> None:
-        """Makes states for another architecture."""
         theirs = (config.action_size, config.action_kind)
         if theirs != (self._action_size, self._action_kind):
             raise InvalidInput(

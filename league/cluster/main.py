@@ -266,7 +266,6 @@ def _has_steps(run_dir: Path) -> bool:
 
 
 def _run(folder: RunFolder, command: Command, device: str) -> int:
-    """Trains in an opened run."""
     sections = resolve(file=folder.config, environment={})
     settings, security = sections.of(SupervisorSettings), sections.of(SecuritySettings)
     if security.tokens:

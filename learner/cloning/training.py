@@ -222,7 +222,6 @@ def train(
 
 
 def _pass(network: AgentNetwork, streams: Streams, optimizer: torch.optim.Optimizer) -> float:
-    """Makes a pass of training and returns its loss."""
     total, count = 0.0, 0.0
     for loss, steps in _losses(network, streams, SEQUENCE, SMOOTHING):
         if not steps:

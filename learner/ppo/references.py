@@ -176,7 +176,6 @@ class References:
         return network.requires_grad_(False).eval()
 
     def _surplus(self, candidates: list[Reference], buffer: SequenceBuffer) -> int:
-        """Returns the index of the reference to drop."""
         if self.settings.pruning == "recent" or len(candidates) == 1:
             return 0
         if self.settings.pruning == "best":

@@ -103,7 +103,6 @@ class Curriculum:
 
 
 def _stage(settings: StageSettings) -> Stage:
-    """Returns a stage as the league stores it."""
     return Stage(**settings.model_dump())
 
 

@@ -133,13 +133,11 @@ def _repeated(result: MatchResult, first: Sequence[float], position: int) -> Ver
 
 
 def _facts(result: MatchResult) -> tuple[float, ...]:
-    """Returns the `FACTS` of a report."""
     steps = (step for seat in result.seats for step in (seat.step_start, seat.step_end))
     return result.outcome, result.frames, result.failed, *steps
 
 
 def _known(row: ResultRow) -> tuple[float, ...]:
-    """Returns the `FACTS` of a result in the log."""
     return row.outcome, row.frames, row.failed, row.step0, row.end_step0, row.step1, row.end_step1
 
 

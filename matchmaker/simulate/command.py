@@ -114,7 +114,6 @@ def _table(title: str, rows: list[dict[str, Any]], words: str, *shares: str) -> 
 
 
 def _show(report: dict[str, Any]) -> None:
-    """Prints the report for a person."""
     columns = ("configured", "expected", "realised")
     _table("Opponents that learners got", report["shares"], "category", *columns)
     _table("Opponents by kind", report["groups"], "learner against", "realised", "by_the_truth")

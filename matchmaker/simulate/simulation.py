@@ -231,7 +231,6 @@ class Simulation:
         heapq.heappush(self._queue, (self.clock.now() + seconds, self._queued, worker))
 
     def _open(self, worker: Worker) -> None:
-        """Opens an incarnation for a worker."""
         player = "" if worker.learner is None else self.names[worker.learner]
         opened = self.client.open_incarnation(worker.name, player, 0, worker.position)
         worker.incarnation, worker.results, worker.progress = opened.number, [], 0

@@ -628,7 +628,6 @@ def _event(row: Sequence[Any]) -> Event:
 
 
 def _event_of(row: ResultRow) -> Event:
-    """Returns the event of a result."""
     how = {1.0: "beats", 0.0: "loses to"}.get(row.outcome, "draws with")
     text = f"{row.seat0} {how} {row.seat1}"
     if row.failed:

@@ -231,7 +231,6 @@ class _Scale(NamedTuple):
 
 
 def _scale(space: spaces.Space, name: str) -> _Scale:
-    """Returns the scale of a space's observations."""
     flat = spaces.flatten_space(space)
     if not isinstance(flat, spaces.Box):
         raise ConfigError(

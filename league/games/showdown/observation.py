@@ -238,7 +238,6 @@ class Writer:
 
 
 def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
-    """Writes `FIELD_NUMBERS`."""
     weather, fields = battle.weather, battle.fields
     numbers[:] = (
         min(1.0, battle.turn / 100.0),
@@ -292,7 +291,6 @@ def _active(pokemon: Pokemon) -> tuple[float, ...]:
 def _nature(
     types: tuple[PokemonType, ...], tera: PokemonType | None, base_stats: tuple[int, ...]
 ) -> NDArray[np.float32]:
-    """Returns `NATURE_NUMBERS`."""
     numbers = (
         *(kind in types for kind in TYPES),
         *(kind is tera for kind in TYPES),
@@ -349,7 +347,6 @@ def _strength(pokemon: Pokemon, stat: str) -> float:
 
 @cache
 def _facts(move_id: str) -> tuple[float, float, float, float, float, PokemonType]:
-    """Returns the constant numbers of a move."""
     move = Move(move_id, gen=GEN)
     return (
         min(1.0, move.base_power * move.expected_hits / 250.0),

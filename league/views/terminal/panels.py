@@ -187,7 +187,6 @@ def leaderboard(screen: Screen, height: int) -> Panel:
 
 
 def _processes(screen: Screen) -> Panel:
-    """Returns the processes with their activities and uptimes."""
     table = _grid("<*>>")
     for process in screen.processes:
         mark = Words("● ", _STATE_STYLES[process.state]).append(process.name, "default")

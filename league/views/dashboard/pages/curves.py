@@ -129,7 +129,6 @@ def _win_rates(title: str, rates: Mapping[str, WinRate]) -> Chart:
 
 
 def _rewards(title: str, folder: Path, history: History) -> Chart:
-    """Returns the largest reward terms, stacked."""
     rows = read_rows(folder / f"learner-{history.learner}" / "reward_breakdown.csv")
     names = [name for name in (rows[0] if rows else ()) if name not in ("step", "matches", "total")]
     steps = np.array([int(row["step"]) for row in rows])

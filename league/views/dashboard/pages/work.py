@@ -65,7 +65,6 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _score(score: OpponentScore) -> Markup:
-    """Returns an opponent, and the player's matches against it."""
     counts = f"{score.wins:,}–{score.draws:,}–{score.losses:,}" if score.matches else "none yet"
     return Markup("{} <span>{}</span>").format(player_link(score.opponent), counts)
 
