@@ -124,9 +124,7 @@ class Closing(Busy):
 
 
 class RankGone(Unavailable):
-    """Says that another rank of the same learner has ended, without which this rank can't
-    continue.
-    """
+    """Says that another rank of the same learner has ended. This rank can't continue alone."""
 
 
 class DataCorrupt(LeagueError):

@@ -172,9 +172,7 @@ def members_of(
 
 
 def text_of(mixture: Mapping[str, float]) -> str:
-    """Writes a mixture as `mixture_of` reads it: a single name alone, otherwise names with
-    weights.
-    """
+    """Writes a mixture as `mixture_of` reads it: a single name, or names with weights."""
     if len(mixture) == 1:
         return next(iter(mixture))
     return ",".join(f"{name}={weight:g}" for name, weight in mixture.items())

@@ -129,9 +129,7 @@ def average_of(lineage: str) -> str:
 
 
 def averaged_lineage(name: str) -> str:
-    """Returns the lineage of an average, ``main`` for ``main@average``, and "" for any other
-    name.
-    """
+    """Returns the lineage of an average, ``main`` for ``main@average``, "" for any other name."""
     match = re.fullmatch(_AVERAGE, name)
     return match["lineage"] if match else ""
 

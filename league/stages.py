@@ -48,9 +48,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class CurriculumStatus:
-    """Combines a learner's stages with its place. `asked` is a request that it has not obeyed
-    yet.
-    """
+    """Combines a learner's stages with its place. `asked` is a request not obeyed yet."""
 
     player: str
     stages: tuple[Stage, ...]

@@ -84,9 +84,7 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """Gives what a book's ratings expect of results after `after_position`, estimated from
-    `games`.
-    """
+    """Gives what a book's ratings expect of results after `after_position`, from `games`."""
 
     book: Book
     after_position: int

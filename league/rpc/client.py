@@ -156,9 +156,7 @@ class MatchmakerClient(Connection):
     def acquire_pairings(
         self, incarnation: int | Incarnation, pairings: Sequence[Pairing]
     ) -> list[Assignment]:
-        """Leases matches between named players, pairing by pairing, with each pair in both
-        seats.
-        """
+        """Leases matches between named players, pairing by pairing, each pair in both seats."""
         reply = self._ask("AcquirePairings", incarnation=incarnation, pairings=list(pairings))
         return _all(Assignment, reply.assignments)
 
@@ -321,9 +319,7 @@ class MatchmakerClient(Connection):
         return Payoffs(_all(PayoffCell, reply.cells), reply.log_position, reply.event_position)
 
     def match(self, match_id: str) -> MatchRecord:
-        """Returns the record of a match, by its id or the beginning of its id. Raises
-        `NotFound`.
-        """
+        """Returns the record of a match, by its id or the id's beginning. Raises `NotFound`."""
         return from_message(MatchRecord, self._ask("GetMatch", match_id=match_id))
 
     def matches(

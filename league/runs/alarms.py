@@ -158,9 +158,7 @@ def largest_entropy(action_kind: str, action_size: int) -> float:
 
 
 def largest_share(absolute: Mapping[str, float]) -> tuple[str, float]:
-    """Returns the term with the largest absolute sum and its share of all, 0 if nothing was
-    paid.
-    """
+    """Returns the term with the largest absolute sum and its share, 0 if nothing was paid."""
     total = sum(absolute.values())
     term = max(absolute, key=lambda name: absolute[name], default="none")
     return term, absolute[term] / total if total > 0 else 0.0

@@ -15,9 +15,7 @@ MOST_BYTES = 2**30
 
 
 class BlobFolder:
-    """Keeps blobs, each whole or absent. Several processes may read and write the folder at
-    once.
-    """
+    """Keeps blobs, each whole or absent. Several processes may read and write it at once."""
 
     def __init__(self, path: Path | str) -> None:
         self.root = Path(path)

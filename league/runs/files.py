@@ -111,9 +111,7 @@ def first_fault(error: ValidationError) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the object in a file, {} without the file. Raises `DataCorrupt` if it is no
-    object.
-    """
+    """Returns the object in a file, {} without the file. Other content raises `DataCorrupt`."""
     try:
         with open_file(path, MOST_JSON_BYTES) as file:
             content = parse_json(file.read())

@@ -75,9 +75,7 @@ def database_of(run_dir: Path) -> Path:
 
 
 def lock_of(database: Path) -> Path:
-    """Returns the file that the writer of a log locks. A matchmaker also writes its address
-    there.
-    """
+    """Returns the file that the writer of a log locks. A matchmaker writes its address there."""
     file = database.resolve()  # a link meets the same lock
     return file.with_name(f"{file.name}.lock")
 

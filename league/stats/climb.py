@@ -45,9 +45,7 @@ _ITERATIONS, _CLOSE = 50, 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate:
-    """Describes a posterior in which the logit of the win rate is normal, from `matches`
-    matches.
-    """
+    """Describes a posterior in which the logit of the win rate is normal, from `matches`."""
 
     mean: float
     sd: float
@@ -168,9 +166,7 @@ def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: Array
 
 
 def _laplace(kernel_GMM: Array, won_N: Array, played_N: Array) -> tuple[Array, Array, Array]:
-    """Returns the mean and variance of the last logit, which has no counts, and the log
-    evidence.
-    """
+    """Returns the mean and variance of the last logit, without counts, and the log evidence."""
     prior_GNN, cross_GN = kernel_GMM[:, :-1, :-1], kernel_GMM[:, :-1, -1]
     logit_GN = np.tile(logit((won_N + 0.5) / (played_N + 1.0)), (len(kernel_GMM), 1))
     identity_NN = np.eye(len(won_N))

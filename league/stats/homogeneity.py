@@ -206,9 +206,7 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
 
 
 def _next(pair: _Pair, worker: str) -> tuple[PairOfMatches, PairOfMatches] | None:
-    """Returns a worker's next matches and the others' next matches, None while either is
-    missing.
-    """
+    """Returns a worker's and the others' next matches, None while either is missing."""
     end, mine, theirs = len(pair.workers), pair.mine[worker], pair.theirs.get(worker, 0)
     while mine < end and pair.workers[mine] != worker:
         mine += 1

@@ -1,6 +1,4 @@
-"""Makes pieces of HTML for reports, leaderboards and the dashboard. Only `Markup` is not
-escaped.
-"""
+"""Makes pieces of HTML for reports, leaderboards and the dashboard. Only `Markup` isn't escaped."""
 
 from __future__ import annotations
 

@@ -48,9 +48,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Forest:
-    """Lists rows by name, coloured by group ("" for a single colour), with their numbers in
-    panels.
-    """
+    """Lists rows by name, coloured by group ("" for one colour), with numbers in panels."""
 
     rows: Sequence[str]
     groups: Sequence[str]

@@ -32,9 +32,7 @@ _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
 class _Match(NamedTuple):
-    """Describes a match without its lease. The fields are columns of an assignment, in their
-    order.
-    """
+    """Describes a match without its lease. The fields are an assignment's columns, in order."""
 
     seat0: str
     seat1: str

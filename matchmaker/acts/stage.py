@@ -123,9 +123,7 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
 
 
 def unobeyed(league: League, player: str, place: Place | None) -> StageRequest | None:
-    """Returns the newest request for a player's stage if it was not obeyed at `place`, else
-    None.
-    """
+    """Returns the newest request for a player's stage if not obeyed at `place`, else None."""
     asked = league.view.requests.get(player)
     return asked if place and asked and asked.number > place.obeyed else None
 

@@ -77,9 +77,7 @@ def quarantine_worker(
 
 
 def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -> int:
-    """Counts the clean results again if some come from these incarnations, and returns how many
-    do.
-    """
+    """Counts clean results of these incarnations again, if there are some, and returns how many."""
     first, results = pairings.first_counted(tx, incarnations)
     if results:
         tx.drop_folds(after=first - 1)

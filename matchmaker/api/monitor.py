@@ -185,9 +185,7 @@ class Monitor:
 
 
 def _free_bytes(path: Path) -> int | None:
-    """Returns the bytes that this user may still write to the disk, None if the system can't
-    say.
-    """
+    """Returns the bytes that this user may still write to the disk, None if unknown."""
     try:
         return shutil.disk_usage(path.parent).free
     except OSError:

@@ -287,9 +287,7 @@ class MatchmakerService(
             return to_message(queries.status(self.league, reader))
 
     async def Watch(self, request: m.WatchRequest, context: Any) -> AsyncIterator[m.Event]:
-        """Streams events. Only a read-only league ends the stream, because nothing more can
-        happen.
-        """
+        """Streams events. Only a read-only league ends the stream, as nothing more can happen."""
         view = self.league.view
         checks.number(request.after, "after", -1, view.event_position)
         position = view.durable_position if request.after < 0 else request.after

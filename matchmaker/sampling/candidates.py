@@ -207,9 +207,7 @@ def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
 
 
 def situation_of(pool: Pool) -> roles.Situation:
-    """Describes the league for a role's rules. Another learner's weights are its newest
-    snapshot.
-    """
+    """Describes the league for a role's rules. Another learner is its newest snapshot."""
     learner, players = pool.learner, pool.players
     snapshots = [
         player

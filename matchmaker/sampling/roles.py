@@ -97,9 +97,7 @@ def _main_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Returns the same shares, but verifies first against exploiters, then against a main's
-    past.
-    """
+    """Returns the same shares, but verifies against exploiters first, then a main's past."""
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
     exploited = any(rival.chance < EXPLOITED_BELOW for rival in exploiters)

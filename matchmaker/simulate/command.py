@@ -1,6 +1,4 @@
-"""Implements ``league simulate``: a league of made-up players, played through the real
-matchmaker.
-"""
+"""Implements ``league simulate``: a league of made-up players, played with the real matchmaker."""
 
 from __future__ import annotations
 

@@ -130,9 +130,7 @@ def _blotto(rng: np.random.Generator, players: int) -> Scenario:
 
 
 class Drift(Scenario):
-    """Makes learners that climb with their matches and wander. Snapshots, added later, stay
-    fixed.
-    """
+    """Makes learners that climb with their matches and wander. Snapshots, added later, don't."""
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
     """Elo of a new learner, Elo gained and Elo wandered while matches grow e-fold, and matches
@@ -159,9 +157,7 @@ class Drift(Scenario):
 
 
 class Forget(Drift):
-    """Makes drifting learners that each begin to lose to an opponent after half of their
-    matches.
-    """
+    """Makes drifting learners that each begin to lose to an opponent after half their matches."""
 
     BEATEN, LOST = 0.9, 0.3
     """Scores against that opponent, before and after."""

@@ -92,9 +92,7 @@ class Plan:
 
 @dataclass
 class Worker:
-    """Describes a learner (by its number) or an evaluator, with the results of its leased
-    matches.
-    """
+    """Describes a learner (by its number) or an evaluator, with results of its leased matches."""
 
     name: str
     learner: int | None

@@ -63,9 +63,7 @@ class BeatRow(NamedTuple):
 
 
 class DrawRow(NamedTuple):
-    """Records the probabilities that assignments were drawn from. `number` is 0 until it is
-    stored.
-    """
+    """Records the probabilities of assignments' draws. `number` is 0 until it is stored."""
 
     number: int
     policy_hash: str

@@ -147,9 +147,7 @@ class Reader:
         return next((row.mix for row in self._assignments(newest, incarnation)), "")
 
     def last_step(self, incarnation: IncarnationRow) -> int:
-        """Returns the learner's step in an incarnation's newest result, or else at its
-        checkpoint.
-        """
+        """Returns the learner's step in an incarnation's newest result, else at its checkpoint."""
         newest = (
             "WHERE r.event_position > ? AND r.incarnation = ? AND a.learner_seat >= 0 "
             "ORDER BY r.event_position DESC LIMIT 1"
@@ -337,9 +335,7 @@ class Reader:
         return sorted([*others, *results], key=lambda event: event.position)[:limit]
 
     def events_of(self, *kinds: str, after: int = 0) -> list[Event]:
-        """Returns all events of these kinds after a position, in order. Results are not
-        included.
-        """
+        """Returns all events of these kinds after a position, in order, without results."""
         rows = self._rows("events", "WHERE position > ? ORDER BY position", after)
         return [event for event in map(_event, rows) if event.kind in kinds]
 
@@ -434,9 +430,7 @@ class Transaction(Reader):
             )
 
     def add_incarnation(self, row: IncarnationRow) -> int:
-        """Stores an incarnation, numbers it unless `row.number` is above 0, and returns the
-        number.
-        """
+        """Stores an incarnation, numbers it unless `row.number` is above 0, and returns it."""
         row = row._replace(number=row.number or self._next("incarnations", "number"))
         self._insert("incarnations", [sealed(row)])
         return row.number
@@ -481,9 +475,7 @@ class Transaction(Reader):
         )
 
     def extend_leases(self, incarnation: int, deadline: float) -> None:
-        """Moves the deadlines of the incarnation's open leases, never back and never past a
-        limit.
-        """
+        """Moves the deadlines of the incarnation's open leases, never back or past a limit."""
         self._db.execute(
             "UPDATE assignments SET lease_deadline = min(max(lease_deadline, ?), lease_limit) "
             "WHERE lease_state = 'open' AND incarnation = ?",

@@ -131,9 +131,7 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
 
 def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """Yields the matches of a draw between named players without end, in the form that is
-    compared.
-    """
+    """Yields the matches of a draw between named players without end, in the compared form."""
     if draw is None:
         return
     body = json.loads(draw.body_json)

@@ -1,6 +1,4 @@
-"""Implements ``bin/league prune``, which removes weights of retired snapshots that nothing
-needs.
-"""
+"""Implements ``bin/league prune``, which removes weights of retired snapshots not needed."""
 
 from __future__ import annotations
 

@@ -56,8 +56,7 @@ _DENSE: Final = {
 PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
     "dense": _DENSE,
     "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
-    # Small scale for quick learning: a dense pull toward the opponent, then hits, then
-    # knockouts.
+    # Small scale for quick learning: a dense pull toward the opponent, then hits, then knockouts.
     "laptop": {
         "toward_opponent": 0.6,
         "damage": 1.0,

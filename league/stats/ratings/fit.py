@@ -273,9 +273,7 @@ class Fit:
         return self._around(float(self.rating_N[player]), variance)
 
     def difference(self, first: int, second: int) -> Interval:
-        """Returns the difference of two ratings in points, which is more certain than each
-        rating.
-        """
+        """Returns the difference of two ratings in points, more certain than each rating."""
         c = self.covariance_NN
         variance = float(c[first, first] + c[second, second] - 2.0 * c[first, second])
         return self._around(float(self.rating_N[first] - self.rating_N[second]), variance)
@@ -395,9 +393,7 @@ class _Posterior:
         self._rescale()
 
     def _rescale(self) -> None:
-        """Converts anchors and the prior from points to logits. The size of a point depends on
-        ν.
-        """
+        """Converts anchors and the prior from points to logits. A point's size depends on ν."""
         if self.log_nu >= _MOST_LOG_NU:
             self.log_nu, self.free_M = _MOST_LOG_NU, self.free_N
         self.scale = points_per_logit(math.exp(self.log_nu))

@@ -139,9 +139,7 @@ class Epoch:
 
 
 class BeliefColumns(NamedTuple):
-    """Beliefs of N players: points, points², whether it has played here, whether anything is
-    known.
-    """
+    """Beliefs of N players: points, points², whether it has played here, whether it is known."""
 
     mu_N: NDArray[np.float64]
     variance_N: NDArray[np.float64]

@@ -1,6 +1,4 @@
-"""Decides who may look and who may operate: this machine's users, and elsewhere bearers of a
-token.
-"""
+"""Decides who may look and who may operate: this machine's users, elsewhere bearers of a token."""
 
 from __future__ import annotations
 

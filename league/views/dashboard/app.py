@@ -48,9 +48,7 @@ FIRST_SECONDS = 1.0
 
 
 class Shown(NamedTuple):
-    """Describes a page: its title, the function that makes its blocks, and how often they are
-    read.
-    """
+    """Describes a page: its title, the function that makes its blocks, and how often it is read."""
 
     title: str
     show: Callable[[Source, Mapping[str, str]], list[Block]]

@@ -109,9 +109,7 @@ class Arena:
             raise
 
     def ended(self) -> None:
-        """Counts a match out. A dashboard without matches sends no heartbeats, and does not
-        hang.
-        """
+        """Counts a match out. A dashboard without matches sends no heartbeats and doesn't hang."""
         with self._lock:
             self._running -= 1
         with self._asking:

@@ -104,9 +104,7 @@ def _read(source: Source, replay: Replay) -> Iterator[Block]:
 def _minds(
     source: Source, replay: Replay, seen_T2O: NDArray[Any], per_second: int, most: int
 ) -> Iterator[Chart]:
-    """Yields the values of the critics, and the attention of the encoders, of seats with
-    weights.
-    """
+    """Yields the critics' values, and the attention of the encoders, of seats with weights."""
     assert source.run_dir is not None
     from league.agent.snapshot import load_snapshot
     from league.agent.strategy import encode_match

@@ -189,9 +189,7 @@ class Source:
         return self.kept("gates", 3.0, lambda: self._reading.gates(certificates=True))
 
     def matches(self, **asked: Any) -> tuple[list[MatchLine], int]:
-        """Returns a page of matches and where older matches begin, as
-        `MatchmakerClient.matches`.
-        """
+        """Returns a page of matches and where older ones begin, as `MatchmakerClient.matches`."""
         key = ("matches", *asked.items())
         return self.kept(key, 2.0, lambda: self._reading.matches(**asked))
 

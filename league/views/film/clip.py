@@ -1,6 +1,4 @@
-"""Makes pictures in time from a part of a replay: its frames, their repetitions, and the
-verdict.
-"""
+"""Makes pictures in time from a part of a replay: its frames, their repetitions, the verdict."""
 
 from __future__ import annotations
 

@@ -240,9 +240,7 @@ def _footer(screen: Screen) -> Words:
 
 
 def _learners(screen: Screen) -> Panel:
-    """Returns each learner's activity, steps and speed, and an exploiter's generation and
-    chances.
-    """
+    """Returns each learner's activity, steps and speed, an exploiter's generation and chances."""
     table = _grid("<*")
     workers = {worker.worker: worker for worker in screen.league.workers}
     for name in screen.learners:
@@ -252,9 +250,7 @@ def _learners(screen: Screen) -> Panel:
 
 
 def learner_words(worker: WorkerStatus) -> str:
-    """Returns a learner's activity, steps and speed, and an exploiter's chance against its
-    victims.
-    """
+    """Returns a learner's activity, steps and speed, and an exploiter's chance at its victims."""
     metrics, parts = worker.metrics, [worker.activity, f"{worker.step:,} steps"]
     if "rate/steps_per_second" in metrics:
         parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
