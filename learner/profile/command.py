@@ -107,7 +107,7 @@ def profile(
             "learner.batch_size"
         )
     if sweep:
-        sweeping.print_sweep(measured.rows, best, measured.own)
+        sweeping.print_sweep(measured.rows, best, measured.current)
         print()
     values = ", ".join(f"{name} {value}" for name, value in best.changes.items())
     where = measured.machine["gpu"] or "the CPU"

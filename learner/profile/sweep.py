@@ -70,7 +70,7 @@ class Profile:
 
     sections: Sections
     rows: list[Measured]
-    own: Changes
+    current: Changes
     machine: Mapping[str, Any]
     snapshots: int
     stopped: bool
@@ -78,14 +78,14 @@ class Profile:
     @property
     def best(self) -> Measured | None:
         """The recommended row, None if nothing was measured."""
-        return recommended(self.rows, self.own)
+        return recommended(self.rows, self.current)
 
     def sentences(self) -> list[str]:
         """States the bottleneck of the recommended row, then the warnings."""
         best = self.best
         if best is None:
             return []
-        before = next((row for row in self.rows if row.changes == self.own), None)
+        before = next((row for row in self.rows if row.changes == self.current), None)
         warnings = {doubt(best, before), *(row.warning for row in self.rows)} - {""}
         lines = [f"bottleneck: {bottleneck(best, self.machine)}"]
         return lines + [f"warning: {warning}" for warning in sorted(warnings)]

@@ -126,7 +126,7 @@ class Worker:
         return self._each(rows, step_one)
 
     def _each(self, rows: list[int], play: Callable[[int, int, Any], None]) -> Answer:
-        """Calls `play(row, place, seen)` for each row. A row fails if its match raises."""
+        """Calls `play(row, index, seen)` for each row. A row fails if its match raises."""
         seen_R, failed = np.zeros(len(rows), SEEN), {}
         for index, row in enumerate(rows):
             self._limit_call()

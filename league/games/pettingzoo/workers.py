@@ -121,7 +121,7 @@ class Worker:
                 seats.env.close()
 
     def _each(self, rows: list[int], play: Callable[[int, int, Seen], None]) -> Answer:
-        """Calls `play(row, place, seen)` for each row. A row loses an environment that raises."""
+        """Calls `play(row, index, seen)` for each row. A row loses an environment that raises."""
         seen_R, failed = np.zeros(len(rows), self._type), {}
         seen = {name: seen_R[name] for name in self._type.names or ()}
         for index, row in enumerate(rows):

@@ -153,7 +153,7 @@ class Doubles(Kind[DoubleBattle]):
         *(f"team {''.join(map(str, places))}" for places in PREVIEWS),
     )
     shown_names = (
-        *(f"{place}: {name}" for place in ("first", "second") for name in _OF_ONE),
+        *(f"{slot}: {name}" for slot in ("first", "second") for name in _OF_ONE),
         "team",
     )
 

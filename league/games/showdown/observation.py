@@ -259,7 +259,7 @@ def opponents(battle: AbstractBattle) -> list[Pokemon]:
     """Returns the known part of the opponent's team, in the order of the preview, if any."""
     seen, previewed = list(battle.opponent_team.values()), battle.teampreview_opponent_team
     return [
-        next((known for known in seen if known.base_species == pokemon.base_species), pokemon)
+        next((shown for shown in seen if shown.base_species == pokemon.base_species), pokemon)
         for pokemon in previewed
     ] or seen
 
