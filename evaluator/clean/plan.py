@@ -214,7 +214,7 @@ class Plan:
         """A batch of the chosen pairs of players, with their numbers of further matches."""
         asked = (Entry(*names, Book.EVAL, count) for names, count in chosen.items())
         return self._batch(
-            "", (pairing._replace(until=pairing.until + self.games(pairing)) for pairing in asked)
+            "", (entry._replace(until=entry.until + self.games(entry)) for entry in asked)
         )
 
     # --- the batches

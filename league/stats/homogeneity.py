@@ -157,9 +157,9 @@ class Homogeneity:
         pair.workers.append(worker)
         pair.matches.append(matches)
         pair.mine.setdefault(worker, 0)
-        for match in pair.mine:
-            while (both := _next(pair, match)) is not None:
-                self._compare(match, (book, first, second), *both)
+        for name in pair.mine:
+            while (both := _next(pair, name)) is not None:
+                self._compare(name, (book, first, second), *both)
 
     def _compare(
         self, worker: str, pair: tuple[str, str, str], mine: PairOfMatches, theirs: PairOfMatches
