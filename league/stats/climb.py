@@ -1,11 +1,12 @@
 """Estimates a learner's present win rate against an opponent from all its matches so far.
 
 The logit of the win rate is a Gaussian process along the training steps: a random walk whose slope
-is a random walk too. Wins are binomial, and a draw is no win. The posterior is Laplace's
-approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning",
-2006, algorithms 3.1 and 3.2, with the kernel of their equation 6.28 for the slope). The sizes of
-the walks are unknown. So the posteriors of a small grid of sizes are mixed by their evidence: the
-estimate follows a fast learner and averages over a slow learner.
+is a random walk too. Wins are binomial, and a draw does not count as a win. The posterior is
+Laplace's approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine
+Learning", 2006, algorithms 3.1 and 3.2, with the kernel of their equation 6.28 for the slope). The
+sizes of the walks are unknown. So the posteriors of a small grid of sizes are mixed by their
+evidence. The estimate thus follows a fast learner closely and averages over more matches of a slow
+learner.
 
 Shapes: N points along the steps, G sizes of the two walks.
 """
@@ -96,12 +97,12 @@ def win_rate_now(
         clean: counts against the opponent in clean matches. The learner's snapshots count, each at
             its step.
         training: the learner's own counts by the snapshot that it had frozen last
-            (`MatchmakerClient.payoff` with `climb`). Each counts in the middle between that
-            snapshot and the next, or the present step.
+            (`MatchmakerClient.payoff` with `climb`). Each is placed at the step halfway between
+            that snapshot and the next, or the present step.
         now: the learner's step. Snapshots of later steps come from a run that was taken back.
         after: snapshots up to this step don't count.
-        least: training matches from which on they count. When a learner begins to meet an opponent,
-            the short matches end first, and short matches are wins more often than not.
+        least: number of training matches below which they are ignored. When a learner begins to
+            meet an opponent, the short matches end first, and most short matches are wins.
 
     Returns:
         The estimate, None without matches.

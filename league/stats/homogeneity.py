@@ -1,15 +1,16 @@
-"""Finds a worker that plays a different game than the others, by other rules or corrupted weights.
+"""Finds a worker that plays a different game than the others, because of other rules or corrupted
+weights.
 
 Matches of frozen players are repeatable, so it makes no difference which worker plays them. The
 watch compares a worker's matches of two players with those that all other workers played, in the
 order in which they were assigned: its first pair of matches (two seats, same seed) with the others'
-first pair, and so on. If all workers play the same game, the larger number of points (or draws, or
-failures) is as likely the worker's as the others'. That is a fair coin, whatever the players'
-strengths, the seats, and the correlation of matches on a common seed.
+first pair, and so on. If all workers play the same game, the worker's pair is as likely as the
+others' pair to have more points (or draws, or failures). So which pair has more is a fair coin
+toss, whatever the players' strengths, the seats, and the correlation of matches on a common seed.
 
 Mixtures of biased coins, p ~ Beta(a, a), are tested against fair coins. Their likelihood ratio is
-an e-value. Over all looks of a run, with fair coins, it exceeds 10,000 with a probability of at
-most 1 in 10,000 (Ville's inequality), so any number of looks is safe. Six e-values are averaged:
+an e-value. With fair coins, the probability that it ever exceeds 10,000 during a run is at most 1
+in 10,000 (Ville's inequality), so it may be checked at any time. Six e-values are averaged:
 
 - the points of each pair of players, for three a: rules that favour either player;
 - the points of a player against all others, for each player: its weights are corrupted;

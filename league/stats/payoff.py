@@ -1,6 +1,6 @@
 """Counts a book's results by pair of players. The counts depend on nothing but the results.
 
-Games with payoffs compare players by their mean payoff, in wins of a stake: a match that pays x is
+Games with payoffs compare players by their mean payoff, in units of a stake: a match that pays x is
 worth ½ + x / (2 · stake) points. Such points vary more than wins and losses, so n matches count for
 n · stake² / x̄², where x̄² is the mean square of the payments.
 """

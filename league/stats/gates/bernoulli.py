@@ -43,7 +43,8 @@ def checked_counts(counts: Sequence[int], cells: int) -> Counts:
         cells: number of scores.
 
     Raises:
-        InvalidInput: there are other than `cells` counts, or a count is no whole number from 0.
+        InvalidInput: there are not exactly `cells` counts, or a count is not a whole number of at
+            least 0.
     """
     if len(counts) != cells:
         kinds = "losses, draws, wins" if cells == 3 else "pairs that scored 0, ½, 1, 1½, 2"
@@ -97,7 +98,8 @@ class Risks:
         """Returns the risks of each of several tests if a candidate must pass all of them.
 
         A candidate as strong as every alternative fails in n tests with at most n times the `beta`
-        of each. `alpha` stays, because a candidate that is weak in a test has to pass that test.
+        of each. `alpha` is unchanged, because a candidate that is weak in one test still has to
+        pass that test.
         """
         return replace(self, beta=self.beta / tests)
 
@@ -122,13 +124,13 @@ class BernoulliTest:
     p0))^(1 − x). This factor is convex in x, so it is at most its chord, which is 1 at x = p0 and
     falls below it. So under every distribution with a mean of at most p0 the ratio is a
     non-negative supermartingale. It reaches the bound (1 − β)/α with a probability of at most α/(1
-    − β) (Ville 1939). Its inverse does the same under a mean of p1 or more. Draws make tests longer
-    and errors rarer.
+    − β) (Ville 1939). The inverse ratio has the same property under a mean of p1 or more. Draws
+    make tests longer and errors rarer.
 
-    The same holds for a mean over an alternation, a match from each seat, because the product of
-    two chords is largest when both are equal. But matches must be independent. Two matches on a
-    common seed may depend on each other, so count them as a pair (`MultinomialTest`). Source: A.
-    Wald (1945).
+    The same holds if matches alternate between the seats and the mean over both seats is at most
+    p0, because the product of two chords is largest when both are equal. But matches must be
+    independent. Two matches on a common seed may depend on each other, so count them as a pair
+    (`MultinomialTest`). Source: A. Wald (1945).
     """
 
     p0: float
@@ -169,7 +171,11 @@ class BernoulliTest:
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
 
     def score(self, value: float) -> float:
-        """Returns the value itself. A value that is no share raises `InvalidInput`."""
+        """Returns the value itself.
+
+        Raises:
+            InvalidInput: it is not between 0 and 1.
+        """
         if not 0.0 <= value <= 1.0:
             raise InvalidInput(f"{value:g} is no share of the points: give one from 0 to 1")
         return value
@@ -177,8 +183,8 @@ class BernoulliTest:
     def diffusion(self, counts: Counts) -> Diffusion:
         """Returns drift and variance as functions of the score.
 
-        The variance of a result is p(1 − p) minus a quarter of the share of draws, with two decided
-        results added.
+        The variance of a result is p(1 − p) minus a quarter of the share of draws. The share is
+        computed with two decided results added.
         """
         _, draws, _ = checked_counts(counts, self.cells)
         missing = draws / (sum(counts) + 2) / 4

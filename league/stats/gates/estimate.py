@@ -36,7 +36,7 @@ def forecast(
     A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower bound
     A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ², after E S/μ results. Both bounds
     are moved outwards by the mean overshoot of a random walk (Siegmund, "Sequential Analysis",
-    1985). Without that, a gate of .65 against .75 is promised with 7 % too few matches.
+    1985). Without that, the forecast for a gate of .65 against .75 has 7 % too few matches.
 
     Args:
         score: the candidate's true score.
@@ -83,9 +83,9 @@ def estimate(
     """Estimates the score of a test that stopped.
 
     A test that stops when its ratio is high stops on good luck, so the mean of its results is too
-    high after an acceptance and too low after a rejection. Here an outcome is judged among all
-    outcomes of the test, by when and where it stopped (`worse_outcome`). Counts beyond a bound are
-    set back to where the line to them met the bound.
+    high after an acceptance and too low after a rejection. Here outcomes of the test are ordered by
+    when and where it stopped (`worse_outcome`). Counts beyond a bound are moved back to the point
+    where the line to them crosses the bound.
 
     Args:
         confidence: probability that the interval covers the score.
@@ -110,7 +110,8 @@ def estimate(
     def score_at(wanted: float) -> float:
         """Returns the score nearest to the mean where the probability is `wanted`, else 0 or 1.
 
-        The probability rises there. Far off it need not, because the variance depends on the score.
+        The probability increases near the mean. Far from it this is not guaranteed, because the
+        variance depends on the score.
         """
         near, step = min(max(mean, EDGE), 1.0 - EDGE), EDGE
         upwards = same_or_better(near) < wanted
@@ -132,11 +133,11 @@ def worse_outcome(
 ) -> float:
     """Computes how likely a Brownian motion does worse than `position` after `results` results.
 
-    Worse means to cross the lower bound sooner, to be lower by then, or to cross the upper bound
-    later or never. This is the order of Siegmund ("Sequential Analysis", 1985), by which tests that
-    stopped at different times compare. The motion begins at 0. The series of reflections is exact:
-    a path that is above at the end, having crossed the lower bound first, did worse. A path that is
-    below, having crossed the upper bound first, did not.
+    Worse means to cross the lower bound sooner, to be lower at that time, or to cross the upper
+    bound later or never. This is the order of Siegmund ("Sequential Analysis", 1985), which
+    compares tests that stopped at different times. The motion begins at 0. The series of
+    reflections is exact: it counts paths that end above `position` but crossed the lower bound
+    first as worse, and paths that end below it but crossed the upper bound first as better.
 
     Args:
         drift, variance: of the motion per result.

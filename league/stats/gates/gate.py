@@ -50,8 +50,8 @@ class Gate:
     changes. Results come in assignment order (`settled`).
 
     Attributes:
-        limit: number of results after which an undecided gate rejects, 0 for no limit. It only
-            makes acceptance rarer.
+        limit: number of results after which an undecided gate rejects, 0 for no limit. The limit
+            can only make acceptance rarer.
         last: the ordinal of the last result counted, -1 before the first.
     """
 
@@ -104,7 +104,7 @@ class Gate:
         left out.
 
         Raises:
-            InvalidInput: a result is out of order, or its score is no score of this test.
+            InvalidInput: a result is out of order, or this test has no such score.
         """
         gate, after = self, self.last
         is_open = gate.verdict is Verdict.CONTINUE
@@ -162,12 +162,13 @@ def settled(
     are left out.
 
     Short matches end first, and counting them first would favour a player that wins or loses
-    quickly. Half a pair would favour a seat.
+    quickly. Counting half a pair would favour a seat.
 
-    With `most`, a result with margin m counts as a win or a loss by its sign, with probability |m|
-    / `most`, else not at all. A draw counts as often as a margin of a `stake`. So the share of the
-    points is the share of the stakes, results are counted independently of each other, and tests of
-    shares hold unchanged. Margins beyond `most` count as `most`, and then the tests do not hold.
+    With `most`, a result with margin m counts as a win or a loss (by the sign of m) with
+    probability |m| / `most`, and otherwise does not count. A draw counts with the same probability
+    as a margin of `stake`. So the share of the points estimates the share of the stakes, results
+    are counted independently of each other, and the error rates of tests of shares still hold.
+    Margins beyond `most` count as `most`, and then the error rates do not hold.
 
     Args:
         paired: whether to return mean scores of whole pairs, placed by their first match.
@@ -252,8 +253,11 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Reads a certificate. `DataCorrupt` means that `text` is no certificate, or that its
-        verdict and figures don't follow from its counts.
+        """Reads a certificate.
+
+        Raises:
+            DataCorrupt: `text` is not a certificate, or its verdict and figures don't follow from
+                its counts.
         """
         try:
             read: Self = _adapter().validate_json(text)
@@ -294,7 +298,7 @@ def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate
         seeds: a seed for each result of the gate.
 
     Raises:
-        InvalidInput: the gate has not decided, or there are other seeds than results.
+        InvalidInput: the gate has not decided, or the numbers of seeds and results differ.
     """
     estimated = estimate(gate.test, gate.counts, gate.risks)
     if gate.verdict is Verdict.CONTINUE or estimated is None:

@@ -1,10 +1,10 @@
 """Implements the generalised sequential test on Elo, for small differences.
 
 A pair of matches on a common seed, a match from each seat, scores 0, ¼, ½, ¾ or 1 on average. An
-advantage of a seat or seed helps each player once, so pairs vary less than two matches. The test
-counts five kinds of pairs ("pentanomial") instead of assuming how the two matches depend on each
-other. The frequency of each kind is not part of the hypotheses: both take the likeliest
-distribution for their Elo, so the test is "generalised".
+advantage of a seat or seed helps each player once, so a pair varies less than two independent
+matches. The test counts five kinds of pairs ("pentanomial") instead of assuming how the two matches
+depend on each other. The frequency of each kind is not part of the hypotheses: both take the
+likeliest distribution for their Elo, so the test is "generalised".
 
     LLR = N Σ p ln(q1/q0),  p the shares seen, q0 and q1 the likeliest under elo0 and elo1
 
@@ -17,7 +17,7 @@ which has a single root between its poles −1/max d and −1/min d. Sources: M.
 practical introduction to the GSPRT" and "The generalized maximum likelihood ratio for the
 expectation value of a distribution" (proposition 1.1). Known answers come from fishtest. The error
 rates hold for many pairs, and by measurement (docs/gates.md) for a few dozen. Numbers are plain
-floats: numpy's overhead on five numbers is five times the work.
+floats, because numpy's overhead on five numbers is five times the cost of the computation.
 """
 
 from __future__ import annotations
@@ -173,9 +173,10 @@ class MultinomialTest:
         scores.
 
         v is the observed variance plus the square of the distance of s from the observed mean, as
-        for the likeliest distribution of mean s. It is at most s(1 − s), because no score from 0 to
-        1 varies more. If fewer than `FEW` results differ from the commonest kind, all count as won
-        or lost, which varies that much. Without any results, matches are independent.
+        for the likeliest distribution of mean s. It is at most s(1 − s), the largest variance of a
+        score from 0 to 1. If fewer than `FEW` results differ from the most common kind, this
+        largest variance is assumed. Without any results, the two matches of a pair are assumed to
+        be independent.
         """
         score0, score1 = (score_of(elo) for elo in self.values)
         middle, gap = (score0 + score1) / 2, score1 - score0

@@ -68,7 +68,7 @@ class Drift:
     Attributes:
         points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. Runs
             of the preset `laptop` measure 2 to 8 around a climb of 4 to 5 points. TrueSkill, which
-            knows no climb, predicts their training matches best with 10 to 20.
+            does not model the climb, predicts their training matches best with 10 to 20.
         settling_steps: s₀. Smaller steps count as the start.
     """
 
@@ -92,9 +92,10 @@ NO_DRIFT = Drift(0.0)
 class Link:
     """Turns a normalised rating gap t into a win probability, as measured at an epoch.
 
-    TrueSkill says Φ(t). Upsets that follow Elo's logistic curve bend that, and so do beliefs that
-    lie wider or narrower apart than the players. F(t) = (1 − λ)·Φ(a t) + λ/(1 + exp(−1.702 a t))
-    undoes both in predictions. Ratings themselves are updated with Φ, as published.
+    TrueSkill says Φ(t). That is inaccurate if upsets follow Elo's logistic curve, or if beliefs are
+    farther apart or closer together than the players' true strengths. In predictions, F(t) = (1 −
+    λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both. Ratings themselves are updated with Φ, as
+    published.
 
     Attributes:
         sharpness: a, above 0.
@@ -205,8 +206,8 @@ def _rated(
 def _package(draw_probability: float, backend: str = "float") -> trueskill.TrueSkill:
     """Returns the package's environment. τ is 0, because a book adds the drift.
 
-    "float" is the C library's erfc, as the package's own is good to 7 digits only. "mpmath" has any
-    number of digits.
+    "float" uses the C library's erfc, because the package's own has only 7 correct digits. "mpmath"
+    has any number of digits.
     """
     functions = (_cdf, _pdf, NormalDist().inv_cdf) if backend == "float" else backend
     return trueskill.TrueSkill(

@@ -67,8 +67,8 @@ class CrossCheck:
         widening: the factor on the intervals because of the fit's misfit.
         contradiction: sentences if the two disagree on the league, or if no ratings describe it,
             else "".
-        warning: the contradiction, and a sentence if draws are of another kind than the fit
-            assumes, else "".
+        warning: the contradiction, and a sentence if draws don't behave as the fit assumes, else
+            "".
     """
 
     intervals: Mapping[str, Interval]
