@@ -116,7 +116,7 @@ def mixture_of(who: Who) -> Mapping[str, float]:
         The share of each member, in all 1.
 
     Raises:
-        InvalidInput: a weight is no positive number.
+        InvalidInput: a weight is not a positive number.
     """
     mixture = {who: 1.0} if isinstance(who, str) else dict(who)
     if isinstance(who, str) and "=" in who and not who.endswith(".safetensors"):
@@ -153,7 +153,7 @@ def members_of(
         nash: returns the league's Nash mixture, {} before the first clean match.
 
     Raises:
-        InvalidInput: a weight is no positive number.
+        InvalidInput: a weight is not a positive number.
         NotFound: a mixture has no members yet.
     """
     shares: dict[str, float] = defaultdict(float)

@@ -140,8 +140,10 @@ def is_mixture(name: str) -> bool:
 
 
 def checked_digest(digest: str) -> str:
-    """Returns `digest` if it is a lower-case sha256, so it is safe in a path. Otherwise raises
-    `InvalidName`.
+    """Returns `digest` if it is a lower-case sha256, so it is safe in a path.
+
+    Raises:
+        InvalidName: it is not a sha256.
     """
     return _matched(_DIGEST, digest, "is no sha256 digest: 64 hexadecimal digits are wanted")[0]
 

@@ -62,12 +62,12 @@ class BatchedPolicy:
         num_seats: S.
         load: digest → network. It is called when a digest is seated that is not in memory. Its
             errors pass through `seat`, and the seat stays unchanged.
-        seed: seed of the actions drawn, in another stream than the streams of learners of the same
-            seed. All seats draw at every act, so a seat's draws do not depend on the others.
+        seed: seed of the actions drawn. Learners with the same seed use another stream. All seats
+            draw at every act, so a seat's draws do not depend on the others.
         action_size: A of every network that is seated.
         action_kind: their kind of actions.
-        max_bytes: largest size of frozen weights in memory, copies in stacks included. The least
-            recently used go first. Weights of seated networks stay.
+        max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
+            recently used weights are dropped first. Weights of seated networks always stay.
         device: device that computes. The live network must be there too.
 
     Attributes:
@@ -143,7 +143,7 @@ class BatchedPolicy:
             self._trim()
 
     def vacate(self, index: int) -> None:
-        """Empties a seat. From now on it presses no key (or makes some legal choice)."""
+        """Empties a seat. A vacant seat presses no key (or makes some legal choice)."""
         if self._digests[index]:
             self._digests[index] = ""
             self._regroup()
@@ -183,8 +183,8 @@ class BatchedPolicy:
         return state.h_BH[:-1], state.c_BH[:-1]
 
     def save(self) -> dict[str, Any]:
-        """Returns everything from which `load_state` continues alike: tensors and plain values,
-        copied.
+        """Returns copies of everything that `load_state` needs to continue identically: tensors and
+        plain values.
         """
         self._write_back()
         return {
@@ -208,6 +208,9 @@ class BatchedPolicy:
         `DataCorrupt`.
 
         A live network must have been set when seats are live.
+
+        Raises:
+            DataCorrupt: the state has another number of seats.
         """
         if len(saved["digests"]) != self.num_seats:
             raise DataCorrupt(
@@ -389,7 +392,7 @@ class NetworkStack:
     def _resize(self, models: int) -> None:
         """Makes room: a quarter more rows than needed when the matrix must change.
 
-        Thus a member that comes or goes copies a single row.
+        So adding or removing a member copies a single row.
         """
         have = len(self.weights_MP)
         if not models <= have <= 2 * models + 1:

@@ -22,11 +22,11 @@ from league.agent.config import NetworkConfig
 class AgentState(NamedTuple):
     """Holds the past that a step needs, batch first. All zero is an empty history.
 
-    An architecture that remembers less has parts of no width.
+    If an architecture does not use a part, the part has width 0.
 
     Attributes:
         layers_BLSE: keys and values of each encoder layer's last `span - 1` entries.
-        pool_BPE: the pooling's reading of the last `pool - 1` outputs.
+        pool_BPE: the described outputs of the last `pool - 1` steps, for the pooling.
         age_B: entries of the episode so far, int64.
         h_BH: the LSTM's output.
         c_BH: the LSTM's cell.
@@ -70,6 +70,6 @@ class PlayingNetwork(nn.Module, ABC):
             obs_BO: observations.
             starts_B: bool, where this observation begins an episode: the state is cleared first.
             state: the state that the step before returned.
-            time_left_B: share of the match still to come, for the critic alone. None: the value is
-                not needed, and 0.
+            time_left_B: remaining share of the match, for the critic alone. If it is None, the
+                value is not needed and is 0.
         """

@@ -18,7 +18,7 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
     """Chooses `--gpu N`, `--cpu`, else CUDA, then MPS, then CPU.
 
     Returns:
-        The device, and a sentence: which, why, its memory or cores.
+        The device, and a sentence with its name, the reason, and its memory or cores.
 
     Raises:
         DeviceError: the GPU asked for is not there, or both flags are given.
@@ -43,8 +43,10 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
 
 
 def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
-    """Chooses a device for each process of a learner, and writes a sentence about all of them. It
-    raises the errors of `choose_device`.
+    """Chooses a device for each process of a learner, and writes a sentence about all of them.
+
+    Raises:
+        DeviceError: see `choose_device`.
     """
     if flags.cpu:
         return [torch.device("cpu")] * flags.ranks, flags.cpu_sentence()
@@ -67,8 +69,8 @@ def _available(count: int) -> str:
 
 
 def keep_memory() -> bool:
-    """Lets the process keep memory that it frees, since a learner's large tensors return each
-    update. Returns False without glibc.
+    """Makes the process keep freed memory for reuse, because a learner allocates the same large
+    tensors again in each update.
 
     glibc gives blocks over 128 KiB back to the kernel and then pays a page fault for every 4 KiB of
     the next block. That halved the learner's speed on CPU.

@@ -2,11 +2,12 @@
 
 The streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
 layer attends to the `span` newest entries through a learned relative bias (no absolute positions),
-and the pooling reads the last `pool` outputs, so an entry's influence ends exactly after `1 +
+and the pooling reads the last `pool` outputs. So an entry's influence ends exactly after `1 +
 layers (span - 1) + (pool - 1) = sequence_length` entries.
 
-The windowed encoder is the reference to compare it with: bidirectional, the whole window encoded
-again at every step, the same depth, width and pooling at `sequence_length` times the work.
+The windowed encoder is a reference for comparison. It is bidirectional and encodes the whole window
+again at every step. With the same depth, width and pooling it takes `sequence_length` times the
+work.
 
 Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers, S
 slots of a ring, P pooled outputs, h heads, N columns (rows·B), W entries of a window.

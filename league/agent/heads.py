@@ -80,7 +80,7 @@ def one_hot_maximum(scores: Tensor) -> Tensor:
 class BernoulliKeys:
     """Presses independent Bernoulli keys with logits `[..., A]`: P(key a is down) = σ(logits_a).
 
-    Everything is written with `softplus`, so that it stays finite for any finite logits.
+    Everything is computed with `softplus`, so that it stays finite for any finite logits.
     """
 
     def __init__(self, logits: Tensor) -> None:

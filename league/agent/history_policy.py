@@ -18,7 +18,7 @@ from league.games.exact import Histories
 def answers(
     network: PlayingNetwork, asked: Histories, *, greedy: bool = False
 ) -> NDArray[np.float64]:
-    """Plays each history from its first frame with an empty memory, as the agent plays in matches.
+    """Plays each history from its first frame with an empty memory, as the agent does in matches.
 
     Args:
         network: the agent.

@@ -13,7 +13,7 @@ gradients (`k_s` is k's slice for slot s, 0 the oldest, S-1 the row itself):
     scores(q, k)[s] = Σ_d q · k_s     mix(w, v) = Σ_s w[s] · v_s     scatter(w, x)_s += w[s] · x
 
 Shape suffixes: h heads, d width of a head, N columns of the rows asked for, K = N + (S-1)·B columns
-of the rows that are looked at, S slots.
+of the rows that the windows read, S slots.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def glorot(layer: Linear, gain: float = 1.0) -> Linear:
 def embedding(inputs: int, width: int) -> Linear:
     """Makes the layer from entries to features. Its biases are not zero.
 
-    An entry of zeros (a game whose opponent shows nothing yet) would otherwise reach the layer
-    norms as zeros, whose derivative there is 1/sqrt(eps) in every layer: first gradients of norm
-    1e8.
+    Otherwise an entry of zeros (in a game whose opponent shows nothing yet) would reach the layer
+    norms as zeros. Their derivative at zero is 1/sqrt(eps) in every layer, which gives first
+    gradients of norm 1e8.
     """
     layer = glorot(Linear(inputs, width))
     nn.init.uniform_(layer.bias, -(inputs**-0.5), inputs**-0.5)  # the bound of torch's own Linear

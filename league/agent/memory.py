@@ -134,7 +134,8 @@ def _in_torchs_order(gates: Tensor) -> Tensor:
 
 
 class _Unroll(torch.autograd.Function):
-    """Computes the recurrence with a hand-written gradient: a third of autograd's calls a step.
+    """Computes the recurrence with a hand-written gradient, which needs a third of autograd's calls
+    per step.
 
     Everything that does not depend on the step before (input products, derivative factors, the
     gradients of the weights) is computed for all T at once.

@@ -42,8 +42,8 @@ class UnrollOutput(NamedTuple):
 class ObservationEncoder(nn.Module):
     """Encodes the present of both players.
 
-    A place is seen in waves as well: a perceptron learns sharp edges slowly from a coordinate
-    alone, and quickly from its sines and cosines (Tancik et al. 2020, arXiv 2006.10739).
+    Coordinates are also encoded as waves, because a perceptron learns sharp edges slowly from a
+    coordinate alone, and quickly from its sines and cosines (Tancik et al. 2020, arXiv 2006.10739).
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -152,8 +152,8 @@ class AgentNetwork(PlayingNetwork):
             h_BH: the LSTM's output before row `prefix`.
             c_BH: the LSTM's cell before row `prefix`.
             time_left_TB: share of the match still to come, which only the critic sees.
-            prefix: rows of history, up to `config.context`. With fewer than the episode and
-                `config.context` hold, the first steps see less than `step` did.
+            prefix: rows of history, up to `config.context`. If there are fewer rows than both the
+                episode and `config.context` have, the first steps see less history than `step` did.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)

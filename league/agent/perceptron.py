@@ -86,7 +86,7 @@ class TorchLSTM(nn.Module):
         self.recurrent = nn.ModuleList(Linear(width, 4 * width) for _ in sizes)
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the last layer's output, and the next h and c, where the layers lie side by side.
+        """Returns the last layer's output, and the next h and c with all layers side by side.
 
         Args:
             x: inputs.
@@ -107,8 +107,8 @@ class TorchLSTM(nn.Module):
 class PerceptronNetwork(PlayingNetwork):
     """Plays by the present observation, and by the memory of its LSTM.
 
-    In h and c the value's LSTM comes after the policy's. It takes no step when no value is needed:
-    ask for values at every step of a match, or never.
+    In h and c the value's LSTM comes after the policy's. It takes no step if no value is needed, so
+    ask for values at every step of a match or never.
     """
 
     config: PerceptronConfig

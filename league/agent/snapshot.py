@@ -56,7 +56,7 @@ class SnapshotCard:
         reward_preset: rewards that it was trained on.
         reward_scale: divisor of these rewards.
         config_hash: hash of all settings of the run.
-        cloned_from: the player from whose recorded matches it learnt, else "".
+        cloned_from: the player whose recorded matches it learnt from, or "".
         metrics: numbers when it was frozen.
         created_at: Unix time in seconds.
         fingerprint: the network's outputs on the probe. `save_snapshot` computes it.
@@ -109,7 +109,7 @@ _CARD = TypeAdapter(SnapshotCard)
 
 
 def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
-    """Logs a warning for an agent of older rules that can still play.
+    """Logs a warning for an agent that was trained under older rules but can still play.
 
     Args:
         name: the agent's name, for messages.
@@ -138,7 +138,8 @@ def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
     """Summarises logits, values, LSTM and latent on the probe, step by step: 6 numbers a probe
     step.
 
-    The probe's rows hold an episode start in the middle, so that clearing the state counts too.
+    The probe has an episode start in the middle, so the fingerprint also covers the clearing of the
+    state.
     """
     config = network.config
     obs_TBO = _waves(_PROBE_STEPS, _PROBE_ROWS, config.observation_size)
@@ -225,7 +226,7 @@ def load_snapshot(
 
     Raises:
         NotFound: no such blob.
-        InvalidName: `digest` is no sha256.
+        InvalidName: `digest` is not a sha256.
         DataCorrupt: the file, its sizes or its outputs do not fit name and card.
     """
     content = blobs.get(digest)

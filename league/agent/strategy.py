@@ -50,7 +50,7 @@ def encode_match(
         The readings `[T, 1, ...]`.
 
     Raises:
-        InvalidInput: as `get_strategy_latent`.
+        InvalidInput: see `get_strategy_latent`.
     """
     agent = with_encoder(network, name)
     seen_TO, wanted = np.asarray(observations_TO, np.float32), agent.config.observation_size

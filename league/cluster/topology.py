@@ -59,7 +59,11 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Reads HOST, HOST:PORT or [HOST]:PORT. Any other text raises `ConfigError`."""
+        """Reads HOST, HOST:PORT or [HOST]:PORT.
+
+        Raises:
+            ConfigError: the text is not an address.
+        """
         host, colon, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "")
         if text.startswith("["):
             host, _, port = text[1:].partition("]")

@@ -262,12 +262,12 @@ def _no_bot(name: str, spec: GameSpec) -> NotFound:
 
 
 def from_file(path: Path) -> Member:
-    """The member that a weights file is.
+    """Makes a member of a weights file.
 
     Raises:
         NotFound: there is no such file.
-        DataCorrupt: it is no weights file.
-        InvalidName: it was renamed.
+        DataCorrupt: the file holds no weights.
+        InvalidName: the file was renamed, so its name is not its digest.
     """
     if not path.is_file():
         raise NotFound(f"there is no weights file {path}: check the path")

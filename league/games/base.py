@@ -43,8 +43,8 @@ class GameSpec:
     """Describes a game to a learner. `version` changes with the rules.
 
     `observation[:own_size]` is the seat's own part. The rest is the opponent as the seat sees it,
-    and the agent's encoder keeps a history of the rest. A game whose observations have no such
-    parts puts the whole observation into the rest, and the seat and the turn into the own part.
+    and the agent's encoder keeps a history of the rest. If a game's observations have no such
+    parts, the whole observation is the rest, and the own part has only the seat and the turn.
     """
 
     name: str
@@ -106,18 +106,18 @@ class BatchedGame(ABC):
         frames_N: int32, frames played of the current match.
         final_frames_N: int32, length in frames of the match that ended in this step.
         stats_N2S, final_stats_N2S: float32, behaviour totals of the current and the ended match.
-        bots_N2: int8, EXTERNAL or the index of the bot that plays the seat. Callers write it at any
-            time.
-        next_seeds_N: uint64, seed with which the match restarts in place when it ends. Callers
-            write it at any time. A restart replaces it by a value derived from itself.
+        bots_N2: int8, EXTERNAL or the index of the bot that plays the seat. Callers may write it at
+            any time.
+        next_seeds_N: uint64, seed with which the match restarts in place when it ends. Callers may
+            write it at any time. A restart replaces it by a value derived from it.
         legal_N2A: bool, the choices that a seat has now. It is None in games of keys, where all
             keys are free. A seat that waits for its turn has a single choice, which changes
             nothing.
-        idle_N: bool, rows that the caller doesn't use. Callers write it at any time. A slow game
-            plays no frames in them, and a fast game may ignore it.
+        idle_N: bool, rows that the caller doesn't use. Callers may write it at any time. A slow
+            game plays no frames in them, and a fast game may ignore it.
         failures: by row, the reason why a match that ended in this step could not be played to its
-            end (an environment hangs). The match has no outcome and must not be rated. `step`
-            empties it.
+            end (for example, an environment hangs). The match has no outcome and must not be rated.
+            `step` empties it.
     """
 
     legal_N2A: NDArray[np.bool_] | None = None
@@ -166,7 +166,8 @@ class BatchedGame(ABC):
             frames: frames to play. In games of choices a frame is a choice, and `frames` is 1.
 
         Raises:
-            InvalidInput: a wrong shape or number of frames, or a seat without a bot and a choice.
+            InvalidInput: a wrong shape or number of frames, or a seat that has neither a bot nor a
+                choice.
         """
 
     @abstractmethod
@@ -245,7 +246,8 @@ class BatchedGame(ABC):
         return {}
 
     def rules_text(self) -> str:
-        """Returns the text that must be equal in two games to exchange saved matches."""
+        """Returns the text that must be the same in two games if one loads the other's saved
+        matches."""
         return f"{self.spec.name} {self.spec.version} {self.spec.max_frames}"
 
     def save(self) -> dict[str, NDArray]:
@@ -277,7 +279,7 @@ class BatchedGame(ABC):
         return shared | choices | self.own_state()
 
     def time_left_N(self) -> NDArray[np.float32]:
-        """Returns the share of each match still to come: 1 at the start, 0 at the time limit."""
+        """Returns the remaining share of each match: 1 at the start, 0 at the time limit."""
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
     def idle_actions(self) -> NDArray[np.uint8]:
@@ -288,9 +290,11 @@ class BatchedGame(ABC):
         return actions_N2A
 
     def played_N2A(self) -> NDArray[np.uint8] | None:
-        """Returns the actions of both seats in the last frame, [N, 2, A], the game's own bots too.
+        """Returns the actions of both seats in the last frame, [N, 2, A], including the game's own
+        bots.
 
-        A game that doesn't report them returns None, and a replay lets the bots play again.
+        If a game doesn't report its bots' actions, it returns None, and in a replay the bots play
+        again.
         """
         return None
 
@@ -298,7 +302,8 @@ class BatchedGame(ABC):
         """Counts the observed values that the game had to clip since the last call.
 
         Returns:
-            Counts by AGENT/INDEX/LOW/HIGH: a number of an agent's observation, and its bounds.
+            Counts by AGENT/INDEX/LOW/HIGH: the agent, the index of the number in its observation,
+            and the number's bounds.
         """
         return {}
 

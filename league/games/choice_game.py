@@ -194,7 +194,8 @@ class ChoiceGame(BatchedGame):
             choices_N2[rows, seats] = (sums_RA <= (luck_R * sums_RA[:, -1])[:, None]).sum(-1)
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Keeps the ends of the matches in `rows` and begins the next matches by their seeds."""
+        """Keeps the last frames of the matches in `rows`, and begins the next matches from their
+        seeds."""
         self.final_observations_N2O[rows] = self.observations_N2O[rows]
         self.final_frames_N[rows] = self.frames_N[rows]
         self.final_stats_N2S[rows] = self.stats_N2S[rows]

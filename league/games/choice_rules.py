@@ -38,12 +38,12 @@ class ChoiceRules(ABC):
 
     All chance falls before the first choice, as one of `deals` equally likely deals. A deal may
     stay hidden at first. A player knows its observations from the first frame on and nothing else.
-    They must let it recall all that it did and saw.
+    From these it must be able to reconstruct all that it did and saw.
 
     Attributes:
         longest: frames of the longest match.
-        draws_sides: whether a match's seed draws the seat of player 0. Games with different sides
-            draw it, so that they are fair and an agent learns both sides.
+        draws_sides: whether a match's seed draws the seat of player 0. A game whose sides differ
+            draws it, so that matches are fair and an agent learns both sides.
         payoff_unit: unit of payoffs, as "chips".
         largest_payoff: largest payoff of a match to a player.
         record: type of a position.

@@ -124,8 +124,8 @@ def game_tree(rules: ChoiceRules) -> GameTree:
     """Builds the tree of `rules`.
 
     Raises:
-        InvalidInput: a level has more than `MAX_POSITIONS` positions, or the observations don't
-            suffice: a player would forget its own choice, or could not know its legal choices.
+        InvalidInput: a level has more than `MAX_POSITIONS` positions, or the observations are
+            incomplete: a player would forget its own choice, or could not know its legal choices.
     """
     positions_M = rules.begin(np.arange(rules.deals))
     parents_M2 = np.full((len(positions_M), 2), NO_VIEW)
@@ -260,7 +260,7 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
         Payoff per match to that player.
 
     Raises:
-        InvalidInput: the table is no policy of this tree.
+        InvalidInput: the table is not a policy of this tree.
     """
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     sign = (1, -1)[player]
@@ -348,7 +348,7 @@ def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
         policy: answers all histories at once with probabilities `[K, A]`.
 
     Raises:
-        InvalidInput: the answers are no probabilities over the legal choices.
+        InvalidInput: the answers are not probabilities over the legal choices.
     """
     answers_KA = np.asarray(policy(histories(tree)), np.float64)
     if answers_KA.shape != tree.legal_KA.shape:
@@ -376,7 +376,7 @@ def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[flo
 
         π(a|I) = Σ_i w_i r_i(I) π_i(a|I) / Σ_i w_i r_i(I)
 
-    In an infoset that no table reaches it is uniform, which has no effect.
+    In an infoset that no table reaches it is uniform. This has no effect on the values.
 
     Args:
         tree: the tree.

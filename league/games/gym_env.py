@@ -94,7 +94,7 @@ class Matches:
             keys: [N, A]. Keys above 0.5 are held.
 
         Raises:
-            InvalidInput: a wrong shape, or a value that is no number.
+            InvalidInput: a wrong shape, or a value that is not a number.
         """
         down, keys_NA = pressed(keys), self._keys_N2A[:, seat]
         if down.shape not in (keys_NA.shape, keys_NA.shape[1:] if len(keys_NA) == 1 else ()):
@@ -155,7 +155,7 @@ class OneMatch(Matches):
         self.ended = False
 
     def begin(self, random: np.random.Generator) -> None:
-        """Begins a match whose sides follow from the next number of `random`."""
+        """Begins a match. Its seed, and so its sides, come from the next number of `random`."""
         self.ended = False
         self.reset(random.integers(GREATEST_SEED, size=1).astype(np.uint64))
         if self.render_mode == "rgb_array":
@@ -199,7 +199,7 @@ class OneMatch(Matches):
 
 
 class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
-    """Plays a seat of a match. A time-out is an end (`terminated`), not a cut-off.
+    """Plays a seat of a match. At the time limit the match is `terminated`, not truncated.
 
     Observations are float32[74] in [-1, 1]. Actions are MultiBinary(10): W A S D space H L J K G,
     pressed above 0.5. The reward is the weighted sum of the named terms. `info["reward_terms"]`

@@ -1,9 +1,10 @@
 """Hosts games in worker processes, many matches in each.
 
-gymnasium's `AsyncVectorEnv` holds an environment per process. So 128 matches would take 128
-interpreters, and a process that dies ends the whole vector. Here an environment that raises costs
-its match. An environment that hangs or crashes costs the matches of its process, which starts
-again. A saved match consists of its seed and actions, and is played again from these.
+gymnasium's `AsyncVectorEnv` has a process for each environment. So 128 matches would take 128
+interpreters, and a process that dies would end the whole vector. Here, if an environment raises,
+only its match is lost. If an environment hangs or crashes, the matches of its process are lost, and
+the process starts again. A saved match consists of its seed and actions, and is played again from
+these.
 
 Shape suffixes: N matches, R rows of a request, 2 seats, A action width, T frames.
 """
@@ -337,7 +338,7 @@ class HostedGame(BatchedGame):
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
         """Plays a frame of the matches that have not ended in this step.
 
-        A row whose match ends begins its next match.
+        If the match of a row ends, its next match begins.
         """
         self._actions_N2A = actions_N2A.copy()
         todo = np.flatnonzero(~self.ended_N & ~self.idle_N).tolist()
@@ -388,7 +389,7 @@ class HostedGame(BatchedGame):
         """Continues from a state that `save` returned, by playing every match again.
 
         Raises:
-            DataCorrupt: the state does not fit, or a match takes another course.
+            DataCorrupt: the state does not fit, or a match plays out differently.
             VersionMismatch: it was played under other rules, options or another time limit.
         """
         check_saved(state, "broken_N", np.zeros(self.num_matches, np.bool_))

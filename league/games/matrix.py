@@ -1,4 +1,5 @@
-"""Plays matrix games: both players choose at once and a table says the payoff, in 1 or more rounds.
+"""Plays matrix games: both players choose at once, and a table gives the payoff, in 1 or more
+rounds.
 
 Tables are rock-paper-scissors, matching pennies, or read from CSV files. Shape suffixes: N
 positions, 2 players, A actions, O observation width, R rows, C columns.
@@ -59,8 +60,10 @@ def read_payoffs(path: Path) -> Payoffs:
     1.
 
     A first line of words names the columns, and with them the choices of both players. A choice
-    without a name has its number as its name. `ConfigError` names the file and the line that can't
-    be used.
+    without a name is named by its number.
+
+    Raises:
+        ConfigError: names the file and the line that can't be used.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

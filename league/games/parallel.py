@@ -26,7 +26,7 @@ Infos = dict[str, dict[str, Any]]
 class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
     """Plays a match with `player_0` in seat 0.
 
-    The time limit is an end (`terminations`), not a cut-off. Options, observations, actions,
+    At the time limit both agents are terminated, not truncated. Options, observations, actions,
     rewards and infos of each seat are as in `league.games.gym_env.BrawlEnv`.
 
     Raises:

@@ -213,7 +213,8 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def family(game: str) -> str:
-    """Returns the game with the same observations and keys: brawl for the original."""
+    """Returns the name of the game with the same observations and keys. For the original it is
+    brawl."""
     return "brawl" if game.startswith("ai2:") else game
 
 

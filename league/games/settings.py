@@ -99,7 +99,8 @@ def check_game_of_file(
         own_game: reads the caller's own game. It runs only if a file alone may not name the game.
 
     Raises:
-        InvalidInput: the game is neither a harmless built-in game nor the caller's own.
+        InvalidInput: the game is neither the caller's own nor a built-in game that runs no other
+            code.
     """
     if is_safe_in_files(name, options):
         return

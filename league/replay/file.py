@@ -80,7 +80,7 @@ def decode(content: bytes, name: str = "the replay") -> Replay:
     """Reads the bytes of `encode`. `name` is the file's name in errors.
 
     Raises:
-        DataCorrupt: it is no replay.
+        DataCorrupt: it is not a replay.
         VersionMismatch: it is of another format.
     """
     if not content.startswith(MAGIC):

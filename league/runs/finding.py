@@ -47,7 +47,7 @@ def checked_run(run_dir: Path) -> Path:
     """Checks that a folder is a run of this version, and returns it.
 
     Raises:
-        NotFound: it is no run.
+        NotFound: it is not a run.
         VersionMismatch: another version made it.
     """
     if not run_dir.is_dir():
@@ -105,7 +105,7 @@ def named_run(argument: Path | None, option: Path | None = None) -> Path:
 
     Raises:
         InvalidInput: both are given.
-        NotFound, VersionMismatch: the folder is no run of this version.
+        NotFound, VersionMismatch: the folder is not a run of this version.
     """
     if argument is not None and option is not None:
         raise InvalidInput("RUN and --run-dir name the same folder: give only one of them")

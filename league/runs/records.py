@@ -45,7 +45,10 @@ def broken(
 
 def read_rows(path: Path) -> list[Row]:
     """Returns the rows of a run's CSV, [] without the file. Comments and a torn last row are left
-    out. A file that is no table raises `DataCorrupt`.
+    out.
+
+    Raises:
+        DataCorrupt: the file is not a table.
     """
     if not path.is_file():
         return []

@@ -197,8 +197,8 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
         suspects: all compared workers, most evidence first.
 
     Returns:
-        The worker that is certain to differ, or None, and else the workers that contradict each
-        other if the results don't show which is right, as with two workers.
+        The worker that certainly differs, or None. Then the workers that contradict each other
+        although the results don't show which of them is right, as with two workers.
     """
     certain = [suspect for suspect in suspects if suspect.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:

@@ -5,7 +5,8 @@ A match of a learner against an opponent counts for
     2^(−Δ/h) · (1 − 1/m)^k,  h = 100,000 steps, m = 100 matches
 
 where Δ is the number of steps that the learner has made since, and k the number of later matches of
-the same two players. So a learner of few steps and many matches, as in a small game, forgets too.
+the same two players. So a learner with few steps and many matches, as in a small game, also forgets
+old matches.
 
 A snapshot's neighbours in its lineage are similar to it. A match against a neighbour that is d
 steps away counts for e^(−d/r), r = 200,000 steps, of a match against the snapshot itself. All
@@ -14,7 +15,7 @@ snapshot.
 
 Measured on a run of `laptop` and on simulated learners: docs/league.md.
 
-Shapes: N opponents that are asked for, K that were met, L and M of them in the same lineage.
+Shapes: N opponents in a query, K opponents that were met, L and M opponents in the same lineage.
 """
 
 from __future__ import annotations

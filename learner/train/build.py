@@ -221,7 +221,7 @@ def initial_values(
         The values, and the name of the member that they belong to, "" without a member.
 
     Raises:
-        ConfigError: `source` is no snapshot or checkpoint, or a snapshot of another game.
+        ConfigError: `source` is neither a snapshot nor a checkpoint, or a snapshot of another game.
         DataCorrupt: the file holds no weights of a learner.
     """
     for player in players:

@@ -124,7 +124,7 @@ def read_checkpoint(path: Path) -> Values:
 
     Raises:
         ConfigError: there is no such file.
-        DataCorrupt: the file is damaged, or no checkpoint.
+        DataCorrupt: the file is damaged, or not a checkpoint.
         VersionMismatch: another version of this program wrote it.
     """
     try:

@@ -30,8 +30,19 @@ _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
 
 
-def identifier(value: str, label: str) -> str:
-    """Returns an id that a caller made, or raises `InvalidInput` with the field's `label`."""
+def identifier(value: str, what: str) -> str:
+    """Checks an id that a caller made.
+
+    Args:
+        value: the id.
+        what: the name of the field, for the message.
+
+    Returns:
+        The id.
+
+    Raises:
+        InvalidInput: it is not an id.
+    """
     if not _ID.fullmatch(value):
         raise InvalidInput(
             f"{label} {value[:MAX_NAME]!r} is no id: 1 to 80 letters, digits, _ . : -"

@@ -163,7 +163,7 @@ def keep_references(
     ones that it contains. The result names both, in order of registration.
 
     Raises:
-        InvalidInput: a name is no reference of the worker.
+        InvalidInput: a name is not a reference of the worker.
     """
     checks.number(len(names), "references", 0, checks.MAX_BATCH)
     worker = league.current_incarnation(tx, incarnation).worker

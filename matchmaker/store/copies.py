@@ -143,7 +143,7 @@ def moment_of(reader: Reader, words: str) -> Moment:
             it.
 
     Raises:
-        InvalidInput: `words` is no moment, or lies before the league began.
+        InvalidInput: `words` is not a moment, or it is before the league began.
     """
     if words.isdecimal() and int(words) < FIRST_SECOND:
         position = int(words)

@@ -20,11 +20,12 @@ KO = 11
 
 
 class SubmittedAgent(Agent):
-    """Plays the snapshot that `CARD` describes. Of several it draws a snapshot when a match begins.
+    """Plays the snapshot that `CARD` describes. If there are several, it draws one when a match
+    begins.
 
     Args:
-        file_path: as the original's agents. This agent has no file.
-        seed: seed of its draws. By default every object draws others.
+        file_path: ignored. The original's agents take it, but this agent has no further file.
+        seed: seed of its draws. By default every object draws differently.
     """
 
     def __init__(self, file_path: Any = None, seed: Any = None) -> None:

@@ -44,7 +44,8 @@ class Played:
         opponent: as in `MATCHES`.
         outcome: 1, 0.5 or 0.
         stocks: stocks that the file and its opponent took of each other.
-        ms: milliseconds a frame, on average and of the slowest hundredth.
+        ms: milliseconds per frame: the mean and the 99th percentile.
+        frames: frames that were played.
         start_seconds: time in which the file was loaded.
     """
 
@@ -105,8 +106,12 @@ class Seat:
 def seated(
     file: Path, python: str = sys.executable, checkout: Path | None = None
 ) -> Iterator[Seat]:
-    """Starts a tournament file under `python`, and ends it after the block or after `MOST_SECONDS`.
-    With a `checkout` of the tournament's repository the file meets its code.
+    """Starts the process, and ends it after the block or after `MOST_SECONDS`.
+
+    Args:
+        file: the tournament file.
+        python: the program that runs it.
+        checkout: the tournament's repository. With it, the file can use the repository's code.
     """
     command = [python, "-I", str(Path(__file__).parent / "ai2_seat.py"), str(file.resolve())]
     command += [str(checkout)] if checkout else []

@@ -2,8 +2,8 @@
 
     python -I ai2_seat.py FILE [CHECKOUT]
 
-It needs Python 3.10 and numpy. The file may import what the tournament's environment has, if this
-Python has it too, and nothing else. With a checkout of the tournament's repository it meets the
+It needs Python 3.10 and numpy. The file may import only the packages of the tournament's
+environment, if this Python has them too. With a checkout of the tournament's repository it gets the
 original's environment. The first line of output is {"start_seconds": …}; then it reads an
 observation of the original a line, a JSON list, and answers each with {"action": […], "ms": …}.
 """
@@ -38,7 +38,7 @@ WANTS_CHECKOUT = "{} is the tournament's own code: name a checkout with --game a
 
 
 class Missing(types.ModuleType):
-    """Takes the place of further code of the tournament, which an exported agent does not need."""
+    """Replaces the rest of the tournament's code, which an exported agent does not need."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -47,7 +47,7 @@ class Missing(types.ModuleType):
 
 
 class Agent:
-    """Takes the place of the original's base class."""
+    """Replaces the original's base class."""
 
     def __init__(self, file_path: Any = None) -> None:
         self.file_path = self._gdown() if file_path is None else file_path

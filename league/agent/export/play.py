@@ -6,8 +6,8 @@
     agent.reset()                     # at the start of every match
     action = agent.act(observation)   # once a frame: uint8 [A], 1 for keys down, or for the choice
 
-card.json in the same folder names the numbers of an observation and of an action, and says how many
-of an observation are the player's own (the first `own_size`; the others are its opponent's).
+card.json in the same folder names the numbers of an observation and of an action. The first
+`own_size` numbers of an observation are the player's own, and the others are its opponent's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHOICE = "choice"
 
 
 class Agent:
-    """Plays a player with its memory of the match. Several `Agent`s can play at once.
+    """Plays the snapshot, and keeps its memory of the match. Several `Agent`s can play at once.
 
     Attributes:
         card: the content of card.json.

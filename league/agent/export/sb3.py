@@ -1,9 +1,9 @@
 """Exports a snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens.
 
-SB3 keeps a policy's class with its weights, pickled. Our class goes in by value, with all of
-`league` that playing needs, so the reader needs Stable-Baselines3 alone, with the same minor Python
-version. The whole `AgentState` travels in the `h` of SB3's pair of LSTM states, whose zeros are an
-empty history.
+SB3 keeps a policy's class with its weights, pickled. Our class is pickled by value, with all of
+`league` that playing needs. So the reader needs only Stable-Baselines3 and the same minor Python
+version. The `h` of SB3's pair of LSTM states holds the whole `AgentState`, and zeros are an empty
+history.
 
 Shape suffixes: B rows, O observation, A actions, P numbers of a packed state.
 """

@@ -138,7 +138,7 @@ def _is_in_reach(me: Any, opponent: Any) -> bool:
 
 @njit
 def _blow(me: Any, opponent: Any, stage: Any) -> int:
-    """Returns the keys of a light attack that reaches the opponent, or 0.
+    """Returns the keys of a light attack that reaches the opponent, or 0 if none does.
 
     A dive moves forward too, so no dive starts near an edge.
     """

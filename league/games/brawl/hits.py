@@ -29,8 +29,8 @@ def capsules_meet(
 ) -> bool:
     """Returns whether two capsules overlap as in the original.
 
-    The original cuts the corners and sizes of the rectangle between a capsule's two circles to
-    whole units. So most rectangles are a point, and some hits come from that point.
+    The original truncates the corners and sizes of the rectangle between a capsule's two circles to
+    whole units. So most rectangles shrink to a point, and some hits come from that point.
 
     Args:
         x, y: middle of the first capsule, units.
@@ -101,7 +101,7 @@ def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> 
 
 @njit
 def is_open(victim: Any, stage: Any) -> bool:
-    """Returns whether the victim can be hit: not in a dodge.
+    """Returns whether the victim can be hit. A dodging victim can't.
 
     As in the original, a knocked-out player can be hit. Seat 0 has already acted when seat 1 asks.
     By the fair rules the state at the start of the frame counts, and a knocked-out player can't be

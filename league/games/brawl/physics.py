@@ -4,13 +4,13 @@ The original leaves this to Chipmunk (pymunk 6.2.1). This module follows Chipmun
 bodies that don't rotate, in the sequence of cpSpaceStep. Bodies move first. Then an impulse at each
 contact stops the speed into the other body, and a friction impulse acts along it. If a body
 overlaps another by more than SLOP, its bias velocity removes a share of the overlap in the next
-frame. So a body lands a little deep and rests there.
+frame. So a body that lands sinks in a little and rests there.
 
 If a body touches a ground and the platform, the contact that is solved last decides. Chipmunk finds
 contacts by a binary tree, whose leaves are fat boxes (somewhat wider than the bodies). A body that
-leaves its fat box gets a new box, and its leaf goes to the left of the leaf that costs less area.
-The tree here holds the platform and the two players. With three leaves only their order from left
-to right matters, so the match keeps that order alone.
+leaves its fat box gets a new box, and its leaf is inserted to the left of the leaf whose box has to
+grow less. The tree here holds the platform and the two players. With three leaves only their order
+from left to right matters, so the match keeps that order alone.
 
 Mass is 1 everywhere, so an impulse is a change of speed, in u/s. `body` is a record of
 layout.PLAYER or layout.WEAPON, `stage` and `match` are records of layout.STAGE and layout.MATCH.

@@ -1,7 +1,7 @@
-"""Holds the figures of the game that belong to no stage and no move.
+"""Holds the constants of the game that don't depend on a stage or a move.
 
-Units are u and s, speeds are u/s, and y points down. A "per frame" figure is the change in a frame
-of DT. All figures are the original's (docs/game.md).
+Units are u and s, speeds are u/s, and y points down. A "per frame" constant is the change in a
+frame of DT. All constants are the original's (docs/game.md).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ TURNS_WITHIN: Final = 0.1
 def _platform_path(
     start: tuple[float, float], end: tuple[float, float], loop: str
 ) -> NDArray[np.float64]:
-    """Returns [P, 4] positions and velocities of a platform that goes to and fro, by frame.
+    """Returns [P, 4] positions and velocities, by frame, of a platform that moves back and forth.
 
     The platform begins in the middle, toward `end`. Its speed is sin(π·progress) + SLOWEST u/s,
     where progress is its share of the way between the waypoints. At a turn `env.step` stops it for

@@ -1,9 +1,9 @@
 """Spawns weapons, and lets players take and drop them.
 
-A match has six slots: the right spawner, the left spawner, and four slots for dropped weapons,
-the oldest first. No match needs more. A spawner waits while a dropped weapon lies, so at most the
-weapons on both spawners and in both hands get there. A weapon falls like a body and lies on a
-ground or the platform. Frames are the match's.
+A match has six places: the right spawner, the left spawner, and four places for dropped weapons,
+the oldest first. No match needs more. A spawner waits while a dropped weapon lies on the stage, so
+there are never more weapons than those on both spawners and in both hands. A weapon falls like a
+body and lies on a ground or the platform. Frames are the match's.
 """
 
 from __future__ import annotations
@@ -174,7 +174,8 @@ def pick_up(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """Gives weapons in reach to players with the key: held for a spawner's, pressed for a dropped.
+    """Gives weapons to players in reach. A spawner's weapon needs the key held, a dropped one a
+    press.
 
     A hand takes the first slot in reach. If both hands reach a weapon, seat 0 gets it. By the fair
     rules the nearer hand gets it, and neither hand at the same distance.

@@ -31,7 +31,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 class PettingZooGame(HostedGame):
     """Plays N matches of an environment.
 
-    A seat's own part has its number (2), whether it is to act (1) and its legal choices (A). The
+    A seat's own part shows its number (2), whether it has to act (1) and its legal choices (A). The
     rest is its observation from the environment. A seat that makes an illegal choice loses the
     match at once.
 

@@ -38,13 +38,14 @@ PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win"
 class ShowdownGame(HostedGame):
     """Plays N battles of a format.
 
-    A seat's own part has whether it is to choose (1), its legal choices, the field and its own
+    A seat's own part shows whether it has to choose (1), its legal choices, the field and its own
     team. The rest is the revealed part of the opponent's team.
 
     Args:
         num_matches: battles that step together.
         argument: the format, one of `FORMATS`.
-        max_frames: rounds of choices after which more Pokémon left decide; None is 300.
+        max_frames: rounds of choices after which the player with more Pokémon left wins; None is
+            300.
         teams: folder of PokePaste texts, for a format to which players bring their teams. A match
             draws a team for each seat by its seed.
         step_seconds: longest time that a round of the battles of one process may take.

@@ -270,7 +270,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def _laid(value: int | None, most: int) -> float:
-    """Returns a condition's share of its most layers.
+    """Returns a condition's layers as a share of its maximum.
 
     poke-env counts layers for hazards only, and keeps the first turn of other conditions.
     """
@@ -300,7 +300,7 @@ def _nature(
 
 
 def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
-    """Returns the type advantage over the fighting opponents, the worst of them.
+    """Returns the type advantage over the fighting opponents, in the worst case.
 
     It compares the best multiplier each way: 1 is ×4 against ×0.
     """

@@ -228,7 +228,7 @@ class Fit:
         kappas: κ of each group of blocks in points².
         tau: τ in points, 0 without blocks.
         draws_z: about standard normal if draws are Davidson's. It is positive if unequal players
-            draw more often than the model says, and negative if they draw less often.
+            draw more often than the model predicts, and negative if they draw less often.
         names: names of the players of a payoff table.
     """
 
@@ -253,8 +253,8 @@ class Fit:
 
     @property
     def explains_draws(self) -> bool:
-        """Returns whether draws are as frequent at narrow and at wide gaps as Davidson's model
-        says.
+        """Returns whether draws at narrow and at wide gaps are as frequent as Davidson's model
+        predicts.
         """
         return abs(self.draws_z) < DRAWS_BAR
 
@@ -294,10 +294,11 @@ def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None =
     """Fits the players of a payoff table.
 
     Args:
-        anchors: points of players that stay where they are. Anchors without a game are left out.
+        cells: the payoff table.
+        anchors: points of players whose rating is fixed. Anchors without a game are left out.
 
     Raises:
-        InvalidInput: there are too many players, or an anchor is no rating.
+        InvalidInput: there are too many players, or an anchor is not a number of points.
     """
     counts, names = PairCounts.of_cells(cells)
     pinned = {n: anchors[name] for n, name in enumerate(names) if anchors and name in anchors}
@@ -316,11 +317,11 @@ def fit(
     Args:
         counts: games of the pairs.
         players: N. A player without a game keeps its prior.
-        anchors: points of the players that stay where they are.
-        blocks: joint priors, of no player twice.
+        anchors: points of the players whose rating is fixed.
+        blocks: joint priors. A player is in at most one block.
 
     Raises:
-        InvalidInput: there are too many players, or an anchor is no player's rating.
+        InvalidInput: there are too many players, or an anchor is not the rating of a player.
     """
     anchors = dict(anchors or {})
     if players > MAX_NODES:

@@ -5,17 +5,18 @@ strength is a random walk with a slope (Whole-History Rating, Coulom 2008, has n
 
     start + slope·x + w(x),   start ~ N(25, 25²), slope ~ N(0, 10²) points, w of variance κ·x
 
-A learner climbs by some 5 points in each e-fold of steps. A walk without a slope would make every
-climb too short. A learner begins far below the others, so the start is wide. The fit measures κ.
+A learner climbs by about 5 points in each e-fold of steps. A walk without a slope would make every
+climb too short. A learner begins far below the others, so the prior of its start is wide. The fit
+measures κ.
 
 Between two snapshots the live learner is a node that plays its training matches. Its strength is
 the mean over that stretch of steps plus an advantage that is the same in all stretches. The node
-ties its neighbours together and is not in the result.
+connects its neighbours and is not part of the result.
 
 A bot does not change, but its strength against a learner does: a learner that learns a bot's only
 weakness early gains nothing against it later. So a bot is a walk too, with a node for each eighth
 of an e-fold of steps, and matches against it measure a lineage at about that time. With a single
-strength for each bot the snapshots' gaps of a run of `laptop` came out a tenth too short
+strength for each bot, the gaps between the snapshots of a `laptop` run were a tenth too small
 (docs/ratings.md). The bot's rating is its last node's rating, its strength against the newest
 snapshots. Half of the variance of a bot's walk belongs to a walk that all bots have in common.
 
@@ -94,7 +95,7 @@ def fit_league(
         `fit_cells`.
 
     Raises:
-        InvalidInput: there are too many players, or an anchor is no rating.
+        InvalidInput: there are too many players, or an anchor is not a number of points.
     """
     anchors, cells, climb = anchors or {}, list(cells), list(climb)
     nodes = _nodes(players, climb)
@@ -160,7 +161,7 @@ def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
     """Returns the prior of each lineage of several nodes, and the prior of bots seen at several
     times.
 
-    The others are like any player.
+    All other nodes have the prior of ordinary players.
     """
     walks: dict[str, list[tuple[int, _Node]]] = defaultdict(list)
     for number, name in enumerate(names):
@@ -176,7 +177,8 @@ def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
 
 
 def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
-    """Returns the step of new weights. An exploiter's are where its previous generation ended."""
+    """Returns the step at which the weights were new. For an exploiter it is the end of its
+    previous generation."""
     try:
         generation = GenerationName.parse(lineage)
     except InvalidName:

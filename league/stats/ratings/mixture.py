@@ -14,9 +14,10 @@ from league.stats.ratings.belief import BETA
 def rating_of(
     weights: Mapping[str, float], mus: Mapping[str, float], field: Sequence[float]
 ) -> float:
-    """Finds the rating, in points, with which a player would score as much as a mixture does.
+    """Finds the rating of a player that would score as much as a mixture does.
 
-    Expected scores are means over the players of a league, Φ((μ − μ_j) / √2β) against each.
+    Expected scores are averaged over the players of a league. Against player j the score is Φ((μ −
+    μ_j) / √2β).
 
     Args:
         weights: shares of the mixture's members.

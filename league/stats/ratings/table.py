@@ -1,14 +1,14 @@
 """Keeps the ratings and payoffs of a book. They depend only on its results in commit order.
 
 Before each match of a learner its σ² grows by its drift since its last match. All other players
-stay the same. A pinned player is an anchor: it stays at its points and moves only the others.
+stay the same. A pinned player is an anchor: it keeps its points and affects only the others.
 
-The share of draws and the link are measured from the log. Numbers that moved with every result
-would rate no two results alike, so they change only at epochs, which are events of the log. A book
-is due for its first epoch at FIRST_GAMES rated results, and for the next epoch each time its
-results have grown by GROWTH: two dozen for ten million results. The matchmaker's next sweep opens
-it. An epoch measures the games since the previous epoch, holds for the games after it and is never
-revised.
+The share of draws and the link are measured from the log. If they changed with every result, no two
+results would be rated in the same way. So they change only at epochs, which are events of the log.
+A book is due for its first epoch at FIRST_GAMES rated results, and for the next epoch each time its
+results have grown by GROWTH. Ten million results make two dozen epochs. The matchmaker's next sweep
+opens a due epoch. An epoch measures the games since the previous epoch, applies to the games after
+it and is never revised.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ class PredictionRecord:
         """Returns the share of drawn games, with PRIOR_GAMES games at `before` added.
 
         Equal players draw more often than all players do (.15 against .10 in leagues of brawl, by
-        the fit), but only the ratings know which players are equal. A draw margin that the ratings
-        measure feeds back: a wide margin spreads ratings, and spread ratings ask for a wider
-        margin. The plain share predicts as well.
+        the fit), but only the ratings know which players are equal. Measuring the draw margin by
+        the ratings would cause a feedback loop: a wide margin spreads ratings, and spread ratings
+        call for a wider margin. The plain share predicts equally well.
         """
         games = int(sum(self.games))
         share = (sum(self.draws) + PRIOR_GAMES * before) / (games + PRIOR_GAMES)
@@ -139,7 +139,9 @@ class Epoch:
 
 
 class BeliefColumns(NamedTuple):
-    """Beliefs of N players: points, points², whether it has played here, whether it is known."""
+    """Holds the beliefs of N players: mean (points), variance (points²), whether the player has
+    played in this book, and whether its strength is known at all.
+    """
 
     mu_N: NDArray[np.float64]
     variance_N: NDArray[np.float64]
@@ -293,7 +295,7 @@ class RatingTable:
         return table
 
     def begin_epoch(self, position: int, draw_probability: float, link: Link) -> None:
-        """Predicts by new measurements, and starts a new record.
+        """Uses new measurements for predictions, and starts a new record.
 
         Args:
             position: log position after which they hold.

@@ -6,8 +6,8 @@ An antisymmetric payoff P is split (Balduzzi et al. 2018, arXiv 1806.02643; Jian
 
     T_ij = r_i − r_j,  r the least squares fit (r_i = mean_j P_ij where all have met);   C = P − T
 
-with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not count. Noise looks cyclic, so the
-share is compared with simulated leagues without cycles.
+with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not count. Noise also looks cyclic,
+so the share is compared with simulated leagues without cycles.
 
 A three-cycle is as strong as its weakest side. A side is tested by an exact one-sided sign test
 without draws, and a cycle holds if its three sides do (intersection-union, Berger 1982). The sides'
@@ -88,7 +88,8 @@ class Cyclicity:
     Attributes:
         share: over the pairs that met, NaN if there is nothing to split.
         by_chance: 95th percentile of their ‖C‖², in units of the observed ‖P‖².
-        p_value: share of leagues, the observed league included, with a ‖C‖² as large.
+        p_value: share of leagues, the observed league included, whose ‖C‖² is at least as large as
+            the observed.
     """
 
     share: float
@@ -97,9 +98,17 @@ class Cyclicity:
 
 
 def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
-    """Compares ‖C‖² with `draws` leagues in which a number per player explains all results.
+    """Compares ‖C‖² with leagues in which one rating per player explains all results.
 
-    The share would not do: if all players are equal, any share of the noise is likely.
+    Comparing the shares would not work: if all players are equal, noise gives any share.
+
+    Args:
+        table: the table.
+        draws: number of leagues.
+        rng: random numbers.
+
+    Returns:
+        The comparison.
     """
     observed = split(logits(table.chance_NN), table.known_NN)
     if np.isnan(observed.cyclic_share):
@@ -118,7 +127,7 @@ def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
 
 
 def fitted_chances(table: Table) -> Matrix:
-    """Returns the expected shares of a match if a number per player explained all results."""
+    """Returns the expected shares of a match if one rating per player explained all results."""
     first_M, second_M = np.nonzero(np.triu(table.known_NN, 1))
     wins_M, losses_M = table.wins_NN[first_M, second_M], table.wins_NN[second_M, first_M]
     counts = PairCounts(first_M, second_M, wins_M, table.draws_NN[first_M, second_M], losses_M)

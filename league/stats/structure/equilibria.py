@@ -7,15 +7,16 @@ is antisymmetric: a player wins as much as the other loses.
 
     p* = argmax entropy(p)  subject to  A p ≤ 0,  Σ p = 1,  p ≥ 0;   score n = A p*
 
-An equilibrium is found by linear programs over few players, which the players that beat the mixture
-join. If others may exist, a further program finds an equilibrium in the middle of them, whose
-support contains all supports. The largest entropy on that support is a smooth convex problem.
-Copies of a player (equal rows) count as a single player and share its mass, so another copy changes
-no other player.
+An equilibrium is found by linear programs over a few players. Players that beat the mixture are
+added until no player does. If there may be other equilibria, a further program finds an equilibrium
+in the middle of them, whose support contains all supports. The largest entropy on that support is a
+smooth convex problem. Copies of a player (equal rows) count as a single player and share its mass,
+so another copy does not change the mass of other players.
 
-**α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, single population): a population of m copies
-of a player is entered by a copy of another player, which takes over by selection, the surer the
-larger α. The masses are the stationary distribution of this chain, in the limit of large α.
+**α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, single population): in a population of m
+copies of a player, a copy of another player appears. Selection lets it take over the population,
+and the larger α is, the more certainly the better player wins. The masses are the stationary
+distribution of this chain, in the limit of large α.
 """
 
 from __future__ import annotations
@@ -193,8 +194,8 @@ def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
 def relative_performance(payoff_RC: Matrix) -> float:
     """Returns the payoff per match of group R against group C when both mix at their best.
 
-    It is the value of the game between the groups (Balduzzi et al. 2019, arXiv 1901.08106). Above
-    0, R has a mixture that beats every member of C.
+    It is the value of the game between the groups (Balduzzi et al. 2019, arXiv 1901.08106). If it
+    is above 0, R has a mixture that beats every member of C.
 
     Raises:
         InvalidInput: the payoff is empty or not finite.
@@ -222,9 +223,9 @@ def _mass(weights: Matrix) -> Matrix:
 def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
     """Computes the masses of α-rank for α → ∞.
 
-    A better player enters at rate 1, a tie at 1/m, and a worse player never. Every two players are
-    joined in at least one direction, so there is a single set that selection does not leave. Only
-    its members have mass.
+    A better player takes over at rate 1, an equal player at rate 1/m, and a worse player never.
+    Between any two players there is a transition in at least one direction, so there is exactly one
+    set of players that selection never leaves. Only its members have mass.
 
     Args:
         payoff_NN: antisymmetric payoff.

@@ -29,8 +29,15 @@ def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> 
     """Lists the players that a league's Nash mixture may hold, newest last: active snapshots with
     clean matches.
 
-    Bots never meet each other in clean matches, so a mixture that could hold them would trust their
-    ratings. In rock-paper-scissors it would be only the best rated bot.
+    Bots never meet each other in clean matches, so a mixture with bots would have to rely on their
+    ratings. In rock-paper-scissors it would consist of the best rated bot alone.
+
+    Args:
+        players: the league's players in order of registration.
+        has_met: returns whether a player has clean matches.
+
+    Returns:
+        The names, newest last.
     """
     names = [
         player.name

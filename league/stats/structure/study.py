@@ -52,8 +52,8 @@ class Structure:
         mass, score: mass and score in the Nash mixture. In games with payoffs scores are payoffs a
             match.
         supported_N: share of the draws in which a player has mass.
-        cluster_mass: total mass of each cluster's members, which is certain even if chance decides
-            which member has it.
+        cluster_mass: total mass of each cluster's members. It is reliable even if chance decides
+            which member has the mass.
         performances: share of a match, for each pair of groups, that the first group gets when both
             mix at their best, or its payoff a match.
     """

@@ -2,8 +2,8 @@
 
 Shapes: N players. `x_NN[i, j]` is of player i against player j.
 
-The ratings' prediction for a pair, p₀, is worth k games (`measured_prior`), and its matches count
-on top. With w wins, d draws, l losses of i against j the posterior mean is
+The ratings' prediction for a pair, p₀, counts as k games (`measured_prior`), and the pair's matches
+are added. With w wins, d draws, l losses of i against j the posterior mean is
 
     P_ij = (k p₀ + w + d/2) / (k + w + d + l)
 
@@ -132,7 +132,7 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
     """Measures k by how well the predictions explain the pairs that met.
 
     It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
-    drawn from Beta(k p₀, k (1 − p₀)). It is large if a number per player explains the league, and
+    drawn from Beta(k p₀, k (1 − p₀)). It is large if one rating per player explains the league, and
     small if players beat each other in cycles. The N ratings were fitted to the same M pairs, so
     their unexplained part is about 1 − (N − 1) / M of the unexplained part for new pairs, and 1 /
     (k + 1) is corrected by that.
