@@ -66,7 +66,7 @@ def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
 
 
 def _leave_in_time() -> None:
-    """Ends the process if it hangs after a signal. The leases' deadline makes this safe."""
+    """Ends the process if it hangs after a signal. This is safe, because leases expire."""
     time.sleep(STOP_SECONDS)
     words = "evaluator: stopped without handing its leases back: they expire"
     print(words, file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ class Clock(Protocol):
 class SystemClock:
     """Counts Unix seconds without jumps: it reads the wall clock once, then the monotonic clock.
 
-    A lease must not expire because the machine's clock is set.
+    Otherwise a lease could expire because somebody sets the machine's clock.
     """
 
     def __init__(self) -> None:

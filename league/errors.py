@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Asks «did you mean 'based'?» when a known word looks like `word`.
+    """Returns «did you mean 'based'?» if a known word looks like `word`.
 
     For the name of a snapshot it suggests the same lineage at the nearest step.
 
@@ -124,11 +124,12 @@ class Closing(Busy):
 
 
 class RankGone(Unavailable):
-    """Says that another rank of the same learner has ended. This rank can't continue alone."""
+    """Says that another rank of the same learner has ended, so this rank can't continue.
+    """
 
 
 class DataCorrupt(LeagueError):
-    """Says that a file does not hold what its name or card promises."""
+    """Says that a file's content does not match its name or card."""
 
     exit_code = 4
 

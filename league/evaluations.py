@@ -1,6 +1,6 @@
 """Describes evaluations on request: the clean matches that they want, and the results in the log.
 
-An evaluation is done when the log has its matches, whenever and by whichever worker they were
+An evaluation is done when the log has its matches, no matter when and by which worker they were
 played. Frozen players don't change, so an evaluation never repeats matches that are in the log.
 """
 
@@ -63,7 +63,7 @@ class Evaluation:
 
 
 class Target(NamedTuple):
-    """Names two players who play until a book holds `until` of their matches, an even number."""
+    """Names two players who play until a book has `until` of their matches, an even number."""
 
     player: str
     opponent: str
@@ -93,7 +93,12 @@ class OpponentScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Says how far an evaluation is, with its scores in the order of its opponents."""
+    """Reports the progress of an evaluation, with its scores in the order of its opponents.
+
+    Attributes:
+        matches_done: wanted matches that the log has.
+        matches_total: wanted matches.
+    """
 
     evaluation: Evaluation
     scores: tuple[OpponentScore, ...]

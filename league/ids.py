@@ -52,8 +52,11 @@ class SnapshotName:
         return run if colon else ""
 
     def imported(self, run: str) -> SnapshotName:
-        """Returns the name in another league. Names that were imported before stay. A `run` that
-        can't be part of a name raises `InvalidName`.
+        """Returns the snapshot's name in another league. A name that already has a run is
+        unchanged.
+
+        Raises:
+            InvalidName: `run` can't be part of a name.
         """
         if self.run:
             return self

@@ -58,8 +58,8 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     JASA 22 (1927). Known answers: R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
 
     Args:
-        successes: wins. A draw may count as half a win, which varies less, so the interval is wider
-            than necessary.
+        successes: wins. A draw may count as half a win. Draws vary less, so the interval is then
+            wider than necessary.
         trials: matches. With 0 the share is unknown: (0, 1).
         confidence: probability that the interval covers the share.
 
@@ -118,11 +118,11 @@ def interval_at(
 ) -> Measured:
     """Computes an interval of the mean of `count` independent values in [-largest, largest].
 
-    Each end is the end of the normal interval after adding z² observations of the worst value on
-    that side. z is the normal quantile of (1 + confidence) / 2. So the low end allows for losses
-    that are too rare to be seen. A. Agresti and B. Coull, "Approximate is better than exact", The
-    American Statistician 52 (1998), add half as many on both sides, which errs too often on one
-    side where large values are rare.
+    Each end is that of the normal interval after adding z² observations of the worst value on that
+    side. z is the normal quantile of (1 + confidence) / 2. So the low end allows for losses that
+    are too rare to be observed. A. Agresti and B. Coull, "Approximate is better than exact", The
+    American Statistician 52 (1998), add half as many on both sides. That interval is wrong too
+    often on one side if large values are rare.
 
     Args:
         mean: mean of the values.

@@ -178,7 +178,7 @@ class MatchResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Says what the matchmaker did with a result."""
+    """Says whether the matchmaker accepted a result, and why not."""
 
     match_id: str
     accepted: bool
@@ -190,7 +190,8 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """Asks for `pairs` times two matches, each pair on a common seed with swapped seats.
+    """Requests `pairs` pairs of matches. Both matches of a pair have the same seed, with swapped
+    seats.
 
     With `until`, pairs are leased only until the book holds that many matches of the two players,
     counted or leased by any worker. The seed of a pair then follows from `seed` and the number of

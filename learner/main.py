@@ -153,8 +153,11 @@ def _complete(options: argparse.Namespace) -> list[str]:
 
 
 def _free_name(options: argparse.Namespace) -> str:
-    """Chooses a name that no running learner has and the league's own learners don't need. A
-    `--name` of a running learner raises `ConfigError`.
+    """Chooses a name that is neither used by a running learner nor reserved for the league's own
+    learners.
+
+    Raises:
+        ConfigError: `--name` names a running learner.
     """
     sections = _sections(options)
     with _client(options, sections) as client:

@@ -32,7 +32,7 @@ def _seed_mixes() -> dict[str, dict[str, float]]:
 
 class ExploiterGateSettings(Settings):
     """Sets the hypotheses about an exploiter's share of the points, or of the stakes in games with
-    payoffs. Both errors are 5 %.
+    payoffs. Both error rates are 5 %.
     """
 
     p0: float = Field(default=0.55, gt=0.0, lt=1.0)

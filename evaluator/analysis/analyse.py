@@ -115,13 +115,14 @@ def analyse(
     """Computes all numbers of the analysis, ready for JSON. Unknown numbers are None.
 
     Three readings are probed alike: the latent, the latent of a fresh encoder of the same sizes,
-    and the opponent's half of the current observation. The encoder has learnt the part that only
-    the first reading recognises.
+    and the opponent's half of the current observation. Whatever only the first reading recognises,
+    the encoder has learnt.
 
     Args:
         seed: of shuffles and the fresh encoder.
         shuffles: random orders of the opponents that measure chance.
-        pictures: adds the points that `league.views.strategy_figure` draws, which takes seconds.
+        pictures: whether to add the points that `league.views.strategy_figure` draws, which takes
+            seconds.
 
     Raises:
         InvalidInput: the agent has no strategy encoder.
@@ -205,8 +206,8 @@ def _encode(
 ) -> list[Pooled]:
     """Encodes each match as `encode_match` does, but equal observations get equal bits.
 
-    Rounding errors depend on the padded length, and the length of a match gives away much about the
-    opponent. All matches are therefore padded to the longest match.
+    Rounding errors depend on the padded length, and the length of a match reveals much about the
+    opponent. So all matches are padded to the length of the longest.
     """
     longest = max(map(len, seen))
     encoded = []

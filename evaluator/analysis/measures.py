@@ -42,7 +42,7 @@ class Labels:
 
     @property
     def met(self) -> NDArray[np.int64]:
-        """The opponents that there are."""
+        """The opponents that occur."""
         return np.unique(self.opponent_M)
 
     def kept(self, where_M: NDArray[np.bool_]) -> Labels:
@@ -60,7 +60,7 @@ class Labels:
 
 
 class Points(NamedTuple):
-    """Rows of several matches in order, and of which match each is."""
+    """Rows of several matches in order, with the match that each row belongs to."""
 
     x_ND: Floats
     match_N: NDArray[np.int64]
@@ -83,7 +83,7 @@ def moments(parts: Parts, count: int) -> Points:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A mean over matches with its 95 % interval (jackknife over seeds), next to chance.
+    """A mean over matches with its 95 % interval (jackknife over seeds), compared with chance.
 
     Attributes:
         chance_low, chance_high: the range of 95 % of the values for shuffled opponents.
@@ -101,7 +101,8 @@ class Compared:
 def probe(
     points: Points, labels: Labels, *, seed: int = 0, shuffles: int = SHUFFLES
 ) -> tuple[Compared, Floats]:
-    """How often a linear probe names the opponent at a moment of matches that it has not seen.
+    """Measures how often a linear probe names the right opponent, at moments of matches that it has
+    not seen.
 
     The probe is a linear discriminant analysis: the nearest mean by one covariance within all
     opponents. Its share of moments is a mean over each match, then over the matches against each
@@ -268,8 +269,8 @@ class Drift:
 
     Attributes:
         moved: root mean square distance between the mean latents of a match's two halves, divided
-            by the same distance for two moments drawn from all matches. 0 means that latents stay,
-            1 that they move as far as they can.
+            by the same distance for two moments drawn from all matches. 0 means that latents stay
+            the same, 1 that they move as far as possible.
         share: part of the spread of a match's eighths that lies between its halves. Eighths in
             random order give a seventh (`DRIFT_BY_CHANCE`), a single lasting change gives 1.
         low, high: 95 % interval of `share`.

@@ -66,7 +66,7 @@ class Comparison:
 
     @property
     def matches(self) -> int:
-        """Those whose pairs were played to their end."""
+        """The number of matches in pairs that were played to their end."""
         return 2 * self.played
 
     @property
@@ -133,8 +133,9 @@ class Comparison:
         return f"{first} is stronger than {second} by {lead} {after}{risk}."
 
 
-def _assigned(index: int, replay: Replay) -> Assigned:
-    """The match in this place of all, each pair's second from the other seats, as a gate has it."""
+def _assigned(place: int, replay: Replay) -> Assigned:
+    """Describes the match at this position, in the form that a gate takes. The second match of a
+    pair has swapped seats."""
     paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]
     score, margin = replay.outcome, paid[0] - paid[1] if len(paid) == 2 else None
     if margin is not None and score == 0.5:  # where payments differ by a rounding error
@@ -157,8 +158,9 @@ def compare(
     """Plays pairs of matches, each seed once from either seat, until both tests have decided.
 
     Pairs count in the order in which they began. Short matches end first, and counting them first
-    would favour players who win or lose quickly. Matches in progress when the tests decide are left
-    out. A mixture draws a member for each pair. In games with payoffs pairs count as in a gate.
+    would favour players who win or lose quickly. Matches that are in progress when the tests decide
+    are left out. A mixture draws a member for each pair. In games with payoffs, pairs count in the
+    same way as in a gate.
 
     Args:
         gate: the test that each player has to pass, without results.

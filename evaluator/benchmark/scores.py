@@ -62,12 +62,14 @@ class Score:
 
 @dataclass
 class Benchmark:
-    """Matches of `agent` against each of `opponents`, in pairs: each seed once from either seat.
+    """Plays matches of `agent` against each of `opponents`, in pairs: each seed is played from both
+    seats.
 
     Args:
         agent: a bot, a snapshot, a .safetensors file, a mixture, or a `PlayingNetwork` in memory.
-        opponents: names, or players by a name of your own. All meet the same seeds.
-        matches: against each opponent, rounded up to whole pairs.
+        opponents: names of players, or a mapping from names of your choice to players. All meet the
+            same seeds.
+        matches: number of matches against each opponent, rounded up to whole pairs.
         greedy: networks take the likeliest keys or choices instead of samples.
         seed: seed of the first pair and of sampled keys.
         run_dir: the run of the snapshots, the newest in ``runs/`` by default.
@@ -120,8 +122,8 @@ class Benchmark:
         opponent: Entrant,
         on_match: Callable[[str, int], None],
     ) -> Score:
-        """Plays a mixture against another: each two members in proportion to their weights, and at
-        least a pair of matches.
+        """Plays a mixture against another. Any two members meet in proportion to their weights, in
+        at least one pair of matches.
         """
         from league.contest.matches import paired, play
 
@@ -232,8 +234,15 @@ def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
     `weight_P`.
 
     The interval is Wilson's for the effective number of independent matches. With unequal weights
-    this number is 1 / Σ w² (Kish). It falls by the factor 1 + ρ if the matches of a pair repeat one
-    another.
+    this number is 1 / Σ w² (Kish). It is divided by 1 + ρ if the two matches of a pair are
+    correlated.
+
+    Args:
+        won_P2: whether each match of each pair was won.
+        weight_P: weights of the pairs.
+
+    Returns:
+        The share with its 95 % interval.
     """
     weight_P = weight_P / weight_P.sum()
     share = min(float(weight_P @ won_P2.mean(1)), 1.0)
@@ -257,9 +266,13 @@ def ratio(
     Args:
         top_P, bottom_P: sums of each pair.
         weight_P: weights of the pairs.
-        least: the smallest sum of `bottom` over all pairs that is believed. For counts it is 3,
-            because a rate of up to 3 / n often shows no event in n pairs.
-        logs: takes the interval of the ratio's logarithm, for ratios of two random sums.
+        least: the smallest sum of `bottom` over all pairs that is used. For counts it is 3, because
+            with a rate of up to 3 / n there is often no event in n pairs.
+        logs: whether to compute the interval of the ratio's logarithm, for ratios of two random
+            sums.
+
+    Returns:
+        The ratio with its 95 % interval.
     """
     weight_P = weight_P / weight_P.sum()
     bottom = max(float(weight_P @ bottom_P), least / len(weight_P))

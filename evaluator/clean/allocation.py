@@ -1,19 +1,19 @@
-"""Chooses the pair of players whose matches teach most about the next decisions.
+"""Chooses the pairs of players whose matches say most about the next decisions.
 
-The fit gives the ratings' joint posterior. Goals state the next decisions: differences of ratings,
-as rows of weights over the players. A pair of matches between i and j measures their gap v = eᵢ −
-eⱼ with the information I of its outcomes. From the variance of a goal g it takes
+The fit gives the ratings' joint posterior. Goals describe the next decisions as differences of
+ratings, which are rows of weights over the players. A pair of matches between i and j measures
+their gap v = eᵢ − eⱼ with the information I of its outcomes. It reduces the variance of a goal g by
 
     (gᵀ C v)² / (1/I + vᵀ C v)
 
 with C the covariance (the Bayesian linear model, Chaloner and Verdinelli 1995, section 2). The pair
-that takes most from all goals together is chosen. C is then updated as if the pair had been played,
-and the next pair is chosen. This is possible because the posterior variance does not depend on the
-outcomes.
+with the largest reduction over all goals is chosen. C is then updated as if the pair had been
+played, and the next pair is chosen. This is possible because the posterior variance does not depend
+on the outcomes.
 
-Each pair plays by its gap plus a deviation of variance τ² (`Fit.tau`). So n matches of information
-i say n·i / (1 + n·i·τ²) of the gap, and I is the gain of two more matches. A pair that has met
-often adds little, and new opponents add more.
+The results of a pair follow its gap plus a deviation of variance τ² (`Fit.tau`). So n matches of
+information i give the information n·i / (1 + n·i·τ²) about the gap, and I is the gain from two more
+matches. A pair that has met often adds little, and new opponents add more.
 
 Shapes: N players of the fit, P pairs of them, G goals.
 """
@@ -53,7 +53,7 @@ def goals(plan: Plan, fit: Fit) -> Array:
       others together.
     - the five best snapshots: each of ten against the mean of the five.
     - the newest snapshot's score against each held-out bot, and against the bot whose defeat ends
-      its learner's stage. A gap weighs as much as it moves the score.
+      its learner's stage. A gap is weighted by how much it changes the score.
     """
     number = {name: n for n, name in enumerate(fit.names)}
     snapshots = [number[player.name] for player in plan.snapshots if player.name in number]
@@ -105,7 +105,11 @@ def allocate(
     Args:
         fit: of the clean matches so far.
         matches: how many to choose, even.
-        rng: a factor of 0.9 to 1 on the gain of a pair makes two evaluators choose differently.
+        rng: random numbers. A factor of 0.9 to 1 on the gain of each pair makes two evaluators
+            choose differently.
+
+    Returns:
+        The number of matches of each pair, `matches` in all.
     """
     if not plan.snapshots or not set(fit.names) & {snapshot.name for snapshot in plan.snapshots}:
         return {}
@@ -142,8 +146,8 @@ def allocate(
 
 
 def _information(fit: Fit, gap_P: Array) -> Array:
-    """Returns the information of a match about a gap in points, 1/points². A score's slope is in
-    proportion.
+    """Returns the information of a match about a gap in points, 1/points². The slope of the score
+    is proportional to it.
     """
     win_P, draw_P, _ = (
         np.exp(x) for x in log_probabilities(gap_P / fit.points_per_logit, math.log(fit.nu))
@@ -161,8 +165,9 @@ def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
 def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
     """Lists all pairs that may meet: two snapshots, or a lineage's newest snapshot and a bot.
 
-    An older snapshot's score against a bot measures the two at that time, and says little of today
-    (`fit_league`). An exploiter's matches with mains judge patches, so their number is planned.
+    An older snapshot's score against a bot measures both at that time, and says little about the
+    present (`fit_league`). An exploiter's matches with mains decide about patches, so their number
+    is fixed in advance.
     """
     players, can_meet = plan.facts.players, plan.facts.can_meet
     subjects = {player.name for player in plan.snapshots if player.role not in EXPLOITING}

@@ -25,7 +25,7 @@ RESIDENT = 32
 
 
 class Weights:
-    """Loads networks and cards by digest for the game `spec`. The last used networks stay in
+    """Loads networks and cards by digest for the game `spec`. Recently used networks stay in
     memory.
     """
 

@@ -2,8 +2,8 @@
 
 A plan is not stored. It follows from the players, from the matches in the matchmaker's log, and
 from the queue of requests. A restarted evaluator therefore continues, and several evaluators plan
-alike. Each entry names a total number of matches. The matchmaker leases a pair of players, up to
-this total, to the first evaluator that asks, so evaluators share the work.
+alike. Each entry names a total number of matches. The matchmaker leases matches of a pair of
+players up to this total, to any evaluator that asks, so evaluators share the work.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class Batch:
 
 
 def is_imported(player: Player) -> bool:
-    """Whether it is another run's snapshot: others are measured by it."""
+    """Whether it is another run's snapshot, which serves as an anchor."""
     return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
 
 
 def can_be_evaluated(player: Player) -> bool:
-    """Whether it is a snapshot that may play: an exploiter's has to be accepted first."""
+    """Whether it is a snapshot that may play. An exploiter's snapshot has to be accepted first."""
     return (
         player.kind is PlayerKind.SNAPSHOT
         and player.state is not PlayerState.QUARANTINED
@@ -92,7 +92,7 @@ def exploiters_to_meet(
     """Chooses the accepted exploiters that a main's snapshot meets, unpatched exploiters first.
 
     If there are too many, half of the room is for the newest exploiters. The others are drawn by
-    the snapshot's digest, so each exploiter has its turn and a restart draws the same.
+    the snapshot's digest, so all exploiters are met over time, and a restart draws the same.
 
     Args:
         gates: gates of all candidates.
@@ -134,7 +134,7 @@ def _shortened(batch: Batch, pairs: int) -> Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The matchmaker's view of the league at a moment.
+    """The state of the league at a moment, as the matchmaker reports it.
 
     Attributes:
         players: in order of registration.
@@ -258,7 +258,8 @@ class Plan:
         return met and _shortened(met, -(-missing // 2))
 
     def _opponents(self, player: Player) -> Iterator[tuple[str, int]]:
-        """Opponents with a number of pairs of matches, the most telling first, without end."""
+        """Yields opponents, each with a number of pairs of matches, the most informative first,
+        without end."""
         neighbours, parent = list[str](), player.parent
         while len(neighbours) < 2 and parent in self.facts.players:
             neighbours.append(parent)
@@ -350,7 +351,7 @@ class NextWork:
 
     Attributes:
         turn: index of the kind of work, the argument of the next call of `next_work`.
-        subject: whose gate or batch comes first, "" if nothing is due.
+        subject: the player whose gate or batch comes first, "" if nothing is due.
         waiting: the subjects of everything else that is due.
         gate: the gate, or None.
         awaited: the batch of the newest snapshot. It is played alone, because learners wait for its

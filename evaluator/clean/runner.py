@@ -1,4 +1,4 @@
-"""The evaluator's work: gates and batches of matches, one at a time, through a common loop."""
+"""Runs the evaluator's work: gates and batches of matches, one at a time, in a common loop."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Work:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to be leased."""
+        """Whether no further match can be leased."""
         raise NotImplementedError
 
     @property
@@ -165,8 +165,8 @@ class Work:
 class BatchWork(Work):
     """The matches of batches, as far as no other evaluator has leased them.
 
-    `failures` counts reports of broken matches by pair of players, and `reports_refused` reports in
-    a row of which the matchmaker took no result.
+    `failures` counts reports of broken matches by pair of players. `reports_refused` counts
+    consecutive reports of which the matchmaker accepted no result.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class BatchWork(Work):
         return leased
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
-        """Raises `Refused` where every result of several reports in a row was refused."""
+        """Raises `Refused` if every result of several consecutive reports was refused."""
         if not results:
             return 0
         accepted, refused = self._reported(results)
@@ -274,8 +274,8 @@ class Progress:
         waiting: players whose matches come next, "" for matches between any two players.
         matches_per_second: its speed.
         gate: the opponent, while a gate is played.
-        core_wait: share of the last seconds in which it could have played and had no core.
-        is_idle: whether the last look found nothing to play.
+        core_wait: share of the last seconds in which it was ready to play but had no core.
+        is_idle: whether there was nothing to play at the last check.
     """
 
     current: str = ""
@@ -603,8 +603,8 @@ class Evaluator:
     def _aside(self, work: Callable[[], T]) -> T:
         """Calls `work` in a thread that lets learners go first while some train.
 
-        A thread can't become less nice again. When training is over, another thread takes its
-        place.
+        A thread can't lower its nice value again. So when training is over, another thread takes
+        over.
         """
         nice = self._settings.nice if self._learners_train else 0
         if nice != self._lane_nice:

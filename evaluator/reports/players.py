@@ -146,7 +146,7 @@ def exact_share(points: float, matches: int, confidence: float) -> Measured:
 
 
 def met_in_benchmark(scores: Iterable[Score], spec: GameSpec) -> list[Met]:
-    """The opponents of a benchmark, grouped by their names."""
+    """Returns the opponents of a benchmark, grouped by their names."""
     bots = {bot.name: HELD_OUT if bot.held_out else TRAINING for bot in spec.bots}
     return [
         Met(
@@ -473,10 +473,14 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
 def headline(
     player: str, met: Sequence[Met], bounds: Sequence[Bound], *, exact: bool, payoffs: str = ""
 ) -> dict[str, str]:
-    """How exploitable a player is, which bots it beats, and which of its earlier selves.
+    """Returns sentences on how exploitable a player is, and which bots and earlier snapshots it
+    beats.
 
-    All that it claims holds together with 95 % confidence: see `beaten` and `bounds_of`. `exact` is
-    for games that are small enough for exact values, and `payoffs` is their unit.
+    All its claims together hold with 95 % confidence (see `beaten` and `bounds_of`).
+
+    Args:
+        exact: whether the game is small enough for exact values.
+        payoffs: their unit.
     """
     unit = unit_of(met, payoffs)
     lines = {
@@ -552,8 +556,11 @@ def _beaten(met: Sequence[Met], beats: Collection[str], group: str, unit: Unit) 
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """An exploiter's evidence about a player: `score` in `matches`, after training for `steps`.
-    `paid` is its win per match in `unit`, or 2p − 1 of the score if that was not measured.
+    """An exploiter's evidence about a player: its `score` in `matches`, after training for `steps`.
+
+    Attributes:
+        paid: what it wins a match, in `unit`, if that was measured. Otherwise it is 2p − 1 of the
+            score.
     """
 
     exploiter: str

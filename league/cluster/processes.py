@@ -48,9 +48,11 @@ class ProcessSpec:
 
     Attributes:
         command: the program and its arguments.
-        needed: whether the league ends if the process can't run. Without it the league continues.
-        vital: whether the league ends if the process dies too often. Other processes start again
-            later.
+        log: the file that receives the output.
+        needed: whether the league ends if the process can't run. Otherwise the league continues
+            without it.
+        vital: whether the league ends if the process dies too often. Otherwise the process is
+            started again later.
     """
 
     name: str

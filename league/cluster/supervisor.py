@@ -203,8 +203,13 @@ class Supervisor:
         return b""
 
     def _judge(self, process: Process, fault: str, before: float, now: float) -> None:
-        """Reports a worker that hangs, or ends it. `before` and `now` are the seconds for which it
-        had hung at the previous look and hangs now.
+        """Reports a worker that hangs, or ends it.
+
+        Args:
+            process: the worker.
+            fault: what it fails to do, in words.
+            before: for how many seconds it had hung at the previous check.
+            now: for how many seconds it hangs now.
         """
         name, silent, hang = process.spec.name, self._silent_seconds, self._hang_seconds
         if before < silent <= now:
@@ -304,7 +309,7 @@ class Supervisor:
         return killed
 
     def _draw(self) -> None:
-        """Begins to draw the curves of a run that has a learner, in a process of low priority."""
+        """Starts to draw the curves of a run that has a learner, in a process of low priority."""
         if self._drawing is not None or self._reader.facts.learner is None:
             return
         command = ["nice", "-n", "5", sys.executable, "-m", "league", "curves"]
@@ -335,8 +340,8 @@ class Supervisor:
     def _write_leaderboard(self, seconds: float) -> None:
         """Writes the leaderboard's files within `seconds`.
 
-        A matchmaker that hangs must not delay the end. Ctrl-C skips the files. If a writer still
-        works since Ctrl-C, the supervisor waits for it.
+        A matchmaker that hangs must not delay the end. Ctrl-C skips the files. If a thread has been
+        writing them since an earlier Ctrl-C, the supervisor waits for it.
         """
         asked, deadline = self._stop_requests, time.monotonic() + seconds
         if self._writer is None or not self._writer.is_alive():

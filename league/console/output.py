@@ -39,8 +39,8 @@ def operator() -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Shows progress: a line on a terminal in place of the last line, elsewhere a line now and
-    then.
+    """Shows progress. On a terminal the line replaces the last one, otherwise a new line is printed
+    every few seconds.
     """
     said_at = time.monotonic()
 

@@ -85,7 +85,7 @@ def _in_league(league: League, client: MatchmakerClient, who: str, game: str | N
 def _registered(league: League, client: MatchmakerClient, file: Path, game: str | None) -> str:
     """Returns the player that has a file's weights.
 
-    A new player is held out of all training, as the players of `import` are.
+    A new player is held out of all training, like the players of `import`.
     """
     from league.agent.snapshot import read_card
 
@@ -116,7 +116,8 @@ def _registered(league: League, client: MatchmakerClient, file: Path, game: str 
 
 
 def follow(client: MatchmakerClient, number: int) -> Report:
-    """The report of an evaluation that is open no more, with progress on a terminal."""
+    """Waits until an evaluation is no longer open, shows progress on a terminal, and returns the
+    report."""
     report = client.report(number)
     with progress() as draw:
         for report in client.watch_reports(number):

@@ -36,9 +36,10 @@ def paired(
     seed: int,
     pupil: str = "",
 ) -> list[Bout]:
-    """Makes matches of two players: each seed from `seed` on once from either seat.
+    """Makes matches of two players. Each seed, from `seed` on, is played from both seats.
 
-    A player that meets itself gets a seed for each match, because swapped seats would repeat it.
+    If a player meets itself, each match has its own seed, because swapped seats would repeat the
+    match.
 
     Args:
         bots: for each player `EXTERNAL`, or the index of a bot.
@@ -71,7 +72,7 @@ def play(
         pace: frames for which the pupil, a bot, holds its keys.
 
     Raises:
-        InvalidInput: networks hold their keys for unequally many frames.
+        InvalidInput: the networks have different frame skips.
     """
     skips, of_digest = {}, {member.digest: member for member in members}
     for member in members:
@@ -115,7 +116,10 @@ def bouts_of(
         first, second: the players or mixtures.
         matches: the number of matches.
         seed: the first seed.
-        errs: the first player is the bouts' pupil.
+        errs: whether the first player is the pupil of the bouts.
+
+    Returns:
+        The matches.
     """
 
     def pairs_of(one: Member, other: Member, count: int, seed: int) -> list[Bout]:
@@ -144,14 +148,14 @@ def play_bouts(
     disturb: float = 0.0,
     failures: dict[Bout, str] | None = None,
 ) -> Iterator[Replay]:
-    """Plays all bouts, `ROWS` at once, and yields each match at its end, but no failed match.
+    """Plays all bouts, `ROWS` at once, and yields each match at its end, except failed matches.
 
     The result depends on the arguments alone.
 
-    A learner from records alone sees only the recorded player's situations, and is lost after its
-    first mistake. Demonstrations with noise, where the noise is not learnt, cure that (DART, arXiv
-    1703.09327). A mistake repeats the player's own keys from an earlier moment of the match: the
-    right keys at a wrong time, as in a clone's mistakes.
+    An agent that learns from recordings alone sees only the recorded player's situations, and does
+    not know how to recover from its own mistakes. Demonstrations with mistakes that the agent does
+    not learn solve this (DART, arXiv 1703.09327). A mistake repeats the player's own keys from an
+    earlier moment of the match: the right keys at the wrong time, like a clone's mistakes.
 
     Args:
         recipe: the game.
@@ -160,13 +164,13 @@ def play_bouts(
         frame_skip: frames between a snapshot's decisions, sampled at temperature 1.
         seed: seed of the sampling.
         greedy: whether snapshots take the likeliest action instead.
-        pace: frames between decisions of a bout's `pupil`, if it is a bot: it then plays as an
-            agent that follows it would (`league.replay.recorder`).
+        pace: frames between decisions of a bout's `pupil`, if it is a bot. It then plays like an
+            agent that imitates it at this pace (`league.replay.recorder`).
         disturb: share of the frames in which the pupil makes a mistake.
         failures: gets the reason of each match that failed.
 
     Raises:
-        InvalidInput: pace or disturbance in a game that does not report what its bots do.
+        InvalidInput: pace or disturbance in a game that does not report its bots' actions.
     """
     game = recipe.make(min(ROWS, len(bouts)))
     try:

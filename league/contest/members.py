@@ -1,4 +1,4 @@
-"""Finds who plays (bots of a game, snapshots of a league, weights files), and lets them play."""
+"""Finds the players of a command: bots of a game, snapshots of a league, and weights files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:
-    """A player of matches: a member, or a mixture of members with `weights` that sum to 1.
+    """A participant in matches: a member, or a mixture of members with `weights` that sum to 1.
 
     A member is drawn before each match begins.
     """
@@ -250,7 +250,7 @@ def say_it_compiles(settings: GameSettings) -> None:
 
 
 def numbered(members: list[Member]) -> list[Member]:
-    """The members, with a number after names that occur twice."""
+    """Returns the members, with a number added to names that occur twice."""
     if len({member.name for member in members}) == len(members):
         return members
     return [replace(one, name=f"{one.name} ({number})") for number, one in enumerate(members, 1)]

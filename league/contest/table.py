@@ -1,4 +1,4 @@
-"""The rows of a game, in which matches begin and end independently of each other.
+"""Manages the rows of a game, in which matches begin and end independently of each other.
 
 Shape suffixes: N rows (matches at once), S seats of all rows, 2 seats of a match, A action width.
 """

@@ -173,9 +173,9 @@ def keys_for_decision(
 ) -> NDArray[np.uint8]:
     """Returns the keys to hold for F frames `[..., A]`, from the keys that the player pressed.
 
-    A key that the player has down in any of the frames is down, since a tap must not be lost. But
-    games count presses, and a held key is not pressed again: a key that the player taps again (down
-    after up) while the agent still holds it is let go first.
+    A key that the player has down in any of the frames is down, so that no short press is lost. But
+    games react to new presses, and a held key can't be pressed again. So if the player presses a
+    key again while the agent still holds it, the agent first releases the key.
 
     Args:
         frames_FA: the player's keys in the frames `[F, ..., A]`.

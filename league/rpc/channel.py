@@ -101,8 +101,7 @@ class Connection:
     def asynchronous(self) -> grpc.aio.Channel:
         """Opens another channel to the service, of the running event loop and without a token.
 
-        A new channel takes a handshake, for which a busy machine needs seconds. So keep the
-        channel.
+        A new channel needs a handshake, which takes seconds on a busy machine. So keep the channel.
         """
         channel: grpc.aio.Channel = self.credentials.channel(
             self.address, CHANNEL_OPTIONS, grpc.aio

@@ -203,7 +203,7 @@ class MatchmakerClient(Connection):
 
         Args:
             incarnation: the worker's incarnation.
-            progress: frames played. Leases live on only while it rises.
+            progress: frames played. Leases are extended only while it rises.
             step: the learner's step.
             mix: the mix of opponents in use.
             activity: a few words for people.

@@ -105,7 +105,7 @@ KINDS: Final = {
 
 
 class Alarm(NamedTuple):
-    """Describes a trouble. `subject` is an opponent, a term, a metric or AGENT/INDEX/LOW/HIGH of an
+    """Describes a problem. `subject` is an opponent, a term, a metric or AGENT/INDEX/LOW/HIGH of an
     observation, or "" for the run itself.
     """
 

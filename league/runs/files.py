@@ -1,4 +1,5 @@
-"""Writes files as a whole or not at all, and reads files and JSON objects from outside."""
+"""Writes files as a whole or not at all, and reads files and JSON objects from untrusted
+sources."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def private_folder(path: Path) -> None:
 
 
 def open_file(path: Path, most_bytes: int) -> BinaryIO:
-    """Opens a file from outside for reading.
+    """Opens a file from an untrusted source for reading.
 
     Args:
         path: the file.
@@ -74,8 +75,8 @@ def open_file(path: Path, most_bytes: int) -> BinaryIO:
 
     Raises:
         FileNotFoundError: the file is missing.
-        DataCorrupt: it is too large, can't be opened, or is no ordinary file. A pipe or a device
-            would never end.
+        DataCorrupt: it is too large, can't be opened, or is not an ordinary file. (A pipe or a
+            device might never end.)
     """
     try:
         # without O_NONBLOCK a pipe without a writer would block the call

@@ -76,6 +76,10 @@ def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
     Args:
         mutual: whether clients must show a certificate, which the folder's CA has signed.
 
+    Returns:
+        The credentials for gRPC's server. If other users can read the key, this is logged, but the
+        key is used, because some systems deliver keys that way.
+
     Raises:
         ConfigError: a certificate can't be used.
     """
@@ -126,8 +130,9 @@ def of_run(
 ) -> Credentials:
     """Returns the credentials of a client.
 
-    Flags come first, then the environment, then the run. A run gives its token of `role`, or else
-    the strongest other token that can be read, and the certificates that its settings name.
+    Flags override the environment, which overrides the run. From a run it takes the token of
+    `role`, or else the strongest other token that can be read, and the certificates that the run's
+    settings name.
 
     Args:
         environment: the variables. None takes the process's.

@@ -1,8 +1,8 @@
 """Keeps a run's tokens, which are shown once and stored as hashes.
 
 The services read ``RUN/tokens/tokens.json``: a name, a role and the sha256 of each token. A token
-has 256 random bits, so a slow hash would protect nothing. The first three tokens are also in plain
-text next to this file, in a file for each role, for the processes of this run.
+has 256 random bits, so a slow hash would add no protection. The first three tokens are also in
+plain text next to this file, in a file for each role, for the processes of this run.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class TokenBook:
         return found
 
     def _stamp_now(self) -> tuple[int, ...]:
-        """Returns numbers that change with the file, () if the file can't be found."""
+        """Returns numbers that change whenever the file changes, () if the file can't be found."""
         try:
             state = self._file.path.stat()
         except OSError:

@@ -1,7 +1,7 @@
 """Runs a command that dies with its parent: ``python die_with_parent.py PARENT_PID COMMAND…``.
 Processes of a pool with the initializer `end_with_parent` also die with their parent.
 
-Callers run this file as a program. A function between fork and exec would do the same, but forking
+Callers run this file as a program. A function between fork and exec would work as well, but forking
 is not safe in a process whose gRPC threads have started.
 """
 

@@ -66,8 +66,8 @@ CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 class Call:
     """Describes a call to its observers: metrics, logs, and the audit trail.
 
-    `caller` is None if the call was refused before its caller was known. `seconds` last until the
-    reply is made.
+    `caller` is None if the call was refused before its caller was known. `seconds` is the time
+    until the reply was ready.
     """
 
     method: str

@@ -26,8 +26,8 @@ _log = logging.getLogger("calls")
 
 
 class Seldom(logging.Filter):
-    """Passes a cause once in `LINE_SECONDS`. The cause of a log record is the line of code that
-    wrote it.
+    """Lets a cause pass only once in `LINE_SECONDS`. The cause of a log record is the line of code
+    that wrote it.
     """
 
     def __init__(self) -> None:
@@ -113,6 +113,8 @@ class CallLog:
     """Observes calls and writes a line for a call.
 
     Args:
+        every: whether all calls get a line. Otherwise only failed calls get one, and occasionally
+            slow calls and calls without a valid token.
         details: returns further fields for a call, such as the worker's name.
     """
 

@@ -10,10 +10,10 @@ from pathlib import Path
 def step_back(nice: int) -> None:
     """Gives the calling thread and its new threads a nice value of `nice`.
 
-    A higher value from its start stays. Outside Linux, the whole process becomes nice. Linux shares
-    a core among sessions before it compares their threads (sched(7), "autogroup"), and under
-    `bin/start-league` this process leads a session. That session becomes nice as a whole, until
-    this function is called with another value.
+    If the process was started with a higher nice value, it keeps that value. Outside Linux, the
+    whole process gets the value. Linux shares a core among sessions before it compares their
+    threads (sched(7), "autogroup"), and under `bin/start-league` this process leads a session. So
+    that session as a whole gets the value, until this function is called with another value.
     """
     os.nice(max(0, nice - os.nice(0)))
     if os.getsid(0) == os.getpid():
@@ -22,7 +22,8 @@ def step_back(nice: int) -> None:
 
 
 def seconds_without_core() -> float:
-    """Returns how long the calling thread was ready in all without a core, in seconds.
+    """Returns the total time in seconds for which the calling thread was ready to run but had no
+    core.
 
     It is 0 where the system can't say (anywhere but on Linux).
     """

@@ -78,7 +78,8 @@ class _Handlers(grpc.GenericRpcHandler):
 
 
 class GrpcServer:
-    """Serves calls. Make it, `add` servicers, `listen`, `start`, and `stop` (twice is fine).
+    """Serves calls. Create it, `add` servicers, `listen`, `start`, and finally `stop` (twice is
+    fine).
 
     A thread runs an event loop, which waits for requests. Further threads answer them.
 

@@ -41,7 +41,7 @@ S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
-    """Is the base of all sections. They are frozen, refuse unknown keys, and take a field's
+    """Is the base class of all sections. They are frozen, refuse unknown keys, and use a field's
     docstring as its help.
     """
 
@@ -114,8 +114,8 @@ def resolve_run(
 ) -> Sections:
     """Resolves a command's settings. All commands read a file alike.
 
-    A file lies over the preset that it extends, else over `preset`, else over `DEFAULT_PRESET`. The
-    config.toml of a started run is complete, so nothing lies below it.
+    A file changes the preset that it extends, or else `preset`, or else `DEFAULT_PRESET`. The
+    config.toml of a started run is complete, so it needs no preset.
 
     Args:
         run_dir: a run, whose config.toml is read without a preset and a file.

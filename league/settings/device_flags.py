@@ -74,7 +74,11 @@ class DeviceFlags:
 
         Args:
             cpu_ranks: the wanted number, which is limited by the cores.
-            is_possible: refuses numbers. The next smaller number is tried then.
+            is_possible: says whether a number of ranks works. If not, the next smaller number is
+                tried.
+
+        Returns:
+            The flags with their ranks.
         """
         wanted = next((n for n in range(min(cpu_ranks, cores()), 1, -1) if is_possible(n)), 1)
         if wanted == 1 or self.gpus or self.cpu_ranks or not (self.cpu or has_no_gpu()):

@@ -98,9 +98,9 @@ def read_tables(path: Any) -> Content:
 def merge(below: Tables, above: Tables) -> None:
     """Lays `above` over `below`, in place.
 
-    A table replaces the whole setting (``reward_weights``). Two kinds of settings keep entries that
-    `above` does not give: a table of tables (``[matchmaker.mixes]``), and a setting whose type is a
-    settings class.
+    Usually a table in `above` replaces the whole setting (``reward_weights``). In two kinds of
+    settings, entries that `above` does not give are kept: in a table of tables
+    (``[matchmaker.mixes]``), and in a setting whose type is a settings class.
     """
     classes = section_classes()
     for section, values in above.items():

@@ -1,7 +1,7 @@
 """Shows an agent's attention in a recorded match, as a picture and in numbers.
 
 The match is played again, and the encoder reads the agent's observations. Attention depends on
-observations alone, so these are the exact weights of each moment, whatever luck chose the keys.
+observations alone, so these are the exact weights of each moment, although the keys were sampled.
 
 Shape suffixes: T decisions, O observation, D width, P pooled outputs, C components.
 """
@@ -60,7 +60,7 @@ def events_of(
 
     Args:
         winner: the seat that won, None after a draw.
-        most_frames: when time is up. A won match that ended earlier ended by a knock-out, which its
+        most_frames: the time limit. If a match was won earlier, it ended by a knock-out, which its
             last frame does not show yet.
     """
     events = []
@@ -79,8 +79,8 @@ def events_of(
 def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> list[int]:
     """Chooses frames that are worth a picture.
 
-    Knock-outs come first, then hits by their damage, then the frames that are furthest from all of
-    them.
+    It prefers knock-outs, then hits with the most damage, then the frames that are farthest from
+    all of these.
 
     Args:
         events: hits and knock-outs.
@@ -193,7 +193,7 @@ def read_match(replay: Replay, seat: int, network: PlayingNetwork, card: Snapsho
 
 
 def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) -> list[float] | None:
-    """Summarises attention over the decisions at which all outputs were there.
+    """Summarises attention over the decisions at which all outputs existed.
 
     Args:
         weights_TP: attention over outputs.
@@ -326,7 +326,7 @@ def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
 def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], title: str) -> None:
     """Draws attention as log2 of its mean by time and age, and the mean at the right.
 
-    Moments at which the match was too young for all outputs stay empty.
+    Early moments, at which not all outputs existed, stay empty.
     """
     step, age_P, slots = reading.step, reading.age_P, weights_TP.shape[1]
     full_TP = np.asarray(weights_TP, np.float64)[slots - 1 :]

@@ -35,7 +35,8 @@ class LeagueReader:
         say: receives changes of the league as sentences, and alarms with `is_trouble`.
         refresh_seconds: how often it asks the services.
         table_seconds: how often it reads ratings and payoffs.
-        since: Unix seconds. It shows workers that were heard from later. None: since it was made.
+        since: Unix seconds. It shows only workers that were heard from later. None means since this
+            reader was made.
         credentials: token and certificates.
         leading: the worker name of the first main.
     """
@@ -80,8 +81,11 @@ class LeagueReader:
             self._thread.join(timeout=0.3)  # it may wait for a service that hangs
 
     def look_again(self, seconds: float, hurried: Callable[[], bool] = lambda: False) -> None:
-        """Waits at most `seconds` for a look, with ratings, that began after this call, or until
-        `hurried` returns True.
+        """Waits until the reader has read everything, with ratings, after this call.
+
+        Args:
+            seconds: the longest wait.
+            hurried: ends the wait when it returns True.
         """
         wanted = self.looks + 2
         self._table_wanted.set()
@@ -129,7 +133,8 @@ class LeagueReader:
             return None
 
     def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
-        """Takes steps from the last status, and everything else from workers since our start."""
+        """Takes steps from the last status, and everything else only from workers that were heard
+        from since our start."""
         workers = tuple(
             worker for worker in status.workers if worker.last_beat_at >= self._began_at
         )

@@ -78,7 +78,8 @@ def _bars(
 
 
 def _predictions(axes: Axes, calibration: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Draws tenths of all matches. On the line, the ratings predicted the results."""
+    """Draws each tenth of the matches as a point. Points on the line are predictions that came
+    true."""
     axes.set_title("Scores, predicted and played")
     axes.plot([0, 1], [0, 1], color=GRID, linewidth=1.5)
     for book, (label, color) in BOOKS.items():

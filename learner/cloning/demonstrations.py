@@ -31,7 +31,8 @@ class Demonstration:
         obs_TO: its observations.
         actions_TA: its actions.
         legal_TA: choices that were allowed, in games of choices.
-        own_T: where the player itself decided. Elsewhere the recorder had disturbed it.
+        own_T: where the player itself decided. In the other decisions the recorder had disturbed
+            it.
     """
 
     seed: int
@@ -45,7 +46,7 @@ class Demonstration:
 
     @property
     def decided_T(self) -> NDArray[np.bool_]:
-        """Where the player chose: its own decisions, without forced moves (one legal choice)."""
+        """Marks the player's own decisions with more than one legal choice."""
         return self.own_T if self.legal_TA is None else self.own_T & (self.legal_TA.sum(-1) > 1)
 
 
@@ -90,7 +91,7 @@ def demonstrations(
     Raises:
         NotFound: no player has that name.
         InvalidInput: the replays don't hold its actions.
-        DataCorrupt: a match, played again, ends otherwise than recorded.
+        DataCorrupt: when a match is played again, it does not end as recorded.
     """
     collected: list[Demonstration] = []
     recipe, game = None, None  # shared by all replays of a recipe: some take seconds to start
@@ -149,9 +150,17 @@ def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray
     """Derives the keys `[T, A]` of each decision from the keys of its frames. The last decision may
     have fewer than `frame_skip` frames.
 
-    A decision presses every key that was down in any of its frames, but lets go of a key that was
-    tapped again while it was still held: only a new press jumps again (`league.replay.recorder`).
-    Of the rules tried, only this rule keeps a bot's strength (docs/cloning.md).
+    A decision presses every key that was down in any of its frames. But if a key was pressed again
+    while it was still held, it is released, because only a new press makes a player jump again
+    (`league.replay.recorder`). Of all rules tried, only this rule keeps a bot's strength
+    (docs/cloning.md).
+
+    Args:
+        actions_FA: keys of each frame.
+        frame_skip: frames of a decision. The last decision may have fewer.
+
+    Returns:
+        Keys `[T, A]`.
     """
     if frame_skip == 1:
         return actions_FA

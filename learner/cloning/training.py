@@ -96,8 +96,14 @@ class Streams:
 def split(
     demonstrations: Sequence[Demonstration], seed: int
 ) -> tuple[list[Demonstration], list[Demonstration]]:
-    """Splits the matches into learnt and held-out ones by whole seeds: no start is in both. Too few
-    seeds raise `InvalidInput`.
+    """Splits the matches into learnt and held-out matches by whole seeds, so no seed is in both.
+
+    Args:
+        demonstrations: the matches.
+        seed: seed of the split.
+
+    Raises:
+        InvalidInput: there are too few seeds.
     """
     seeds = sorted({d.seed for d in demonstrations})
     if len(seeds) < FEWEST_SEEDS:
@@ -144,7 +150,7 @@ def log_loss(
 ) -> Tensor:
     """Returns `-Σ_a y_a log p_a (+ (1 - y_a) log(1 - p_a) for keys)` in nats.
 
-    `y` is the action, drawn to 1/2 (to all legal choices) by the share `smoothing`.
+    `y` is the action, smoothed by the share `smoothing` toward 1/2 (or toward all legal choices).
 
     Args:
         kind: kind of actions.
@@ -185,7 +191,7 @@ def train(
     held_out: Sequence[Demonstration],
     settings: CloningSettings,
 ) -> Iterator[Epoch]:
-    """Makes passes of Adam until the held-out loss falls no more.
+    """Trains with Adam, pass by pass, until the held-out loss no longer falls.
 
     Args:
         learnt: matches to learn from.
@@ -293,7 +299,7 @@ def make_clone(
     Args:
         replays: folder of the replays.
         seat: the player to clone, as the replays name it.
-        sections: settings, of which [game], [agent] and [cloning] count.
+        sections: settings, of which [game], [agent] and [cloning] are used.
         blobs: folder for the snapshot.
         progress: called with a line for each step.
     """

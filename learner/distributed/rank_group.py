@@ -1,6 +1,7 @@
 """Runs a learner in several processes (ranks) that play their own matches and update as one.
 
-A rank's gradient is its share of the whole minibatch's gradient, so the ranks add gradients up.
+A rank's gradient is its share of the whole minibatch's gradient, so the gradients of all ranks are
+summed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RENDEZVOUS = "KUMITE_RENDEZVOUS"
 def join(device: torch.device) -> None:
     """Makes torch's default process group if `WORLD_SIZE` says that there are several ranks.
 
-    Tensors on GPUs travel by NCCL, all others by gloo, over the loopback interface.
+    Tensors on GPUs are sent by NCCL and all others by gloo, over the loopback interface.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return
@@ -58,7 +59,7 @@ class RankGroup:
     ended.
 
     Args:
-        alone: represents this process alone even where a group exists.
+        alone: whether to represent this process alone even if a group exists.
     """
 
     def __init__(self, *, alone: bool = False) -> None:

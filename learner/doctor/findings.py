@@ -104,7 +104,15 @@ class Finding:
 def judged(
     key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str
 ) -> Finding:
-    """Makes a finding with the worst verdict that holds. A good finding needs no `fix`."""
+    """Makes a finding with the worst verdict that applies.
+
+    Args:
+        key: the reason.
+        measured: the measurement in words.
+        failure: whether it is a failure.
+        warning: whether it is a warning.
+        fix: the fix. It is dropped if nothing is wrong.
+    """
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
     fix = "" if verdict is Verdict.OK else fix
     return Finding(key=key, measured=measured, verdict=verdict, fix=fix)

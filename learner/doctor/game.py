@@ -78,7 +78,13 @@ class Trace:
 
 
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """Judges 1 to 10, 19, C and O. Plays some hundred matches, seconds in a compiled game."""
+    """Judges 1 to 10, 19, C and O. Plays some hundred matches, which takes seconds in a compiled
+    game.
+
+    Args:
+        set_up: the game and its settings.
+        seed: seed of all matches.
+    """
     yield from _observations(set_up, seed)
     yield from _effects(set_up, seed)
     played = random_play(set_up, set_up.opponents, seed)
@@ -95,9 +101,14 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
 
 
 def random_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> Trace:
-    """Plays whole matches at random in seat 0 against the bots in turn.
+    """Plays whole matches with random play in seat 0, against each bot in turn.
 
-    Without bots random play meets itself.
+    Without bots, random play plays against itself.
+
+    Args:
+        set_up: the game and its settings.
+        opponents: the bots.
+        seed: seed of all matches.
     """
     met = [set_up.spec.bot_index(name) for name in opponents] or [EXTERNAL]
     rows = np.arange(RANDOM_MATCHES)
@@ -146,7 +157,11 @@ def _played(
 
 def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
     """Makes a player that acts as a fresh policy: keys held 18 % of the time, or any legal choice.
-    Rows of a stream draw the same luck at each decision.
+
+    Args:
+        streams_N: stream of each row. Rows with the same stream draw the same random numbers at
+            each decision.
+        seed: seed of the draws.
     """
     return lambda t, game: _decide(game, _luck((seed, t), streams_N, game)[0])
 

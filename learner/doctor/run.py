@@ -1,8 +1,8 @@
 """Judges a run by its files: the learner's scalars and tables, and its newest checkpoint.
 
-Most checks look at the newest fifth of the run, since a fault of the start need not last. The probe
-(`learner.doctor.training`) judges the newest weights. The alarms that the learner raises while it
-runs are found again from its files, by the same rules (`league.runs.alarms`).
+Most checks look at the newest fifth of the run, because a fault at the start may be over. The probe
+(`learner.doctor.training`) judges the newest weights. The alarms that the learner raised while it
+ran are derived from its files, by the same rules (`league.runs.alarms`).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class SetUp:
     Attributes:
         settings: the sections that a learner reads.
         mix: weights of the opponent mix of the stage.
-        game: makes N matches of the settings' game, or of a game in its place.
+        game: makes N matches of the settings' game, or of another game that replaces it.
         network: makes the agent, fresh or with a run's weights, each time that it is called.
         stage: index of the curriculum's stage.
     """
@@ -85,7 +85,8 @@ def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> Set
 
 
 def smaller(set_up: SetUp) -> SessionSettings:
-    """Returns settings with fewer matches and steps, and equally many minibatches if it fits."""
+    """Returns settings with fewer matches and steps, and the same number of minibatches if
+    possible."""
     learner = set_up.settings.learner
     tiny = set_up.settings.agent.size == "tiny"
     matches = min(learner.matches, 64 if tiny else 8)
@@ -101,8 +102,13 @@ def smaller(set_up: SetUp) -> SessionSettings:
 
 
 def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> LeaguePPO:
-    """Builds the main job's algorithm with the set-up's game and network, on matches with its bots.
-    The log is in `folder`.
+    """Builds the learner's algorithm with the set-up's game and network, on matches against its
+    bots.
+
+    Args:
+        set_up: the game and the agent.
+        settings: sections to learn by.
+        folder: folder of the log.
     """
     game, device = set_up.game(settings.learner.matches), torch.device("cpu")
     live, stage = live_player("main", game), settings.curriculum.stages[set_up.stage]

@@ -1,8 +1,9 @@
-"""Trains for short pieces, watched closely, with the main job's own parts.
+"""Trains for a short time with the parts of a normal learner, and watches the numbers closely.
 
 A few updates on fewer matches judge the set-up's agent. The minimal agent (`--emergency`) keeps the
-game and the rewards and replaces all else: can the smallest network learn against the easiest
-opponent, with many short matches and settings that learnt quickly here (docs/benchmarks.md)?
+game and the rewards and replaces everything else. It shows whether the smallest network can learn
+against the easiest opponent, with many short matches and settings that learn quickly
+(docs/benchmarks.md).
 
 Shape suffixes: X rows of history and rollout, T steps, B matches, O observation, A actions.
 """
@@ -194,7 +195,8 @@ def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
 
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """Judges 15: how far another past moves outputs after an episode's start in mid-rollout."""
+    """Judges 15: how far a different past moves the outputs after an episode starts in the middle
+    of a rollout."""
     prefix, half = model.buffer.context, model.n_steps // 2
     starts, changed = batch.starts_XB.clone(), batch.obs_XBO.clone()
     starts[prefix + half] = True
@@ -355,7 +357,7 @@ class _Curve(BaseCallback):
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
     """Judges M: whether the last matches (reward and score of each) pay more than the first.
 
-    Quick matches end first, so the first of every row of the batch are compared together.
+    Short matches end first, so the first match of every row of the batch is compared as a group.
 
     Args:
         subject: the game and the opponent, in words.

@@ -1,4 +1,5 @@
-"""Measures what an update logs in addition to its losses, on samples too small to cost time.
+"""Measures the numbers that an update logs in addition to its losses, on samples that cost little
+time.
 
 Gradient norms come from the first minibatch. The latent and the attention come from one forward
 pass of the encoder over a sample of the rollout's matches, which takes 0.8 % of the time of an
@@ -166,8 +167,8 @@ def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
 def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
     """Measures the share of the latents' variance between the kinds, corrected for chance.
 
-    It is 1 - (W / (n - k)) / (S / (n - 1)) with S the total and W the within-kind sum of squares of
-    n latents of k kinds: Kelley's epsilon squared (PNAS 21, 1935). Labels without meaning give 0 on
+    It is Kelley's epsilon squared (PNAS 21, 1935), 1 - (W / (n - k)) / (S / (n - 1)), where S is
+    the total and W the within-kind sum of squares of n latents of k kinds. Random labels give 0 on
     average, and 1 means that each kind has a single latent.
 
     Args:

@@ -23,7 +23,7 @@ class Divergence(NamedTuple):
         loss: the divergence.
         kl_M: the mean KL from each fixed policy.
         closest_M: the share of states in which it was the closest.
-        here: the weight of the states that both are means over.
+        here: the total weight of the states over which both are averaged.
     """
 
     loss: Tensor
@@ -36,8 +36,8 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
     """Computes the exact KL(π ‖ π_fixed) in nats.
 
     Keys are independent, so their KLs add up. Choices are compared over the `legal` ones. The
-    gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`, without terms that cancel only
-    on paper: where both policies are equal, value and gradient are exactly 0.
+    gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`. It leaves out terms whose sum
+    is 0, so value and gradient are exactly 0 if both policies are equal.
 
     Args:
         kind: kind of actions.
@@ -60,7 +60,8 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
     Args:
         kl_MTB: KL from each fixed policy in each state.
         weight_TB: 0 in states that don't count.
-        states: divisor of the weighted sum, more than the states here when these represent others.
+        states: divisor of the weighted sum. It is larger than the number of states here if these
+            represent others.
     """
     kl_TB, closest_TB = kl_MTB.min(0)
     here = weight_TB.sum().clamp_min(1e-8)

@@ -315,8 +315,9 @@ class LeaguePPO(RecurrentPPO):
     def _inputs(self, env: LeagueVecEnv) -> tuple[Tensor, Tensor, Tensor]:
         """Copies observations, starts and time left to the device.
 
-        They travel to a GPU in an asynchronous copy from page-locked memory. The next call
-        overwrites that memory. By then the sampled actions, which depend on it, were read.
+        An asynchronous copy from page-locked memory sends them to a GPU. The next call overwrites
+        that memory, which is safe, because by then the sampled actions that depend on it have been
+        read.
         """
         assert self.last_obs_NO is not None
         time_left_N = env.game.time_left_N()
@@ -335,7 +336,8 @@ class LeaguePPO(RecurrentPPO):
     def _check_finite(self, logits_NA: Tensor, value_N: Tensor) -> None:
         """Raises `NumericalFault` when the network's outputs are not finite.
 
-        A sum is finite when all its terms are, so that a single number travels from the device.
+        If all terms are finite, so is their sum, so only a single number has to be copied from the
+        device.
         """
         if math.isfinite(float(logits_NA.sum() + value_N.sum())):
             return
@@ -362,7 +364,8 @@ class LeaguePPO(RecurrentPPO):
 
     @torch.inference_mode()
     def _estimate_advantages(self, env: LeagueVecEnv) -> None:
-        """Values the cut-off, scales rewards, and fills in advantages and targets."""
+        """Computes the values after the last step, scales rewards, and fills in advantages and
+        targets."""
         buffer = self.buffer
         obs_NO, starts_N, time_left_N = self._inputs(env)
         out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
@@ -424,7 +427,7 @@ class LeaguePPO(RecurrentPPO):
         )
 
     def _update(self, rows: Tensor, sums: Tensor) -> tuple[dict[str, float], bool]:
-        """Makes an optimizer step. Returns its means for the log, and whether to stop."""
+        """Makes an optimizer step. Returns the means for the log, and whether to stop."""
         batch = self.buffer.minibatch(rows)
         batch = replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
         means = WeightedMeans(self._logged_names())

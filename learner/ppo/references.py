@@ -1,4 +1,4 @@
-"""References: frozen copies of the learner that regularisation holds it near.
+"""References: frozen copies of the learner. Regularisation keeps the learner near them.
 
 A reference has its own weights and recurrent memory. After each rollout it is unrolled once,
 without a gradient, over the observations that the learner saw. Its logits are kept, and every epoch
@@ -71,7 +71,7 @@ class References:
         members: the anchor, then the portfolio from the oldest on.
         register: makes a frozen copy a member of the league and returns its name.
         ratings: scores by name, for pruning `best`.
-        keep: receives the names of all members whenever a member has left.
+        keep: is called with the names of all members whenever a member has left.
 
     Args:
         settings: form, interval, size and pruning.
@@ -270,8 +270,12 @@ class References:
         return [[list(member.own), member.other and list(member.other)] for member in self.members]
 
     def load(self, state: Mapping[str, Any], memories: Sequence[Any] = ()) -> None:
-        """Continues from a checkpoint's `state` and `memories`, which start empty if they are
-        missing or the batch has another size.
+        """Continues from a checkpoint.
+
+        Args:
+            state: from `state`.
+            memories: from `memories`. Without these, or if the batch has another size, the memories
+                start empty.
         """
         memories = memories or [(None, None)] * len(state["members"])
         reward_form = self.settings.form == "reward"
@@ -302,8 +306,10 @@ def lowest_rated(scores: Sequence[float | None]) -> int:
 
 
 def most_redundant(kl_MM: NDArray[np.floating]) -> int:
-    """Returns the index of the member whose nearest other member is nearest, the first among
-    equals. `kl_MM[i, j]` is KL(π_i ‖ π_j) on a batch of states, the loss when j replaces i.
+    """Returns the index of the member that is closest to another member, the first among equals.
+
+    Args:
+        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states, the loss when j replaces i.
     """
     others_MM = np.where(np.eye(len(kl_MM), dtype=bool), np.inf, kl_MM)
     return int(others_MM.min(1).argmin())

@@ -1,4 +1,4 @@
-"""Regularises by reward: leaving the references costs reward.
+"""Regularises by the reward: moving away from the references costs reward.
 
 For the learner's seat i and the opponent's seat j:
 

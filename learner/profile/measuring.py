@@ -1,7 +1,7 @@
 """Runs the learner's pipeline in short bursts of whole updates, each in its own process.
 
-A fork server loads torch once. Every measurement starts from there as a fresh process, so its
-memory and CPU time are its own, and it may run out of memory.
+A fork server loads torch once. Every measurement runs in a fresh process that is forked from it. So
+memory and CPU time are measured separately, and a measurement may run out of memory without harm.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Burst:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Orders the measurement of a process.
+    """Describes a measurement, for the process that makes it.
 
     Attributes:
         sections: all settings, as `league.settings.base.resolve` gives them.
@@ -103,7 +103,7 @@ class Measured:
         memory: most bytes held, in main memory and on the GPU.
         gpu_busy_share: share of the traced time in which the GPU computed, None without a trace.
         failure: why there are no bursts: memory ran out.
-        warning: a fact to know that does not spoil the figures.
+        warning: a fact to know that does not affect the figures.
         changes: settings of [learner] by name, in which configurations may differ.
     """
 
@@ -135,7 +135,8 @@ class Measured:
         return sum(b.cpu_seconds for b in self.bursts) / sum(b.seconds for b in self.bursts)
 
     def steps_per_cpu_second(self) -> float:
-        """Returns the steps for each second of CPU time, however busy the machine is."""
+        """Returns the steps for each second of CPU time, which hardly depends on how busy the
+        machine is."""
         return sum(b.steps for b in self.bursts) / sum(b.cpu_seconds for b in self.bursts)
 
     def to_json(self) -> dict[str, Any]:

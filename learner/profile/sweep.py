@@ -213,11 +213,18 @@ def plan(
     return cells
 
 
-def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
-    """Returns the fastest row. Of rows as fast within `CLOSE` it returns the least changed from the
-    current settings. Without a measurement it returns None.
+def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
+    """Returns the fastest row, or the row with the fewest changes if several are equally fast
+    within `CLOSE`.
 
-    Changes of learning count before changes of speed alone.
+    Changes that affect learning count more than changes that affect only the speed.
+
+    Args:
+        rows: the measurements.
+        own: the configuration of the settings.
+
+    Returns:
+        The row, None when nothing was measured.
     """
     counted = [row for row in rows if row.bursts]
     best = max((row.speed().median for row in counted), default=0.0)

@@ -74,7 +74,7 @@ class Minibatch:
     def decided_TB(self) -> Tensor | None:
         """Returns 1 where there was a decision that counts, None for everywhere.
 
-        A forced choice (the opponent's turn) has no gradient and would only dilute the means.
+        A forced choice (on the opponent's turn) has no gradient and would only dilute the means.
         """
         if self.legal_TBA is None:
             return self.weight_TB

@@ -44,8 +44,8 @@ def end_info(
 ) -> dict[str, Any]:
     """Makes the `info` of a match's last step, as Stable-Baselines3 and its `Monitor` have it.
 
-    A match that reached its last frame has ended by the rules, since its time is part of the game.
-    A match that failed was truncated.
+    A match that reached its time limit is terminated, not truncated, because the limit is part of
+    the rules. A match that failed is truncated.
 
     Args:
         view_O: the last observation.
@@ -70,7 +70,7 @@ def check_finite(
     Args:
         values: numbers `[N, …]` of the game.
         playing: the match of each row.
-        name: names a number by its indices after the first.
+        name: returns the name of a number from its indices after the first.
     """
     finite = np.isfinite(values)
     if finite.all():

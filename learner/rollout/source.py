@@ -102,8 +102,10 @@ class MatchBroker:
     # -- called by the training loop ------------------------------------------------------------
 
     def take(self) -> Assignment:
-        """Returns the next match. Waits for the matchmaker when no match is ready. It raises an
-        error of the thread.
+        """Returns the next match. Waits for the matchmaker when no match is ready.
+
+        Raises:
+            LeagueError: an error of the background thread.
         """
         started = time.monotonic()
         with self._changed:
@@ -124,7 +126,8 @@ class MatchBroker:
             self._changed.notify_all()
 
     def beat(self, progress: int, step: int, activity: str, metrics: Mapping[str, float]) -> None:
-        """Sets the next heartbeat. The same values again mean that the learner waits.
+        """Sets the content of the next heartbeat. If the values stay the same, the learner is
+        waiting.
 
         Args:
             progress: frames played.
@@ -162,8 +165,12 @@ class MatchBroker:
         """Waits until every result is acknowledged, and returns the log position after the last
         result.
 
-        If the matchmaker is away it gives up after `timeout` seconds: a checkpoint matters more,
-        and results acknowledged after it count as lost when a run continues from there.
+        If the matchmaker does not answer, it gives up after `timeout` seconds, because writing a
+        checkpoint is more important. If a run continues from that checkpoint, results that were
+        acknowledged after it count as lost.
+
+        Returns:
+            The log position after the last result.
         """
         limit = time.monotonic() + timeout
         with self._changed:

@@ -161,12 +161,12 @@ def league_env(
             either: laptop).
         name: the player. Another process that joins by the same name takes its place.
         matches: matches played at once.
-        mix: opponents that it meets, a mix of [matchmaker.mixes].
-        preset: settings to take instead of the run's.
-        settings: as `--set`: "game.frame_skip=4", "game.reward=sparse", …
+        mix: the mix of [matchmaker.mixes] from which opponents are drawn.
+        preset: preset to use instead of the run's settings.
+        settings: changes of settings, as for `--set`: "game.frame_skip=4", "game.reward=sparse", …
         seed: seed of the opponents' draws.
-        goes_on: whether the model that trains here is the newest of this name. If not, earlier
-            results of the name stay in the log and no longer count in its live rating.
+        goes_on: whether the model that trains here continues the newest model of this name. If not,
+            earlier results of the name stay in the log, but no longer count in its live rating.
 
     Returns:
         The player's matches as a `VecEnv`.

@@ -109,9 +109,14 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
 
 
 def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
-    """Refuses settings at the start that would otherwise stop the run in the middle. `ConfigError`
-    names a stage or a mix that can't be played. `mixes` has the categories of the matchmaker's
-    mixes.
+    """Refuses settings that would otherwise stop the run later.
+
+    Args:
+        settings: all sections.
+        mixes: categories of each opponent mix of the matchmaker.
+
+    Raises:
+        ConfigError: a stage or a mix can't be played. The message names it.
     """
     game = settings.game.spec()
     bots = [bot.name for bot in game.bots if not bot.held_out]
@@ -185,7 +190,7 @@ def make_model(
     should_stop: Callable[[], bool],
     make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
-    """Makes the algorithm on `env`, where it also plays the opponents that are the learner itself.
+    """Makes the algorithm on `env`. In self-play its network also plays the opponents.
 
     Args:
         folder: folder of the log.

@@ -219,8 +219,12 @@ def parts_of(saved: Values) -> list[Values]:
 def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
     """Returns the part of `algorithm_state` that a snapshot has.
 
-    These are its weights, and the scale of returns in whose unit its critic predicts, as measured
-    over the card's steps. A scale of 1 was not measured.
+    These are its weights, and the scale of returns, which is the unit of its critic, as measured
+    over the card's steps. A scale of 1 means that it was not measured.
+
+    Args:
+        network: the snapshot.
+        card: its card.
     """
     values: Values = {"network": network.state_dict()}
     if card.reward_scale != 1.0:
@@ -253,7 +257,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
-    """Restores the moments, but not the way in which a step is computed (fused or not).
+    """Restores the moments, but not the setting whether steps are fused.
 
     The second group belongs to the forecast head. A new head starts without moments, and the
     moments of a removed head are left out.

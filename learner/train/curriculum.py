@@ -61,7 +61,7 @@ class Curriculum:
         return f"asked for by hand by {asked.by}"
 
     def advance(self, step: int, win_rates: WinRates) -> str:
-        """Moves on by at most a single stage when its rule or its time-out says so.
+        """Enters the next stage if the rule or the time-out of the current stage says so.
 
         Args:
             step: step of the training.
@@ -136,11 +136,11 @@ class StageRunner:
         self._asked = self._report(step)  # while the learner was away
 
     def begin(self, model: LeaguePPO, broker: MatchBroker) -> None:
-        """Enters a stage, before the first rollout, that was asked for in the meantime."""
+        """Before the first rollout, enters a stage that was requested in the meantime."""
         self._change(model, broker, lambda step: self.curriculum.obey(self._asked, step))
 
     def follow(self, model: LeaguePPO, broker: MatchBroker) -> None:
-        """Enters another stage, after an update, if it is due or was asked for."""
+        """After an update, enters another stage if it is due or was requested."""
         self._change(
             model,
             broker,
@@ -152,12 +152,13 @@ class StageRunner:
 
     @property
     def snapshot_interval(self) -> int:
-        """Steps between snapshots now. Near ones are alike once the curriculum's goals are met."""
+        """Steps between snapshots now. Snapshots are farther apart in stages without a goal, where
+        neighbours are similar."""
         has_climbed = len(self.curriculum.stages) > 1 and not self.curriculum.stage.until_opponent
         return (2 if has_climbed else 1) * self._settings.learner.snapshot_interval
 
     def set_rewards(self, model: LeaguePPO) -> None:
-        """Sets the reward weights of the stage and the step, so that a checkpoint needs neither."""
+        """Sets the reward weights by stage and step, so that a checkpoint need not store them."""
         stage, step = self.curriculum.stage, model.num_timesteps
         model.env.reward_weights_K = stage_rewards(self._settings, stage, step)
         share = annealed_share(self._settings, stage, step)

@@ -160,7 +160,7 @@ def join_league(
 
     Args:
         saved: the checkpoint to continue from, if any.
-        parts: its parts by rank whose matches continue, under new leases.
+        parts: the checkpoint's parts by rank. Their matches continue under new leases.
     """
     held = [(part["environment"]["matches"], part["ready"]) for part in parts]
     answer = None

@@ -19,7 +19,7 @@ _WORDS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Returns whether torch, CUDA or NumPy says with `error` that there is no memory left."""
+    """Returns whether `error` means that torch, CUDA or NumPy ran out of memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     words = str(error).lower()

@@ -1,4 +1,4 @@
-"""Reports on a learner: a dictionary of numbers per update, files, and alarms."""
+"""Reports on a learner by a dictionary of numbers for each update, by files, and by alarms."""
 
 from __future__ import annotations
 

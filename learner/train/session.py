@@ -51,7 +51,7 @@ class Session:
     # -- the run --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Trains to the last step or until asked to stop. Both leave a snapshot.
+        """Trains to the last step or until asked to stop. In both cases it publishes a snapshot.
 
         Raises:
             NothingPlayable: no assigned match can be played.
@@ -170,7 +170,7 @@ class Session:
     def _with_space(self, write: Callable[[], T]) -> T:
         """Calls `write` until the disk has room for it. Gives up when asked to stop.
 
-        To end instead would lose all steps since the last checkpoint.
+        Ending the run instead would lose all steps since the last checkpoint.
         """
         while True:
             try:
@@ -192,8 +192,10 @@ class Session:
     # -- the end --------------------------------------------------------------------------------
 
     def _rescue(self, error: BaseException) -> str:
-        """Saves the weights, without the matches, when no further step can be made. Returns a
-        sentence's end that says how the run continues.
+        """Saves the weights, without the matches, when no further step can be made.
+
+        Returns:
+            A clause that says how the run continues.
         """
         self.model.policy.optimizer.zero_grad(set_to_none=True)
         release(error)
@@ -235,7 +237,7 @@ class Session:
 
 
 class GenerationOver(Exception):
-    """An exploiter has been frozen: its session need not continue."""
+    """Says that an exploiter has been frozen, so its session ends."""
 
 
 class LeagueCallback(BaseCallback):

@@ -99,8 +99,8 @@ class SnapshotPublisher:
     ) -> Player:
         """Makes `network` a member.
 
-        A run that continues from an older checkpoint comes to the same step with other weights: the
-        incarnation is part of the name then.
+        A run that continues from an older checkpoint may reach the same step with other weights.
+        Then the incarnation becomes part of the name.
         """
         player = Player(
             name=str(_NAMES[kind](self._live.name, card.step)),
@@ -144,7 +144,8 @@ class SnapshotPublisher:
             log.info("%s is back", name)
 
     def reference_scores(self) -> Mapping[str, float]:
-        """Returns each rated reference's score, or its parent snapshot's score until then.
+        """Returns each reference's score, or its parent snapshot's score while the reference has no
+        rating.
 
         A reference plays only where a mix names the category `reference`. Its parent was frozen at
         most one `snapshot_interval` earlier. Scores of two books don't compare: clean matches

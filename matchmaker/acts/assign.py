@@ -1,8 +1,8 @@
 """Assigns matches: drawn from a mix, paired by name, or carried over a restart.
 
 A lease ends when its result is reported, when it is released, when it expires without progress, or
-when a restart abandons it. Expiry frees the slot. A later result is still accepted, once, while its
-incarnation is its worker's newest, because the slot was not reassigned.
+when a restart abandons it. A lease that expires frees its slot. A later result is still accepted,
+once, as long as the worker has no newer incarnation.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def acquire_pairings(
     """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
     and swapped seats.
 
-    A pairing with `until` is cut to the missing pairs, so it may be left out. A single missing
-    match takes a whole pair. Pairs are numbered over all leases of the two players, so the seed of
-    a match that was lost with its lease is not played again.
+    With `until`, only the missing pairs are leased, which may be none. A single missing match takes
+    a whole pair. Pairs are numbered over all leases of the two players, so the seed of a match
+    whose lease was lost is not played again.
 
     Raises:
         NotFound: a player does not exist.
@@ -202,7 +202,7 @@ def _named_match(seats: tuple[str, str], book: Book, seed: int, category: str, d
 def _named_draw(
     league: League, tx: Transaction, rule: str, players: tuple[str, str], seed: int, **more: int
 ) -> int:
-    """Records how matches between named players came about, and returns the draw's number."""
+    """Records why named players were paired, and returns the draw's number."""
     player, opponent = players
     body = {"rule": rule, "player": player, "opponent": opponent, "seed": seed, **more}
     return league.add_draw(tx, json.dumps(body, separators=(",", ":")))
@@ -265,9 +265,8 @@ def check_frozen(league: League, name: str, *, or_human: bool = False) -> None:
 def _leased(
     league: League, tx: Transaction, incarnation: IncarnationRow, matches: Sequence[_Match]
 ) -> list[Assignment]:
-    """Gives each match an ordinal, an id and a lease that starts now.
-
-    An id begins with the ordinal. Ids without order would each touch another page of a long log.
+    """Gives each match an ordinal, an id and a lease that starts now. An id begins with the
+    ordinal. Ids without order would each touch another page of a long log.
     """
     if not matches:
         return []

@@ -1,7 +1,7 @@
 """Requests, cancels and reports on evaluations. Evaluators play the matches of open evaluations.
 
-The log has the requests, and the books decide whether an evaluation is done. So no match is lost or
-counted twice, and an evaluation opens again when results leave the books.
+The log has the requests, and an evaluation is done when the books have its matches. So no match is
+lost or counted twice, and an evaluation opens again if results leave the books.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def request_evaluation(
     book: Book,
     by: str,
 ) -> Evaluation:
-    """Records a request for clean matches of frozen players, by their present names.
+    """Records a request for clean matches of frozen players.
 
     Args:
         player: a name or a mixture. A live player stands for its newest snapshot.
@@ -151,7 +151,7 @@ def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason:
 
 
 def standing(league: League, asked: Asked) -> Evaluation:
-    """Returns an evaluation, as done if the books have all its matches."""
+    """Returns an evaluation. It is done if the books have all its matches."""
     evaluation, wanted = asked
     if evaluation.state is EvaluationState.OPEN:
         payoff = league.view.tables[evaluation.book].payoff

@@ -1,8 +1,8 @@
 """Stores folds while the league is served.
 
-Memory could write a fold, but with a million results between two thousand players this takes
-seconds in which calls wait. So another process folds the log from the last stored fold: `python -m
-matchmaker.acts.fold DB SETTLED`.
+The matchmaker itself could store its fold. But with a million results between two thousand players
+this takes seconds, in which calls wait. So another process folds the log from the last stored fold:
+`python -m matchmaker.acts.fold DB SETTLED`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class FoldKeeper:
         return written
 
     def stop(self) -> None:
-        """Ends the other process and loses its work."""
+        """Ends the other process. Its work is lost."""
         self._stopped = True
         if self._process is not None:
             self._process.kill()

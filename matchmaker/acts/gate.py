@@ -9,11 +9,11 @@
 Exploiters' candidates (`players.open_gate`) are tested on shares of the points, in matches with a
 seed each, against their generation's victims one after the other. Mains' snapshots
 (`players.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on a
-common seed, against the newest member of their learner. After the opening both are played and
-decided in the same way.
+common seed, against the newest member of their learner. Apart from that, both kinds of gates are
+played and decided in the same way.
 
 The gate's state follows from the log alone. A match that failed, or whose lease ended without a
-result, is left out even if its result comes later. So a count never changes afterwards.
+result, is left out even if its result comes later. So counts never change afterwards.
 """
 
 from __future__ import annotations
@@ -139,8 +139,15 @@ def pass_over(
     """Ends the learner's gates that wait for their first match, because a newer snapshot came.
     Returns the candidates that retired.
 
-    A learner freezes faster than gates are played. So one gate is played, and only the newest
-    waits.
+    A learner freezes snapshots faster than gates are played. So one gate is played, and only the
+    newest snapshot waits.
+
+    Args:
+        newer: the newer snapshot.
+        known: all players.
+
+    Returns:
+        The candidates that retired.
     """
     retired = []
     for gate in league.view.exploiters.open_gates(newer.creator):
@@ -221,7 +228,7 @@ def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate
 def _judged_test(
     league: League, reader: Reader, candidate: str, victim: str
 ) -> tuple[VictimGate, str]:
-    """Judges the test against a victim, and says why it ended if it was not passed."""
+    """Judges the test against a victim, and returns why it ended if it was not passed."""
     rules = league.view.exploiters.rules[candidate]
     matches, failures = played(reader, candidate, victim, rules)
     gate, seeds, test = tallied(matches, victim, rules)

@@ -1,5 +1,5 @@
-"""Handles a worker's life: it opens an incarnation, sends heartbeats, and is fenced by its next
-one.
+"""Handles the life of a worker: it opens an incarnation, sends heartbeats, and is fenced by its
+next incarnation.
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ def heartbeat(
     activity: str,
     metrics: Mapping[str, float],
 ) -> Beat:
-    """Stores the newest heartbeat. Leases are extended only if `progress` rose since the last one.
-    An incarnation that was never opened raises `NotFound`.
+    """Stores the newest heartbeat. Leases are extended only if `progress` rose since the last
+    heartbeat.
 
     Args:
         progress: frames played.

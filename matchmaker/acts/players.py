@@ -159,8 +159,14 @@ def change_state(
 def keep_references(
     league: League, tx: Transaction, incarnation: int, names: Sequence[str]
 ) -> References:
-    """Retires references of the incarnation's worker that `names` leaves out, and returns retired
-    ones that it contains. The result names both, in order of registration.
+    """Retires references of the incarnation's worker that are not in `names`, and reactivates
+    retired references that are.
+
+    Args:
+        names: the references that the learner is held near.
+
+    Returns:
+        The names of references that retired or returned, in order of registration.
 
     Raises:
         InvalidInput: a name is not a reference of the worker.
@@ -229,7 +235,8 @@ def pin_rating(
 def quarantine(
     league: League, tx: Transaction, player: str, release: bool, reason: str, by: str
 ) -> PlayerState:
-    """Stops drawing a player, or ends that. Assigned matches are played, and results stay.
+    """Puts a player into quarantine or releases it. Assigned matches are still played, and results
+    are kept.
 
     Args:
         player: name of the player.
@@ -268,6 +275,6 @@ def quarantine(
 
 
 def _known(league: League, name: str, by: str) -> tuple[Player, str]:
-    """Returns the player, and who acts as the beginning of a sentence."""
+    """Returns the player, and the name of the person who acts, as the beginning of a sentence."""
     checks.text(by, "by", checks.MAX_NAME)
     return league.player(name), f"{by} " if by else ""

@@ -37,7 +37,7 @@ class _Unfit(InvalidInput):
 
 
 def refused(match_id: str, error: InvalidInput) -> Verdict:
-    """Returns the verdict on a result that can't be accepted, or not even be decoded."""
+    """Returns the verdict on a result that can't be accepted or decoded."""
     refusal = error.refusal if isinstance(error, _Unfit) else Refusal.MALFORMED
     return Verdict(
         match_id=match_id[: checks.MAX_NAME], accepted=False, reason=str(error), refusal=refusal
@@ -118,7 +118,7 @@ def _lease(lease: AssignmentRow | None, result: MatchResult) -> AssignmentRow:
 
 
 def _repeated(result: MatchResult, first: Sequence[float], position: int) -> Verdict:
-    """Returns the verdict on a repeated report. The first report stands."""
+    """Returns the verdict on a repeated report. Only the first report counts."""
     verdict = Verdict(
         match_id=result.match_id, accepted=True, duplicate=True, log_position=position
     )

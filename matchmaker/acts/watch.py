@@ -1,8 +1,8 @@
 """Watches evaluators. An evaluator that plays another game than the others gets no more matches.
 
 The watch looks at clean matches in the order of their assignment, up to the oldest open lease,
-because short matches end first. It deletes no results: an event of the log says from when on a
-worker is out, and its results count again when it is released.
+because short matches end first. It deletes no results. An event of the log records when a worker
+was put into quarantine, and its results count again when it is released.
 """
 
 from __future__ import annotations
@@ -32,15 +32,19 @@ def quarantine_worker(
     reason: str,
     by: str,
 ) -> int:
-    """Puts an evaluator into quarantine, or ends that. Returns how many results stopped to count,
-    or count again.
+    """Puts an evaluator into quarantine, or releases it.
 
-    A quarantine takes the evaluator's leases and clean results away. Results from before a repair
-    stay out.
+    A quarantine ends the evaluator's leases and excludes its clean results. With `repaired`, a
+    release does not count the earlier results again.
 
     Args:
         release: whether to end the quarantine.
         repaired: with `release`, whether results from before stay out.
+        reason: why it is in quarantine.
+        by: who asks.
+
+    Returns:
+        How many results no longer count, or count again.
 
     Raises:
         NotFound: there is no such worker.
@@ -100,7 +104,7 @@ class Watch:
     def look(self) -> None:
         """Reads the new clean matches, and quarantines an evaluator that plays a different game.
 
-        If it is unclear which evaluator does, all suspects are reported.
+        If it is unclear which evaluator that is, all suspects are reported.
         """
         view = self._league.view.checked()
         with view.lock:

@@ -82,8 +82,10 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
-    """Explains how a match came about. `sampling.draw.draw_table_of` can draw it again. A draw that
-    is missing in the log raises `DataCorrupt`.
+    """Explains why a match was made. `sampling.draw.draw_table_of` can repeat the draw.
+
+    Raises:
+        DataCorrupt: the draw is missing in the log.
     """
     draw = None if row.draw is None else reader.draw(row.draw)
     if draw is None and row.draw is not None:
@@ -117,7 +119,7 @@ def matches(
     """Reads a page of results, newest first.
 
     A page reads at most `LOOKED_AT` results, so a filter that matches nothing takes no longer than
-    others.
+    other filters.
 
     Args:
         reader: reads the log.

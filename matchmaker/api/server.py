@@ -56,8 +56,8 @@ class MatchmakerServer:
         settings: the matchmaker's settings.
         security: tokens and certificates.
         operations: logs and metrics.
-        clock: a clock that is moved by hand. `sweep`, `analyse` and `store_fold` are then called by
-            hand too.
+        clock: a clock that the caller moves. Then the caller also calls `sweep`, `analyse` and
+            `store_fold`.
         seed: seed of a new league's draws, random if None.
         read_only: whether the league must not change.
         at: with `read_only`, the moment in the past to serve.

@@ -1,4 +1,4 @@
-"""Finds the players that may be drawn, and the numbers that the formulas need of them."""
+"""Finds the players that may be drawn, and their numbers for the formulas."""
 
 from __future__ import annotations
 
@@ -107,13 +107,19 @@ def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 
 
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
-    """Estimates the learner's chances against N players, in their order, from its recent matches
-    and the ratings.
+    """Estimates the learner's chances against players, from its recent matches and the ratings.
 
-    A player's rating is its clean rating. Against it the learner has the clean rating of its newest
-    snapshots, so both are on the same scale and exploring does not count. Without clean ratings
-    both are ratings of training. A snapshot that the training book does not know is as strong as
-    the learner that it copies.
+    A player's rating is its clean rating. The learner itself has the clean rating of its newest
+    snapshots, so both ratings are on the same scale, and the learner's exploration does not affect
+    its rating. If there are no clean ratings, both are ratings from training matches. A snapshot
+    that the training book does not know is as strong as the learner that it copies.
+
+    Args:
+        players: N players.
+        pool: the league and the learner.
+
+    Returns:
+        The estimates, in the order of the players.
     """
     train, names = pool.tables[Book.TRAIN], tuple(player.name for player in players)
     mine = train.belief(pool.learner.name)

@@ -51,7 +51,8 @@ class Candidates:
     quality_N: Array
 
     def posteriors(self) -> tuple[Array, Array]:
-        """Returns a and b of each win probability. p₀ stays off 0 and 1, where no Beta exists."""
+        """Returns a and b of each win probability. p₀ is kept away from 0 and 1, for which no Beta
+        distribution exists."""
         p_N = np.clip(self.predicted_N, 1e-6, 1.0 - 1e-6)
         a_N = PRIOR_GAMES * p_N + self.points_N
         b_N = PRIOR_GAMES * (1.0 - p_N) + self.games_N - self.points_N

@@ -1,10 +1,10 @@
 """Implements AlphaStar's rules: opponents by role, and when learners are frozen and start again.
 
 Vinyals et al. 2019, Nature 575: the text of the Methods and the published pseudocode disagree, so
-each is a preset. There are three differences here. Another learner's "current" weights are its
-newest snapshot. A snapshot is saved before an exploiter is reset, while the pseudocode stores the
-reset network. An exploiter must beat its generation's victims, frozen when it began, instead of the
-current mains.
+there is a preset for each. This implementation differs from both in three ways. Another learner's
+"current" weights are its newest snapshot. A snapshot is saved before an exploiter is reset, while
+the pseudocode stores the reset network. An exploiter must beat its generation's victims, frozen
+when it began, instead of the current mains.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def _main_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Returns the same shares, but verifies against exploiters first, then a main's past."""
+    """Returns the same shares. The share of verification goes first to exploiters, then to a main's
+    past.
+    """
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
     exploited = any(rival.chance < EXPLOITED_BELOW for rival in exploiters)
@@ -121,7 +123,6 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
     """Returns the past up to the newest player that is beaten more often than the player before it.
-
     After it the win rate only falls: each newer player is stronger, and nothing is forgotten.
     """
     for last in range(len(past) - 1, 0, -1):

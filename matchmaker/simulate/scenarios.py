@@ -45,7 +45,6 @@ class Chances:
 @dataclass
 class Scenario:
     """Knows the truth. Players are numbers below `players`: bots, then learners, then snapshots.
-
     `group_N` has a word for each player's kind. `strength_N` is in logits, or None if a number per
     player does not explain everything.
     """
@@ -82,7 +81,8 @@ def _elo(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
-    """Makes three camps. Each beats the next in 9 of 10 games, and equals itself, without draws."""
+    """Makes three groups. Each beats the next in 9 of 10 games, and is even against itself, without
+    draws."""
     camp_N = np.arange(players) % 3
 
     def chances(first_G: Numbers, second_G: Numbers) -> Chances:

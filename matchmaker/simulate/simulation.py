@@ -1,7 +1,7 @@
 """Plays a simulated league: workers lease matches, sometimes fail, report, and learn.
 
-Only the clock, which is moved by hand, and the outcomes are not real. The same plan gives the same
-league.
+Everything is real except for the clock, which the simulation moves, and the outcomes. The same plan
+gives the same league.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class Simulation:
     A player has the same number here and in the scenario.
 
     Attributes:
-        predicted: scores by book as the ratings predicted them when matches were assigned, of the
-            learner or the first player. Self-play is left out.
+        predicted: by book, the scores of the learner or the first player, as the ratings predicted
+            them when matches were assigned. Self-play is left out.
         scored: the same scores as played.
         expected: learners' scores as the sampler expected them when matches were assigned.
         true: the true expected scores.

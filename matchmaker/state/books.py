@@ -1,7 +1,8 @@
 """Folds ratings and payoffs from the log's results and events.
 
-Events say which players learn, inherit or are pinned, and they share an order with results. Folding
-both in that order gives the same bits at once, result by result, or from a stored fold.
+Events record which players learn, inherit or are pinned, and events and results have a common
+order. Folding them in that order gives the same bits, whether all at once, result by result, or
+from a stored fold.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class Books:
 
     `climb` counts learners' matches by the snapshot that each learner froze last before the match
     ended ("main@0" before its first snapshot), and by opponents whose weights don't change. The end
-    counts because short matches end first, and short matches are wins more often than not.
+    of a match is used because short matches end first, and most short matches are wins.
 
-    A restart that takes results back is not folded. The books are built again then. Clean results
-    of the incarnations in `without` don't count, because their worker is in quarantine.
+    If a restart takes results back, the books are built again. Clean results of the incarnations in
+    `without` don't count, because their worker is in quarantine.
     """
 
     def __init__(self, without: frozenset[int] = frozenset()) -> None:
@@ -177,8 +178,8 @@ class Books:
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
     """Gives a frozen copy its learner's rating, or its parent's in a book without the learner.
 
-    The greedy book is left out. Its likelier keys make another player, which is better predicted
-    from nothing.
+    The greedy book is left out. Playing the likelier keys makes it a different player, whose
+    results are predicted better without an inherited rating.
     """
     name, kind = data["player"], PlayerKind(data["kind"])
     if kind is PlayerKind.LIVE:

@@ -25,8 +25,8 @@ class GateRules:
         seed: seed of the matches' seeds.
         stake: mean margin of training matches, by which results count in games with payoffs. It is
             0 in logs of versions that counted wins.
-        most: largest margin that the game allows, 0 if the game names no bound. It is None in logs
-            of versions that took `STAKES` stakes for it.
+        most: largest margin that the game allows, 0 if the game states no bound. It is None in logs
+            of versions that used `STAKES` stakes instead.
     """
 
     gate: Gate

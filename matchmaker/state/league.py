@@ -114,7 +114,7 @@ class League:
     def store_fold(self, fewest: int) -> None:
         """Stores the state in memory if at least `fewest` results were folded since the last time.
 
-        Calls wait meanwhile. `matchmaker.acts.fold` stores folds without blocking calls.
+        Calls have to wait for this. `matchmaker.acts.fold` stores folds without blocking calls.
         """
         view = self.view
         with view.lock:
@@ -184,7 +184,7 @@ class League:
         return row
 
     def trusted_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns the newest incarnation of a worker that is in no quarantine.
+        """Returns the newest incarnation of a worker, unless the worker is in quarantine.
 
         Raises:
             Quarantined: the worker is in quarantine.

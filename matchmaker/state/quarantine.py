@@ -12,8 +12,8 @@ EVENTS = ("worker_quarantined", "worker_released", "workers_disagree")
 
 
 class Quarantines:
-    """Keeps the workers that are out and why, the workers that disagree, and the event from which a
-    released worker is watched again.
+    """Keeps the workers in quarantine with the reasons, the workers that disagree, and the event
+    from which a released worker is watched again.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:

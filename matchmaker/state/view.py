@@ -1,4 +1,4 @@
-"""Keeps the league in memory as the committed log gives it."""
+"""Keeps in memory the state of the league that follows from the committed log."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LeagueView:
         event_position: the newest event.
         other_position: the newest event other than a result.
         durable_position: the newest event that watchers can read.
-        stale: whether memory lacks a commit.
+        stale: whether a commit is missing in memory.
     """
 
     def __init__(self) -> None:

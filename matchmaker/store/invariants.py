@@ -1,8 +1,8 @@
 """States the invariants of a league's log in SQL. `fsck` and the running service check them.
 
 Each query selects the rows that break a rule, among the assignments with an ordinal above
-``:after``. The service moves this watermark up to its oldest open lease. Rows below it never
-change.
+``:after``. The service keeps this watermark just below its oldest open lease, because rows below
+that never change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keeps a league's log in a SQLite file: WAL, every commit synced, one writer, concurrent readers.
 
-Requests of many threads share commits, because a sync of the disk takes milliseconds whatever it
-contains. Each caller puts its request into a queue and waits. The writer thread takes all waiting
+Requests of many threads share commits, because a sync of the disk takes milliseconds however much
+it writes. Each caller puts its request into a queue and waits. The writer thread takes all waiting
 requests, runs each in a savepoint of the same transaction, commits, and returns the outcomes:
 
     submit -> queue -> writer thread: BEGIN, savepoint by savepoint, COMMIT -> outcomes
@@ -78,8 +78,8 @@ def once(
         effect: returns the reply.
 
     Returns:
-        The effect, which returns the reply of the first run. It raises `InvalidInput` if another
-        request had the id.
+        The effect, which returns the reply of the first run. It raises `InvalidInput` if a
+        different request used the same id.
     """
 
     def apply_once(transaction: Transaction) -> bytes:
@@ -132,7 +132,7 @@ def locked(database: Path) -> int:
 class SqliteStore:
     """Opens a log, and creates or migrates it.
 
-    The lock lies next to the file itself, so links to the file lead to the same lock.
+    The lock is next to the file itself, so links to the file lead to the same lock.
 
     Attributes:
         on_commit: receives the seconds that each commit took.

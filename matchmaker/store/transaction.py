@@ -388,8 +388,8 @@ class Transaction(Reader):
     def after_commit(self, effect: Callable[[], None]) -> None:
         """Changes memory by `effect` once the transaction is on disk.
 
-        In a shared commit the effect runs before the next request begins, while readers of memory
-        wait.
+        In a shared commit the effect runs before the next request begins. Readers of memory wait
+        for the commit.
         """
         self.effects.append(effect)
 

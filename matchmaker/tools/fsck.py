@@ -85,8 +85,11 @@ def wrong_leases(reader: Reader) -> Iterator[str]:
 
 
 def wrong_draws(reader: Reader) -> Iterator[str]:
-    """Checks every assignment against its draw. Yields a sentence for draws that their seeds don't
-    give, for pairings that differ from the request, and for draws of open candidates.
+    """Checks every assignment against its draw.
+
+    Yields:
+        A sentence for each draw that does not follow from its seed, each pairing that differs from
+        its request, and each draw of a candidate whose gate is open.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}
@@ -131,7 +134,9 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
 
 def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """Yields the matches of a draw between named players without end, in the compared form."""
+    """Yields the endless sequence of matches of a draw between named players, in the form that is
+    compared.
+    """
     if draw is None:
         return
     body = json.loads(draw.body_json)

@@ -1,4 +1,6 @@
-"""Decides who may look and who may operate: this machine's users, elsewhere bearers of a token."""
+"""Decides who may view and who may operate the pages: this machine's users, and on other machines
+bearers of a token.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,8 @@ class Access:
     def hosts(self) -> list[str]:
         """The Host headers that are answered.
 
-        Another site may point its own name at this machine, and a dashboard for this machine alone
-        has no token to stop it.
+        Another web site may point its own name at this machine. A dashboard for this machine alone
+        has no token that would stop it.
         """
         if not is_loopback(self.host):
             return ["*"]

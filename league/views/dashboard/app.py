@@ -239,8 +239,11 @@ class View:
         self._reading: asyncio.Task[list[Block]] | None = None
 
     async def begin(self) -> bool:
-        """Shows the blocks and returns True, or says that they are being read, because the page
-        itself must not wait for long.
+        """Shows the blocks, or a note that they are being read, because the page itself must not
+        wait for long.
+
+        Returns:
+            Whether the blocks are shown.
         """
         self._reading = asyncio.create_task(asyncio.to_thread(self._read))
         await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)

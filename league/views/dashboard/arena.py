@@ -109,7 +109,9 @@ class Arena:
             raise
 
     def ended(self) -> None:
-        """Counts a match out. A dashboard without matches sends no heartbeats and doesn't hang."""
+        """Removes a match from the count. A dashboard without matches sends no heartbeats, and does
+        not count as hanging.
+        """
         with self._lock:
             self._running -= 1
         with self._asking:
@@ -134,8 +136,9 @@ class Arena:
         return Member(name=player.name, digest=player.digest)
 
     def _lease(self, pair: Sequence[Member]) -> Assignment:
-        """Leases a match of the person with a player. Gives the match with swapped seats back."""
-        first, second = (member.name for member in pair)
+        """Leases a match between the person and a player, and releases the match with swapped
+        seats."""
+        first, second = (one.name for one in pair)
         with self._asking:
             other = second if first == HUMAN else first
             seed = secrets.randbits(63)
@@ -292,8 +295,8 @@ class LiveMatch:
     def beat(self) -> None:
         """Sends a heartbeat with the frames of a rated match.
 
-        An unrated match keeps the dashboard alive, too: it may be left when a rated match has
-        ended.
+        An unrated match keeps the dashboard alive, too, because it may continue after a rated match
+        has ended.
         """
         frames, self._unsaid = self._unsaid, 0
         self._arena.beat(frames if self._assignment is not None else 0)

@@ -135,7 +135,7 @@ def form(*parts: Text, action: str = "", method: str = "get", button: str = "Sho
 def thinned(
     steps: NDArray[Any], values: NDArray[Any], most: int = MOST_POINTS
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Thins a line out to at most `most` points.
+    """Reduces a line to at most `most` points.
 
     Args:
         steps, values: the line, of shape [N].

@@ -106,15 +106,14 @@ class Source:
     def kept(
         self, key: Hashable, seconds: float, read: Callable[[], T], *, behind: bool = False
     ) -> T:
-        """Returns a value that `read` returned in the last `seconds`. A single caller reads for
-        all.
+        """Returns a value that `read` returned in the last `seconds`. One caller reads it for all.
 
         Args:
             key: names the value.
             seconds: for how long the value is kept.
             read: reads it.
             behind: only the first caller waits. Later callers get the last value, and a thread
-                reads a moment later, when the page that asked has been answered.
+                reads a new value a moment later, after the page was answered.
         """
         now = time.monotonic()
         with self._lock:

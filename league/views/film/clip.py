@@ -50,7 +50,8 @@ class Cut:
 class Clip:
     """Yields the frames of a part of a replay.
 
-    `seconds` is the length of the match in it, without the verdict, known after the last frame.
+    `seconds` is the length of the shown part of the match, without the verdict. It is known only
+    after the last frame.
 
     Args:
         replay: the match.

@@ -44,7 +44,7 @@ def write_film(
         path: the file.
         cut: the part of the match, by default all of it.
         fps: pictures a second.
-        width: pixels. A width alone sets the height, 16 to 9.
+        width: pixels. If only the width is given, the ratio is 16 to 9.
         height: pixels.
 
     Raises:

@@ -26,7 +26,7 @@ _LONGEST = 25
 class LiveDisplay:
     """Draws the whole terminal every `seconds`. It is silent once it has closed.
 
-    If a picture can't be drawn, plain lines replace it, because training must continue.
+    If the screen can't be drawn, plain lines replace it, because training must continue.
     """
 
     def __init__(self, console: Console, seconds: float = 1.0) -> None:
