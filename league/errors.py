@@ -124,8 +124,7 @@ class Closing(Busy):
 
 
 class RankGone(Unavailable):
-    """Says that another rank of the same learner has ended, so this rank can't continue.
-    """
+    """Says that another rank of the same learner has ended, so this rank can't continue."""
 
 
 class DataCorrupt(LeagueError):

@@ -238,7 +238,7 @@ class StreamingEncoder(Encoder):
         return pooled, (torch.stack(moved, -3), pool[..., 1:, :])
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """Encodes all steps at once. A layer computes only the rows that are still read later.
+        """Encodes all steps at once. A layer computes only the rows that later layers read.
 
         Args:
             entry_XBE: the opponent's entries.

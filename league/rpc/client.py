@@ -223,7 +223,7 @@ class MatchmakerClient(Connection):
     def keep_references(
         self, incarnation: int | Incarnation, names: Iterable[str]
     ) -> tuple[list[str], list[str]]:
-        """Limits a learner's references that are drawn as opponents to `names`.
+        """Makes `names` the only references of a learner that are drawn as opponents.
 
         Returns:
             Names of the references that retired, and of the references that came back.
@@ -428,7 +428,7 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such player.
-            InvalidInput: it is in no quarantine.
+            InvalidInput: it is not in quarantine.
         """
         reply = self._ask("Quarantine", player=player, release=True, by=by)
         return from_enum(PlayerState, reply.state)

@@ -44,9 +44,9 @@ class Chances:
 
 @dataclass
 class Scenario:
-    """Knows the truth. Players are numbers below `players`: bots, then learners, then snapshots.
-    `group_N` has a word for each player's kind. `strength_N` is in logits, or None if a number per
-    player does not explain everything.
+    """Holds the true strengths. Players are numbers below `players`: bots, then learners, then
+    snapshots. `group_N` has a word for each player's kind. `strength_N` is in logits, or None if
+    one strength per player does not determine all chances.
     """
 
     name: str
