@@ -212,7 +212,12 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 
 
 def run(options: argparse.Namespace, sections: Sections) -> None:
-    """Trains as the command line says, alone or as one of several ranks."""
+    """Trains according to the command line, alone or as one of several ranks.
+
+    Args:
+        options: the flags, completed with the league and the name if these were not given.
+        sections: the settings of the learner of this name.
+    """
     role, threads = Role(options.role), sections.of(LearnerSettings).threads
     if role in EXPLOITING:
         step_back(NICE)

@@ -92,9 +92,9 @@ class LearnerSettings(Settings):
         return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
 
     def cpu_ranks(self) -> int:
-        """Returns the processes in which a run's only learner trains on a CPU with enough cores.
+        """Returns the number of processes for a run's only learner on a CPU with enough cores.
 
-        Fewer than 32 matches a rank make batches too small to gain from a second core.
+        With fewer than 32 matches per rank, batches are too small to gain from a second core.
         """
         return 2 if self.matches >= 64 else 1
 

@@ -76,7 +76,7 @@ def watch(
         frame_skip: frames between the player's decisions.
 
     Raises:
-        InvalidInput: it does not meet two opponents at two seeds, `LEAST` times each.
+        InvalidInput: there are not two opponents with at least `LEAST` matches each, on two seeds.
     """
     rows = []
     for replay in replays:
@@ -115,12 +115,12 @@ def analyse(
     """Computes all numbers of the analysis, ready for JSON. Unknown numbers are None.
 
     Three readings are probed alike: the latent, the latent of a fresh encoder of the same sizes,
-    and the opponent's half of the current observation. Whatever only the first reading recognises,
-    the encoder has learnt.
+    and the opponent's half of the current observation. The share that only the first reading
+    recognises is what training has taught the encoder.
 
     Args:
         seed: of shuffles and the fresh encoder.
-        shuffles: random orders of the opponents that measure chance.
+        shuffles: number of random orders of the opponents, by which chance is measured.
         pictures: whether to add the points that `league.views.strategy_figure` draws, which takes
             seconds.
 

@@ -105,11 +105,12 @@ def probe(
     not seen.
 
     The probe is a linear discriminant analysis: the nearest mean by one covariance within all
-    opponents. Its share of moments is a mean over each match, then over the matches against each
+    opponents. The share of moments is averaged over each match, then over the matches against each
     opponent, then over opponents, so chance is one in K.
 
     Returns:
-        The share, and `[M, K]`: of each match, the share of moments that is called each opponent.
+        The share, and `[M, K]`: for each match, the share of moments in which the probe names each
+        opponent.
     """
     folds, count = _folds(points, labels), int(labels.opponent_M.max()) + 1
 
@@ -246,8 +247,8 @@ def _compared(
 
 
 def interval(over_M: Floats, under_M: Floats, labels: Labels) -> tuple[float, float]:
-    """95 % of the mean over opponents of sum(over) / sum(under): the jackknife over seeds, with
-    Student's t.
+    """Returns the 95 % interval of the mean over opponents of sum(over) / sum(under), by the
+    jackknife over seeds with Student's t.
     """
     seeds, seed_M = np.unique(labels.seed_M, return_inverse=True)
     met, opponent_M = np.unique(labels.opponent_M, return_inverse=True)

@@ -36,13 +36,13 @@ class Finding(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two players, and the same sequential test for each: is it stronger than the other?
+    """Compares two players by a sequential test for each, of whether it is stronger than the other.
 
     Attributes:
         first, second: the players' names.
         gates: the counts of both tests. In games with payoffs they count pairs by their stakes.
-        stake: mean size of a match's payment, over pairs that don't pay 0. In games without payoffs
-            it is 0.
+        stake: mean size of a match's payment, over pairs whose payment is not 0. In games without
+            payoffs it is 0.
         payoff_unit: unit of payoffs.
         played: pairs played to their end.
         failed: matches that could not be played to their end. Their pairs do not count.
@@ -155,7 +155,7 @@ def compare(
     greedy: bool = False,
     on_pair: Callable[[Comparison], None] = lambda _: None,
 ) -> Comparison:
-    """Plays pairs of matches, each seed once from either seat, until both tests have decided.
+    """Plays pairs of matches, with swapped seats on the same seed, until both tests have decided.
 
     Pairs count in the order in which they began. Short matches end first, and counting them first
     would favour players who win or lose quickly. Matches that are in progress when the tests decide

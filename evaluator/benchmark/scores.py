@@ -40,10 +40,11 @@ class Score:
     Attributes:
         matches, wins, draws, losses: matches of whole pairs. For a mixture they are not weighted.
         failed: matches that could not be played to their end.
-        win_rate: wins / matches, where a draw is no win, with Wilson's interval.
-        means: totals of a match by name, its `reward` by the game's settings, and its `seconds`
-            (`choices` in games of choices). Games that count damage and falls also have
-            `damage_ratio` (dealt / taken) and `seconds_per_fall` (played / own stocks lost).
+        win_rate: wins / matches with Wilson's interval. A draw does not count as a win.
+        means: means per match by name: the game's statistics, the `reward` under the game's
+            settings, and `seconds` (`choices` in games of choices). Games that count damage and
+            falls also have `damage_ratio` (dealt / taken) and `seconds_per_fall` (played / own
+            stocks lost).
         actions: share of its decisions in which the player used a key or a choice. It is empty for
             a bot whose keys the game does not report.
     """

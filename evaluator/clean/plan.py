@@ -48,8 +48,8 @@ Counts = Mapping[tuple[str, str, Book], int]
 
 
 class Entry(NamedTuple):
-    """A pairing to play until the book holds `until` matches. `pairs` is how many pairs of matches
-    are still missing.
+    """Describes a pairing to play until the book has `until` matches. `pairs` is the number of
+    pairs of matches that are still missing.
     """
 
     player: str
@@ -347,7 +347,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class NextWork:
-    """An evaluator's next work: a gate, or else batches.
+    """Describes an evaluator's next work: a gate, or else batches.
 
     Attributes:
         turn: index of the kind of work, the argument of the next call of `next_work`.
@@ -356,7 +356,8 @@ class NextWork:
         gate: the gate, or None.
         awaited: the batch of the newest snapshot. It is played alone, because learners wait for its
             result.
-        batches: played together if no batch is awaited, or if other evaluators have leased it.
+        batches: batches to play together if no batch is awaited, or if other evaluators have leased
+            the awaited batch.
         has_room: whether allocated matches fit next to `batches`, by number and by budget.
     """
 

@@ -56,7 +56,7 @@ def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
     Raises:
         NotFound: there are no replays.
         InvalidInput: a replay is of another game.
-        VersionMismatch: a replay was played by other rules.
+        VersionMismatch: a replay was played under other rules.
     """
     if not folder.is_dir():
         raise NotFound(

@@ -53,7 +53,7 @@ that the player never used stay possible at 0.1 %, and training can find them.""
 class Streams:
     """Holds matches side by side. Shorter streams end with zeros.
 
-    `weight_LS` is 1 where there was something to decide.
+    `weight_LS` is 1 for decisions with more than one choice.
     """
 
     obs_LSO: Tensor
@@ -69,8 +69,14 @@ class Streams:
         streams: int = STREAMS,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Puts each match, whole, into the shortest stream so far, of at most `streams`."""
-        columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(demonstrations)))]
+        """Appends each whole match to the stream that is the shortest so far.
+
+        Args:
+            found: the matches.
+            streams: largest number of streams.
+            device: device of the tensors.
+        """
+        columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(found)))]
         lengths = [0] * len(columns)
         for demonstration in demonstrations:
             shortest = int(np.argmin(lengths))
@@ -118,7 +124,7 @@ def split(
 
 
 def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
-    """Returns the share of the decisions in which each key was down, or choice made.
+    """Returns the share of the decisions in which each key was down or each choice was made.
 
     Counts start at one half (Jeffreys' prior), so that an action which never occurred has a rate
     above 0.
@@ -175,7 +181,7 @@ def log_loss(
 class Epoch:
     """Describes a pass over the matches. Number 0 is the state before the first pass.
 
-    Losses are in nats per decision, `held_out` without smoothing.
+    Losses are in nats per decision. `held_out` is computed without smoothing.
     """
 
     number: int

@@ -73,7 +73,7 @@ class RankGroup:
         return self.rank == 0
 
     def seed(self, seed: int) -> int:
-        """Returns a seed for this rank, so that no two ranks draw alike. The leader's is `seed`
+        """Returns a seed for this rank, so that no two ranks draw the same. The leader uses `seed`
         itself.
         """
         return seed + 1_000_003 * self.rank
@@ -102,8 +102,8 @@ class RankGroup:
 
         Args:
             parameters: the parameters with the gradients.
-            extra: further numbers, which travel in the same message, since each message costs a
-                wait.
+            extra: further numbers to sum in the same message, because the ranks wait for each other
+                in each message.
 
         Returns:
             The sum of `extra`.

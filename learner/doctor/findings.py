@@ -180,7 +180,7 @@ class Diagnosis:
         subject: the set-up or the run.
         seconds: length of the examination.
         findings: the findings, from `ordered`.
-        curve: rewards of the minimal agent's matches, empty where it was not trained.
+        curve: rewards of the minimal agent's matches, empty if it was not trained.
     """
 
     subject: str

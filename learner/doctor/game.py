@@ -156,7 +156,8 @@ def _played(
 
 
 def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
-    """Makes a player that acts as a fresh policy: keys held 18 % of the time, or any legal choice.
+    """Makes a player that acts like a fresh policy: it holds keys 18 % of the time, or makes any
+    legal choice.
 
     Args:
         streams_N: stream of each row. Rows with the same stream draw the same random numbers at

@@ -323,9 +323,14 @@ def minimal(set_up: SetUp) -> SetUp:
 def train_minimal_agent(
     set_up: SetUp, seconds: float = EMERGENCY_SECONDS
 ) -> tuple[Finding, tuple[float, ...]]:
-    """Trains the minimal agent for `seconds` of processor time and compares the pay of its first
-    and its last matches. Returns the finding M, and the mean reward of the matches that ended,
-    update by update.
+    """Trains the minimal agent and compares the rewards of its first and its last matches.
+
+    Args:
+        set_up: the game and the rewards.
+        seconds: processor time to train for.
+
+    Returns:
+        The finding M, and the mean reward of the matches that ended, update by update.
     """
     small, curve = minimal(set_up), _Curve(seconds)
     model, fault = _trained(small, small.settings, small.settings.learner.steps, curve)
@@ -355,7 +360,7 @@ class _Curve(BaseCallback):
 
 
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
-    """Judges M: whether the last matches (reward and score of each) pay more than the first.
+    """Judges M: whether the last matches have higher rewards than the first.
 
     Short matches end first, so the first match of every row of the batch is compared as a group.
 

@@ -31,7 +31,7 @@ def generalised_advantage(
     """Computes the advantages and the value targets of a rollout.
 
     delta_t = r_t + d_t v_{t+1} - v_t and A_t = delta_t + lambda d_t A_{t+1}. The discount d_t is
-    `gamma`, and 0 when the match ended in step t. The cut-off bootstraps from `bootstrap_N`
+    `gamma`, or 0 if the match ended in step t. The end of the rollout bootstraps from `bootstrap_N`
     (Schulman et al. 2016, arXiv 1506.02438, eq. 16). Targets are A_t + v_t.
 
     Args:
@@ -66,7 +66,7 @@ def generalised_advantage(
 def explained_variance(
     value: Tensor, target: Tensor, add_up: Callable[[Tensor], Tensor] = lambda sums: sums
 ) -> float:
-    """Returns 1 - Var[target - value] / Var[target], NaN where targets do not vary.
+    """Returns 1 - Var[target - value] / Var[target], NaN if targets do not vary.
 
     Args:
         value: predicted values of any shape.
@@ -83,9 +83,9 @@ def explained_variance(
 class ReturnScale:
     """Tracks the standard deviation of the discounted return, by which rewards are divided.
 
-    The return R_t = gamma R_{t-1} + r_t is followed per match and restarts with each match. The
-    parallel update of Chan et al. (1979) keeps its variance over all steps of all ranks. Nothing is
-    clipped, so that wins and steps keep the ratio of their weights.
+    The return R_t = gamma R_{t-1} + r_t is tracked for each row and restarts with each match. The
+    parallel update of Chan et al. (1979) tracks its variance over all steps of all ranks. Nothing
+    is clipped, so that all rewards keep their relative weights.
 
     Args:
         num_matches: N.

@@ -41,7 +41,7 @@ class Diagnostics:
 
         Args:
             entries: entries of a full history. Only matches with a full history count.
-            kinds: the opponents' kinds, "" where there is no match.
+            kinds: the opponents' kinds, "" in rows without a match.
         """
         if not latent_ND.shape[1]:
             return
@@ -132,7 +132,8 @@ def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
     """Measures how far latents move from the first to the last step in the matches of `same_B`.
 
     The root mean square distance is divided by the distance of two steps drawn at random from all
-    of them, sqrt(2 D) times `spread`. 0 means that latents stay, 1 that they end anywhere.
+    of them, sqrt(2 D) times `spread`. 0 means that latents stay the same, 1 that the last is
+    unrelated to the first.
 
     Args:
         latent_TBD: latents of whole rollouts.

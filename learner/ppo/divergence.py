@@ -22,7 +22,7 @@ class Divergence(NamedTuple):
     Attributes:
         loss: the divergence.
         kl_M: the mean KL from each fixed policy.
-        closest_M: the share of states in which it was the closest.
+        closest_M: the share of states in which each fixed policy was the closest.
         here: the total weight of the states over which both are averaged.
     """
 

@@ -80,7 +80,8 @@ class LeaguePPO(RecurrentPPO):
         env: the matches.
         settings: hyperparameters. The number of matches is the environment's, not
             `settings.matches`.
-        regularisation: holds the policy near frozen copies of itself. None switches it off.
+        regularisation: settings that hold the policy near frozen copies of itself. None switches
+            this off.
         should_stop: asked between steps and minibatches. True ends `learn` early.
         kwargs: Stable-Baselines3's: `policy_kwargs={"agent": config}`, `device`, `verbose` ….
     """
@@ -225,7 +226,7 @@ class LeaguePPO(RecurrentPPO):
         Args:
             env: the matches.
             callback: called at the start, after each step, and at the end.
-            rollout_buffer: the parent's, which is not used.
+            rollout_buffer: the parent's buffer, which is not used.
             n_rollout_steps: steps of each match.
 
         Returns:
@@ -509,7 +510,8 @@ class LeaguePPO(RecurrentPPO):
     def weighted(
         self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0, known: float = 1.0
     ) -> Tensor:
-        """Computes the loss, the weighted sum of the terms, each times its share of the minibatch.
+        """Computes the loss: the weighted sum of the terms, each multiplied by the part's share of
+        the minibatch.
 
         Args:
             terms: the terms of a part of a minibatch.

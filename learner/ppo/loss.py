@@ -173,7 +173,7 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
 class LossTerms(NamedTuple):
     """Holds the terms of a minibatch, not yet weighted.
 
-    `kl` is None when no reference plays in its matches or when the rewards carry the divergence.
+    `kl` is None if no reference plays in its matches, or if the divergence is part of the rewards.
     `forecast` is None without a forecast head.
     """
 
@@ -194,7 +194,8 @@ class LossTerms(NamedTuple):
 
 
 class WeightedMeans:
-    """Averages over a minibatch's parts and over all ranks, each part weighted by its share.
+    """Computes means over a minibatch's parts and over all ranks, with each part weighted by its
+    share.
 
     All ranks must add up the same `names`, and a part may lack some of them, so the names are fixed
     at the start. A name without a value has no mean.

@@ -34,12 +34,12 @@ def compute_type(precision: str, device: torch.device) -> torch.dtype:
 
 
 class AdaptiveRate:
-    """Steers the KL per update by a factor in [1/64, 1] on the scheduled learning rate.
+    """Controls the KL per update, by a factor in [1/64, 1] on the scheduled learning rate.
 
     The factor shrinks by 1.2 when an update moved the policy by more than 1.5 times the desired KL
-    divergence, and grows by 1.2 when it moved less than the desired KL over 1.5: the rule of PPO's
-    adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). No single learning rate
-    fits a whole curriculum (docs/benchmarks.md).
+    divergence, and grows by 1.2 when it moved less than the desired KL over 1.5. This is the rule
+    of PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). No single
+    learning rate fits a whole curriculum (docs/benchmarks.md).
     """
 
     def __init__(self, desired_kl: float | None) -> None:
@@ -131,7 +131,7 @@ class GradientStep:
 
         Raises:
             NumericalFault: a number is NaN or infinite. No weight has changed. The message names
-                the culprit.
+                the tensor.
         """
         parameters = list(self._network.parameters())
         norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])

@@ -28,7 +28,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
     arrays: the encoder's rings and the LSTM's state. None is an empty history. The constructor
-    skips the parent's on purpose, which would build SB3's own extractors and LSTMs.
+    deliberately skips the parent's constructor, which would build SB3's own extractors and LSTMs.
     """
 
     def __init__(

@@ -79,7 +79,7 @@ class References:
         matches: N.
         device: device that computes.
         autocast: precision in which the references play, the same as the learner's update.
-        group: the ranks, which all drop the reference that the leader would.
+        group: the ranks, which all drop the reference that the leader chooses.
     """
 
     def __init__(
@@ -210,8 +210,8 @@ class References:
     def divergence(self, logits_TBA: Tensor, batch: Minibatch) -> Divergence | None:
         """Computes the KL of the policy in a minibatch from the closest reference in each state.
 
-        The matches where references play represent all matches: over many minibatches the means
-        agree.
+        The matches where references play represent all matches, because over many minibatches the
+        means agree.
 
         Args:
             logits_TBA: the policy's logits.
@@ -309,7 +309,7 @@ def most_redundant(kl_MM: NDArray[np.floating]) -> int:
     """Returns the index of the member that is closest to another member, the first among equals.
 
     Args:
-        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states, the loss when j replaces i.
+        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states, which is the error if j replaces i.
     """
     others_MM = np.where(np.eye(len(kl_MM), dtype=bool), np.inf, kl_MM)
     return int(others_MM.min(1).argmin())

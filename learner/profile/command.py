@@ -71,8 +71,8 @@ def profile(
 ) -> int:
     """Measures how fast this machine trains and what limits it, and finds faster settings.
 
-    A sweep tries the values of --matches, --batch-size and --threads. Without a flag it tries
-    values around that of the settings.
+    A sweep tries the values of --matches, --batch-size and --threads. For each flag that is
+    missing, it tries values around the setting.
     """
     axes: dict[str, Sequence[str | int]] = {
         "matches": matches or (),

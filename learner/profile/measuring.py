@@ -56,12 +56,12 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Burst:
-    """Measures the whole updates of a burst.
+    """Holds the measurements of a burst of whole updates.
 
     Attributes:
         steps: steps of the learner, all matches together.
         seconds: wall clock for them.
-        parts: seconds by kind of work. `other` is the time that no counter claims.
+        parts: seconds by kind of work. `other` is the time outside all counters.
         cpu_seconds: CPU time of the process for them, all its threads together.
     """
 
@@ -100,9 +100,9 @@ class Measured:
 
     Attributes:
         bursts: at least one burst, if nothing failed.
-        memory: most bytes held, in main memory and on the GPU.
+        memory: peak memory in bytes, in main memory and on the GPU.
         gpu_busy_share: share of the traced time in which the GPU computed, None without a trace.
-        failure: why there are no bursts: memory ran out.
+        failure: why there are no bursts, for example because memory ran out.
         warning: a fact to know that does not affect the figures.
         changes: settings of [learner] by name, in which configurations may differ.
     """

@@ -19,8 +19,13 @@ LARGEST_POOL = 2 << 30
 
 
 def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[Player]:
-    """Freezes `count` networks with fresh weights into `folder`, each from its own seed. It makes
-    fewer where their files would take more than `LARGEST_POOL` bytes.
+    """Freezes networks with fresh weights, each from its own seed.
+
+    Args:
+        folder: folder for the weights.
+        settings: settings of the run.
+        count: number of snapshots. Fewer are made if their files would take more than
+            `LARGEST_POOL` bytes.
     """
     spec, blobs = settings.game.spec(), BlobFolder(folder)
     config = AgentConfig.of(settings.agent, spec)

@@ -117,7 +117,7 @@ def take(
     Args:
         sections: all settings.
         wanted: the sweep's values by axis, as `plan` takes them. None measures the settings alone.
-        seconds: seconds measured of each configuration, None for the default.
+        seconds: seconds of measurement for each configuration, None for the default.
         trace: file for a trace of two updates.
         gpu: number of the GPU to compute on.
         cpu: whether to compute on the CPU even if there is a GPU.
@@ -182,7 +182,12 @@ def plan(
 
     Args:
         learner: the settings [learner].
-        wanted: values by axis. Missing axes get some around the settings' values.
+        wanted: values by axis. A missing axis gets values around the setting.
+        cores: cores of the machine.
+        gpu: whether it computes on a GPU.
+
+    Returns:
+        The valid combinations, the settings' own first.
 
     Raises:
         ConfigError: no combination is valid.
@@ -254,8 +259,11 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
 
 
 def doubt(best: Measured, before: Measured | None) -> str:
-    """Warns when the recommended row's lead over the unchanged settings is no larger than the
-    spread. Returns "" otherwise.
+    """Returns a warning if the recommended row's lead is no larger than the spread, else "".
+
+    Args:
+        best: the recommended row.
+        before: the row of the unchanged settings.
     """
     if before is None or before is best or not before.bursts:
         return ""

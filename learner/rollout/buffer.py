@@ -42,7 +42,7 @@ class Minibatch:
     Attributes:
         weight_TB: 0 in matches that failed. None: everything counts.
         across_TBA: the opponents' actions, where kept.
-        known_TB: 1 where such an action is known, was chosen, and counts.
+        known_TB: 1 if the opponent's action is known, was not forced, and counts.
     """
 
     obs_XBO: Tensor
@@ -72,7 +72,7 @@ class Minibatch:
                 yield Minibatch(**{name: _rows(name, x, rows) for name, x in vars(self).items()})
 
     def decided_TB(self) -> Tensor | None:
-        """Returns 1 where there was a decision that counts, None for everywhere.
+        """Returns 1 for decisions that count, or None if all do.
 
         A forced choice (on the opponent's turn) has no gradient and would only dilute the means.
         """
@@ -92,8 +92,8 @@ def _rows(name: str, tensor: Tensor | None, rows: Tensor) -> Any:
 class History:
     """Stores observations of a seat in N matches: C rows of context, then T of the rollout.
 
-    The last C observations of a rollout are the context of the next rollout. Episode starts travel
-    with them, so that the encoder never looks back beyond a match's beginning.
+    The last C observations of a rollout are the context of the next rollout. Episode starts are
+    kept as well, so that the encoder never reads entries from before a match's beginning.
     """
 
     def __init__(self, config: AgentConfig, steps: int, matches: int, device: torch.device) -> None:

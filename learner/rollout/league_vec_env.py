@@ -47,8 +47,8 @@ class LeagueVecEnv(VecEnv):
         frame_skip: frames that a decision lasts.
         reward_weights: weight of each of the game's reward terms.
         live_player: name of the player that learns here.
-        ranks: processes, each with the same number of matches in step with this process. Their
-            steps count.
+        ranks: number of processes, which play the same number of matches at the same pace. The
+            steps of all of them count.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LeagueVecEnv(VecEnv):
     def step_arrays(
         self, actions_NA: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """Steps without building dictionaries for the caller, who reads `finished`.
+        """Steps without returning `info` dictionaries. The caller reads `finished` instead.
 
         Args:
             actions_NA: zeros and ones in every game. Choices are one-hot.

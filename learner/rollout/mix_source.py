@@ -23,7 +23,7 @@ class MixSource:
         live: the learner.
         snapshots: its frozen players.
         seed: seed of the draws.
-        matches_per_draw: matches in a row against one drawn opponent.
+        matches_per_draw: consecutive matches against the same drawn opponent.
     """
 
     def __init__(

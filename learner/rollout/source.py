@@ -64,8 +64,8 @@ class MatchBroker:
         ready: assignments that are leased already.
         log_position: position in the log of the newest acknowledged result.
         beat_seconds: seconds between heartbeats.
-        is_leader: whether this rank sends the heartbeats for all ranks, which share an incarnation
-            and move in step, and hands back all unplayed matches at the end.
+        is_leader: whether this rank sends the heartbeats for all ranks, which share an incarnation,
+            and hands back all unplayed matches at the end.
     """
 
     def __init__(

@@ -60,8 +60,8 @@ class _Keys(spaces.MultiBinary):
 class JoinedEnv(LeagueVecEnv):
     """Plays the matches of one player that learns here and reports results under its name.
 
-    `league_env` makes it. Close it, or use it in a `with` block: it returns the leases of matches
-    that were not played.
+    `league_env` makes it. Close it, or use it in a `with` block, so that the leases of matches that
+    were not played are returned.
     """
 
     def __init__(
@@ -154,8 +154,8 @@ def league_env(
     """Joins the league at `address` as the live player `name`.
 
     Args:
-        address: HOST:PORT of a running matchmaker. If it wants a token, the run's token is taken,
-            or the environment's (docs/security.md).
+        address: HOST:PORT of a running matchmaker. If it wants a token, the token of the run or of
+            the environment is used (docs/security.md).
         run_dir: the run's folder. Opponents' weights are read from its `blobs`, and ours are
             written there. Its `config.toml` has the game, unless `preset` names another (without
             either: laptop).

@@ -54,7 +54,7 @@ class SessionSettings:
         """Takes the learner's part of a run's settings.
 
         Raises:
-            ConfigError: they ask for a forecast, and the agent has no encoder to make it.
+            ConfigError: they have a forecast head, but the agent has no encoder for it.
         """
         settings = cls(
             game=sections.of(GameSettings),

@@ -51,7 +51,7 @@ class CheckpointFolder:
         return sorted((f for f in self.folder.iterdir() if _FILE.fullmatch(f.name)), reverse=True)
 
     def write(self, step: int, values: Values) -> Path:
-        """Writes a checkpoint. A crash at any moment leaves the older ones whole.
+        """Writes a checkpoint. A crash at any moment leaves the older checkpoints intact.
 
         Args:
             step: step of the training.
@@ -199,8 +199,13 @@ OWN = (
 
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
-    """Returns a rank's addition to the leader's checkpoint: its matches and the parts of their
-    state. `ready` has the matches drawn and not yet begun.
+    """Returns the state that a rank adds to the leader's checkpoint: its matches in progress and
+    its own random and recurrent state.
+
+    Args:
+        model: the algorithm.
+        env: its matches.
+        ready: ids of the matches drawn and not yet begun.
     """
     state = algorithm_state(model)
     algorithm = {name: state[name] for name in OWN}
@@ -234,8 +239,14 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
 
 
 def load_weights(model: LeaguePPO, values: Values) -> None:
-    """Restores weights, and the state of the optimizer and the scale of returns where given.
-    Weights of another agent size raise `ConfigError`.
+    """Restores weights, and if given, the state of the optimizer and the scale of returns.
+
+    Args:
+        model: the algorithm.
+        values: from `algorithm_state` or `snapshot_values`.
+
+    Raises:
+        ConfigError: the weights are of another agent size.
     """
     try:
         model.policy.network.load_state_dict(values["network"])

@@ -29,7 +29,13 @@ log = logging.getLogger(__name__)
 
 
 class Curriculum:
-    """Moves through the stages: in order by their rules, to any stage by an operator's request."""
+    """Moves through the stages, in order by their rules, or to any stage on an operator's request.
+
+    Args:
+        settings: the stages.
+        player: the player that learns.
+        place: the place to continue from.
+    """
 
     def __init__(
         self, settings: CurriculumSettings, player: str, place: Place | None = None
@@ -42,7 +48,7 @@ class Curriculum:
         return self.stages[self.place.index]
 
     def obey(self, asked: StageRequest | None, step: int) -> str:
-        """Enters the stage that was asked for, once for each request.
+        """Enters the requested stage, once for each request.
 
         Args:
             asked: the newest request.
@@ -114,8 +120,8 @@ class StageRunner:
     Args:
         incarnation: the incarnation that reports.
         step: step of the training.
-        reports: False for an exploiter, whose single stage the league need not know. It can't be
-            asked to enter another.
+        reports: False for an exploiter, which has a single stage. Nobody can ask it to enter
+            another, so the league need not know it.
     """
 
     def __init__(

@@ -72,10 +72,15 @@ def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) 
 
 
 def fits_log(client: MatchmakerClient, saved: Values) -> bool:
-    """Returns whether the league's log has the matches of a checkpoint. A restored backup may not.
+    """Returns whether the league's log has the matches of a checkpoint. After a restore from a
+    backup it may lack some.
 
-    A match's id begins with its place in the log and ends with random digits: a log that has the
-    newest match has them all.
+    A match's id begins with its place in the log and ends with random digits: so if the log has the
+    newest match, it has all of them.
+
+    Args:
+        client: connection to the matchmaker.
+        saved: the checkpoint.
     """
     parts = parts_of(saved)
     held = [name for part in parts for name in (*part["environment"]["matches"], *part["ready"])]

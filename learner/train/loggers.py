@@ -63,7 +63,7 @@ class TensorBoardWriter(TensorBoardOutputFormat):
 class WandbWriter(KVWriter):
     """Writes TensorBoard's scalars to Weights & Biases, online or into the run's folder.
 
-    A run that continues keeps its name and id, so that its parts are the same run there.
+    A run that continues keeps its name and id, so that Weights & Biases shows it as one run.
     """
 
     def __init__(

@@ -115,8 +115,11 @@ class Progress:
 
 
 def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
-    """Returns the seconds so far by kind of work, for `Progress.mark`. `waiting` are the seconds
-    spent waiting for the matchmaker.
+    """Returns the total seconds so far by kind of work, for `Progress.mark`.
+
+    Args:
+        model: the algorithm.
+        waiting: seconds spent waiting for the matchmaker.
     """
     env, references = model.env, model.references
     return {
@@ -130,7 +133,7 @@ def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
 
 
 class Reporter:
-    """Writes a learner's files and keeps its `metrics`: of update, progress and alarms.
+    """Writes a learner's files and keeps its `metrics`, on the update, the progress and alarms.
 
     Every rank has a reporter. Only the leader's writes files and has metrics.
     """

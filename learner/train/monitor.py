@@ -73,8 +73,12 @@ class StepTable:
 
 
 class MatchMonitor:
-    """Writes a learner's four CSVs: of its matches, its rewards and its strategy latent. Of older
-    files it keeps the rows up to `step`.
+    """Writes a learner's four CSVs, on its matches, its rewards and its strategy latent.
+
+    Args:
+        folder: folder of the files.
+        spec: the game.
+        step: the last step to keep of older files.
     """
 
     def __init__(self, folder: Path, spec: GameSpec, step: int) -> None:

@@ -36,7 +36,7 @@ class Session:
     Attributes:
         over: whether an exploiter's generation has ended.
         reset: whether the next generation begins with new weights.
-        activity: the current work, for the report of a lack of memory.
+        activity: the current work, to name in an error if memory runs out.
     """
 
     def __init__(self, parts: SessionParts) -> None:

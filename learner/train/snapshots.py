@@ -21,10 +21,14 @@ log = logging.getLogger(__name__)
 
 
 class SnapshotPublisher:
-    """Publishes snapshots and references: the weights' file first, the member second.
+    """Publishes snapshots and references. It first stores the file of the weights, then registers
+    the member.
 
     Args:
-        card: the card without step, scale, metrics and time.
+        client: connection to the matchmaker.
+        blobs: the league's weights.
+        card: the common fields of all cards, without step, scale, metrics and time.
+        live: the player that learns.
         incarnation: the incarnation that publishes.
 
     Attributes:
@@ -48,7 +52,7 @@ class SnapshotPublisher:
     def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
         """Makes the card of a snapshot at `step`.
 
-        The checkpoint before the snapshot keeps the card, so that a run that dies in between makes
+        The checkpoint before the snapshot has the card, so that a run that dies in between makes
         the same file again.
 
         Args:
@@ -87,8 +91,8 @@ class SnapshotPublisher:
         return registered[0]
 
     def promote(self) -> None:
-        """Makes the newest snapshot a milestone. It is the run's last snapshot, published by a
-        stop.
+        """Makes the newest snapshot a milestone, because a stop has made it the run's last
+        snapshot.
         """
         for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
@@ -147,9 +151,9 @@ class SnapshotPublisher:
         """Returns each reference's score, or its parent snapshot's score while the reference has no
         rating.
 
-        A reference plays only where a mix names the category `reference`. Its parent was frozen at
-        most one `snapshot_interval` earlier. Scores of two books don't compare: clean matches
-        count, or training matches where these rate more of the references.
+        A reference plays only if a mix names the category `reference`. Its parent was frozen at
+        most one `snapshot_interval` earlier. Scores of different books can't be compared, so all
+        are from clean matches, or from training matches if these rate more of the references.
         """
         references = self._client.players(kinds=[PlayerKind.REFERENCE])
         return max((self._scores(book, references) for book in (Book.EVAL, Book.TRAIN)), key=len)

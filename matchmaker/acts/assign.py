@@ -177,7 +177,10 @@ def lease_gate_matches(
         seed: seed of the gate's seeds.
         begun: matches that were leased before.
         count: matches to lease.
-        matches_per_seed: consecutive matches that share a seed.
+        matches_per_seed: number of consecutive matches that share a seed.
+
+    Returns:
+        The assignments.
     """
     for name in players:
         check_frozen(league, name)
@@ -247,8 +250,11 @@ def carry_matches(
 
 
 def check_frozen(league: League, name: str, *, or_human: bool = False) -> None:
-    """Checks that a player can be paired. With `or_human` it may be a person, at the keyboard of
-    the worker that asks.
+    """Checks that a player can be paired.
+
+    Args:
+        name: the player.
+        or_human: whether the player may be a person, because the calling worker is a dashboard.
 
     Raises:
         NotFound: there is no such player.

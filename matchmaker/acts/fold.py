@@ -44,8 +44,10 @@ class FoldKeeper:
         self._stopped = False
 
     def store(self) -> None:
-        """Stores a fold if a fold is due, and waits until it is stored. If storing fails it raises
-        a `LeagueError`, and the next try comes `folding.EVERY` results later.
+        """Stores a fold if a fold is due, and waits until it is stored.
+
+        Raises:
+            LeagueError: storing failed. It is tried again after `folding.EVERY` further results.
         """
         league, view = self._league, self._league.view
         with view.lock:

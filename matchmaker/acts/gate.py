@@ -208,8 +208,15 @@ def acquire_gate_matches(
 
 
 def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
-    """Judges an open gate by the log: tests in order, up to the first that is not passed. A decided
-    gate does not change.
+    """Judges an open gate by the log. Tests are judged in order, up to the first that is not
+    passed.
+
+    Args:
+        reader: reads the log.
+        gate: the gate. A decided gate does not change.
+
+    Returns:
+        The gate with its counts and decision.
     """
     if gate.state is not GateState.OPEN:
         return gate
@@ -268,8 +275,16 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
 def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
-    """Counts a gate's matches against a victim. Returns the gate with its results, the seeds of
-    these results, and the test as the log keeps it.
+    """Counts a gate's matches.
+
+    Args:
+        matches: the gate's matches against the victim.
+        victim: name of the victim.
+        rules: the gate's rules.
+
+    Returns:
+        The gate with its results, the seeds of these results, and the test in the form that the log
+        keeps.
     """
     most = rules.most_of(match.margin for match in matches if match.margin is not None)
     results = settled(matches, paired=rules.gate.paired, stake=rules.stake, most=most)

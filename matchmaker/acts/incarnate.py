@@ -38,7 +38,7 @@ class Beat(NamedTuple):
 
     Attributes:
         fenced: whether a newer incarnation of the worker exists.
-        lease_deadline: when its leases end without more progress, in Unix seconds.
+        lease_deadline: when its leases expire if there is no more progress, in Unix seconds.
         asked: the stage that its player was asked to enter.
     """
 
@@ -50,12 +50,12 @@ class Beat(NamedTuple):
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
     """Checks that a worker belongs to a token, or raises `Forbidden`.
 
-    The first token of the role worker that opens an incarnation of a worker owns the worker until
-    the token is revoked.
+    A worker belongs to the first token of the role `worker` that opened an incarnation of it, until
+    that token is revoked.
 
     Args:
         token: name of the token.
-        worker: name of the worker, unless `number` says it.
+        worker: name of the worker. It may be empty if `number` is given.
         number: an incarnation of the worker, or 0.
     """
     if number:
@@ -93,7 +93,7 @@ def open_incarnation(
         worker: name of the worker.
         player: the live player that it trains, or "".
         checkpoint_step: the learner's step at its checkpoint.
-        checkpoint_log_position: the last result that the checkpoint knows.
+        checkpoint_log_position: log position of the last result before the checkpoint.
         carried_matches: ids of matches in progress at the checkpoint.
         game_version: version of the game's rules that the worker plays by, or "".
 

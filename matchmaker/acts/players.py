@@ -78,7 +78,8 @@ def open_gate(league: League, tx: Transaction, incarnation: int, player: Player)
     """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once.
 
     Raises:
-        InvalidInput: the worker trains no exploiter, or `player` is no snapshot of it.
+        InvalidInput: the worker trains no exploiter, or `player` is not a snapshot of that
+            exploiter.
     """
     caller = league.current_incarnation(tx, incarnation)
     generation = league.view.exploiters.by_player.get(caller.player)
@@ -211,7 +212,7 @@ def pin_rating(
 
     Raises:
         NotFound: there is no such player.
-        InvalidInput: the player learns, is not pinned, or `mu` is no rating.
+        InvalidInput: the player learns, is not pinned, or `mu` is not a possible rating.
     """
     target, who = _known(league, player, by)
     position = tx.positions()[0]

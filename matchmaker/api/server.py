@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class MatchmakerServer:
-    """Serves the league at `db` while it is entered, and leaves the file intact.
+    """Serves the league at `db` while the context is open. The file stays consistent.
 
     Args:
         db: the SQLite file, created if it is missing.

@@ -188,8 +188,18 @@ class MatchmakerService(
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
     ) -> Callable[[Transaction], Reply]:
-        """Makes an effect that runs once, however often its request comes, and returns the reply of
-        the first run. A request id that is no id raises `InvalidInput`.
+        """Makes an effect that runs only once, even if its request arrives several times.
+
+        Args:
+            request: a request with a request id.
+            reply: class of the reply.
+            effect: returns the reply.
+
+        Returns:
+            The effect, which returns the reply of the first run.
+
+        Raises:
+            InvalidInput: the request id is no id.
         """
         checks.identifier(request.request_id, "request_id")
         fresh: list[Reply] = []
@@ -360,7 +370,7 @@ class MatchmakerService(
     ) -> AsyncIterator[e.Report]:
         """Streams the reports that change.
 
-        The stream ends with the evaluation that it names, or in a read-only league.
+        The stream ends when the requested evaluation ends, or at once in a read-only league.
         """
         number, sent = request.number, dict[int, Report]()
         with self._commits() as is_new:

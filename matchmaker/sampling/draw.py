@@ -45,8 +45,7 @@ class Distribution:
         return list(accumulate(self.probabilities))
 
     def pick(self, uniform: float) -> int:
-        """Returns the index whose part of [0, 1) contains `uniform`, never an index of probability
-        0.
+        """Returns the index whose part of [0, 1) contains `uniform`. It never has probability 0.
         """
         index = bisect_right(self._bounds, uniform)
         if index < len(self.names):
@@ -56,8 +55,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class DrawTable:
-    """Holds the probabilities from which a call's opponents are drawn. `body_json` is the log's
-    record.
+    """Holds the probabilities from which a call's opponents are drawn. `body_json` is the record
+    that the log keeps.
     """
 
     shares: Distribution
@@ -181,8 +180,11 @@ def draws(
 
     Args:
         ordinals: consecutive ordinals.
-        matches_per_draw: number of consecutive ordinals, from a multiple of it on, that share an
-            opponent.
+        matches_per_draw: number of consecutive ordinals that share an opponent. Each group starts
+            at a multiple of it.
+
+    Yields:
+        A draw for each ordinal.
     """
     first = ordinals[0] - ordinals[0] % matches_per_draw
     words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))

@@ -118,7 +118,10 @@ def adapted_mix(
     Args:
         mix: weights w by category.
         chances: the learner's win probability p against each bot.
-        strength: growth of the weight of a bot that always wins.
+        strength: how much the weight of a bot that always wins grows.
+
+    Returns:
+        The adapted mix.
     """
     grown = {name: mix[name] * (1.0 + strength * (1.0 - p)) for name, p in chances.items()}
     total = math.fsum(grown.values())

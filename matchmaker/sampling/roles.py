@@ -42,7 +42,7 @@ class Rival:
     """Describes a possible opponent.
 
     Attributes:
-        parent: the live player that it is, or is a copy of.
+        parent: the live player, which is the rival itself or the player that it is a copy of.
         role: the role of that player.
         chance: posterior mean of the learner's win probability, ½ against itself.
     """
@@ -58,7 +58,8 @@ class Situation:
     """Describes the league for a learner's rule.
 
     Attributes:
-        mains: the current mains. The learner is itself, others are their newest snapshot.
+        mains: the current mains. The learner stands for itself, and other mains are represented by
+            their newest snapshot.
         past: all active snapshots of learners, oldest first.
     """
 
@@ -197,9 +198,9 @@ class SnapshotRule(NamedTuple):
     """Says when a snapshot is due.
 
     Attributes:
-        earliest: intervals before which it is never due.
+        earliest: number of intervals before which it is never due.
         latest: intervals after which it is always due.
-        beaten: the rivals that must be beaten in between.
+        beaten: the rivals that must be beaten if it is to be due between `earliest` and `latest`.
         reset: probability that the learner then starts again.
     """
 

@@ -114,7 +114,7 @@ def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Repo
 def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[str, float]:
     """Computes χ² of counts against their expectation. Small cells are combined.
 
-    Over unlike draws χ² is slightly too small, never too large.
+    If draws had different probabilities, χ² is slightly too small, but never too large.
 
     Args:
         counts: number of matches by name.

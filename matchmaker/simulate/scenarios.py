@@ -130,7 +130,9 @@ def _blotto(rng: np.random.Generator, players: int) -> Scenario:
 
 
 class Drift(Scenario):
-    """Makes learners that climb with their matches and wander. Snapshots, added later, don't."""
+    """Makes learners whose strength rises with their matches and also wanders. Snapshots, which are
+    added later, stay fixed.
+    """
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
     """Elo of a new learner, Elo gained and Elo wandered while matches grow e-fold, and matches
@@ -182,8 +184,14 @@ class Forget(Drift):
         self.chances = chances
 
     def forget(self, learner: int, others: Numbers) -> int | None:
-        """Lets a learner forget one of `others` that it scores about `BEATEN` against. Returns its
-        number, None if no score is within .03 of `BEATEN`.
+        """Makes a learner forget an opponent against which it scores about `BEATEN`.
+
+        Args:
+            learner: number of the learner.
+            others: numbers of opponents to choose from.
+
+        Returns:
+            The opponent's number, None if no score is within .03 of `BEATEN`.
         """
         gap_G = np.abs(self.chances(np.full(len(others), learner), others).score_G - self.BEATEN)
         if gap_G.min() > 0.03:

@@ -76,7 +76,8 @@ class Plan:
         players: all players, with bots and learners.
         matches: matches to assign.
         clean_share: share of matches that evaluators play.
-        faults: share of turns that fail. A third each dies, hangs, or reports twice.
+        faults: share of turns that fail. A third of these die, a third hang, and a third report
+            twice.
         batch: matches of a learner's turn.
     """
 
@@ -110,7 +111,8 @@ class Forgotten:
     Attributes:
         weight: the opponent's PFSP weight before.
         meetings: its matches with the learner since.
-        noticed_after: matches until the weight was `GROWN` times as large, None before.
+        noticed_after: number of matches until the weight was `GROWN` times as large, None before
+            that.
     """
 
     opponent: str

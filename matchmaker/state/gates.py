@@ -21,7 +21,7 @@ class GateRules:
 
     Attributes:
         gate: the test before the first result.
-        after: ordinal of the newest assignment, after which the gate's matches come.
+        after: ordinal of the newest assignment before the gate's first match.
         seed: seed of the matches' seeds.
         stake: mean margin of training matches, by which results count in games with payoffs. It is
             0 in logs of versions that counted wins.

@@ -136,7 +136,7 @@ class League:
                 tx.after_commit(stored)
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
-        """Adds an event with the newest result's position. Memory follows after the commit.
+        """Adds an event with the newest result's position. Memory is updated after the commit.
 
         Args:
             tx: the transaction.

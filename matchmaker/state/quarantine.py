@@ -50,7 +50,7 @@ class Quarantines:
 
     def sentence(self, worker: str) -> str:
         """Returns why a worker gets no matches and its results are refused, "" for a worker that is
-        not out.
+        not in quarantine.
         """
         if worker not in self.out:
             return ""

@@ -188,7 +188,8 @@ def _seconds(words: str) -> float:
 def copy_as_of(database: Path, copy: Path, words: str) -> float:
     """Copies the part of a league's log up to a moment. The copy opens like any other log.
 
-    Only a worker's newest heartbeat is stored, so a later heartbeat hides what the worker did then.
+    Only a worker's newest heartbeat is stored, so if there was a later heartbeat, the worker's
+    activity at the moment is unknown.
 
     Args:
         database: the log.

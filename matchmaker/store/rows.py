@@ -75,8 +75,8 @@ class DrawRow(NamedTuple):
 
 
 class AssignmentRow(NamedTuple):
-    """Describes an assignment, which never changes, and from `lease_state` on its lease, which
-    changes.
+    """Describes an assignment and its lease. The assignment never changes. The fields from
+    `lease_state` on belong to the lease, which changes.
     """
 
     ordinal: int
@@ -134,8 +134,8 @@ class ResultRow(NamedTuple):
 
     @property
     def rated(self) -> bool:
-        """Returns whether ratings and payoffs count the result. They leave out gates, which stop on
-        luck.
+        """Returns whether ratings and payoffs count the result. They leave out gates, because a
+        stopped test is biased.
         """
         return not self.failed and self.lost_by is None and self.category != GATE
 

@@ -65,8 +65,8 @@ _encoded = json.JSONEncoder(separators=(",", ":")).encode
 class Reader:
     """Queries the log in a transaction that the store begins and ends.
 
-    A row whose checksum is wrong raises `DataCorrupt`, so every row that is read is what was
-    written.
+    A row with a wrong checksum raises `DataCorrupt`, so every row that is returned is unchanged
+    since it was written.
     """
 
     def __init__(self, db: Database, *, verifies: bool = True) -> None:
@@ -430,7 +430,9 @@ class Transaction(Reader):
             )
 
     def add_incarnation(self, row: IncarnationRow) -> int:
-        """Stores an incarnation, numbers it unless `row.number` is above 0, and returns it."""
+        """Stores an incarnation and returns its number, which is new unless `row.number` is above
+        0.
+        """
         row = row._replace(number=row.number or self._next("incarnations", "number"))
         self._insert("incarnations", [sealed(row)])
         return row.number
@@ -475,7 +477,8 @@ class Transaction(Reader):
         )
 
     def extend_leases(self, incarnation: int, deadline: float) -> None:
-        """Moves the deadlines of the incarnation's open leases, never back or past a limit."""
+        """Extends the deadlines of the incarnation's open leases, up to their limits.
+        """
         self._db.execute(
             "UPDATE assignments SET lease_deadline = min(max(lease_deadline, ?), lease_limit) "
             "WHERE lease_state = 'open' AND incarnation = ?",

@@ -41,8 +41,15 @@ _STATES = {
 def fsck(
     db: Path, address: str = "", credentials: Credentials | None = None
 ) -> tuple[list[str], str]:
-    """Checks a league's file, and with an address also the numbers of its matchmaker. Returns a
-    sentence for each fault, and a summary.
+    """Checks a league's file.
+
+    Args:
+        db: the file.
+        address: address of the league's matchmaker, to compare its numbers, or "".
+        credentials: to call the matchmaker.
+
+    Returns:
+        A sentence for each fault, and a summary.
     """
     with closing(SqliteStore(db, read_only=True)) as store:
         with store.read() as reader:
