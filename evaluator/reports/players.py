@@ -53,7 +53,7 @@ class Met:
     Attributes:
         ancestor_step: the step of a snapshot of the same lineage.
         paid, square: mean of the payments and of their squares, in games with payoffs.
-        largest: the most that a match pays, None if the game does not state it.
+        largest: the largest payment of a match, None if the game does not state it.
     """
 
     opponent: str
@@ -91,7 +91,8 @@ class Met:
     def interval(self, confidence: float) -> Measured:
         """Returns the score with an interval that is valid at every number of matches.
 
-        There is no interval in a game that does not state the most that a match pays.
+        It needs the largest payment of a match, so there is no interval if the game does not state
+        it.
         """
         if self.paid is None:
             return exact_share(self.points, self.matches, confidence)
@@ -187,7 +188,7 @@ def met_in_log(
 
     Args:
         frames_per_second: speed of the game, 0 if unknown.
-        largest: the most that a match pays, None if unknown.
+        largest: the largest payment of a match, None if unknown.
     """
     records, cells = [], list(cells)
     stakes = Stakes.of(cells)

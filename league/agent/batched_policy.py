@@ -121,7 +121,8 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
-        """Seats a snapshot (or `LIVE`) with an empty history, in place of the seat's player.
+        """Gives a seat to a snapshot (or `LIVE`) with an empty history. It replaces the seat's
+        previous player.
 
         Args:
             index: number of the seat.
@@ -129,7 +130,7 @@ class BatchedPolicy:
             greedy: whether it takes the likeliest action.
 
         Raises:
-            InvalidInput: no live network is set, or the network's actions are others.
+            InvalidInput: no live network is set, or the network has other actions.
         """
         config = self._checked_live().config if digest == LIVE else self._frozen(digest)[0]
         self._add_architecture(config)
@@ -174,8 +175,8 @@ class BatchedPolicy:
         return self._draw(self.logits_SA.cpu(), legal_SA)
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
-        """Returns h and c of the live network, `[S, H]`, until the next act. Other rows mean
-        nothing.
+        """Returns h and c of the live network, `[S, H]`, valid until the next act. Only rows of
+        live seats are meaningful.
         """
         config = self._checked_live().config
         self._write_back()
@@ -207,7 +208,7 @@ class BatchedPolicy:
         """Continues from `save` and loads the seated snapshots. Another number of seats raises
         `DataCorrupt`.
 
-        A live network must have been set when seats are live.
+        If seats are live, a live network must have been set.
 
         Raises:
             DataCorrupt: the state has another number of seats.

@@ -88,7 +88,7 @@ class AgentSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
-    """Holds sizes from which a network is built again, checked when they are made.
+    """Holds the sizes from which a network can be built. They are checked at creation.
 
     Raises:
         ConfigError: a size can't be used.
@@ -158,8 +158,8 @@ class AgentConfig(NetworkConfig):
     """Holds the sizes of an `AgentNetwork`.
 
     Attributes:
-        own_size: width of the observation's first part, the player's own. The rest, above all the
-            opponent's, makes a history entry.
+        own_size: width of the observation's first part, which belongs to the player. The rest,
+            mainly the opponent's part, is a history entry.
         layers: layers of the strategy encoder.
         width: its width.
         attention_heads: its attention heads.
@@ -169,7 +169,7 @@ class AgentConfig(NetworkConfig):
         head_widths: hidden widths of actor and critic.
         sequence_length: entries that reach the latent.
         span: entries that a streaming layer attends to.
-        key_bias: initial logit of keys (choices begin alike).
+        key_bias: initial logit of keys (all choices begin with the same logit).
         recurrent: whether the LSTM sees earlier states.
         places: as in `GameSpec`, empty in older snapshots.
         ids: as in `GameSpec`, empty in older snapshots.

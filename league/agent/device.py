@@ -21,7 +21,7 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
         The device, and a sentence with its name, the reason, and its memory or cores.
 
     Raises:
-        DeviceError: the GPU asked for is not there, or both flags are given.
+        DeviceError: the requested GPU does not exist, or both flags are given.
     """
     if gpu is not None and cpu:
         raise DeviceError(f"--gpu {gpu} and --cpu exclude each other: give one of them")
@@ -72,8 +72,11 @@ def keep_memory() -> bool:
     """Makes the process keep freed memory for reuse, because a learner allocates the same large
     tensors again in each update.
 
-    glibc gives blocks over 128 KiB back to the kernel and then pays a page fault for every 4 KiB of
-    the next block. That halved the learner's speed on CPU.
+    By default glibc returns blocks over 128 KiB to the kernel, and the next block then costs a page
+    fault for every 4 KiB. That halved the learner's speed on CPU.
+
+    Returns:
+        Whether it took effect, which needs glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

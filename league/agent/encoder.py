@@ -55,8 +55,8 @@ class Pooled(NamedTuple):
 class Pooling(nn.Module):
     """Attends to the last P outputs, with a learned query and with the own observation.
 
-    A learned query is the same for every input, so its product with a key is one learned linear
-    score a head, and the keys of the first reading need not be kept. An output is *described* once
+    A learned query is the same for every input, so its product with a key is a learned linear score
+    for each head, and the keys of the first reading need not be kept. An output is *described* once
     by `[scores h | values D | conditioned keys D | conditioned values D]`, and a step caches that
     description.
     """

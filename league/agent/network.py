@@ -151,7 +151,7 @@ class AgentNetwork(PlayingNetwork):
             starts_XB: bool, where a row begins an episode. Later rows do not see rows before it.
             h_BH: the LSTM's output before row `prefix`.
             c_BH: the LSTM's cell before row `prefix`.
-            time_left_TB: share of the match still to come, which only the critic sees.
+            time_left_TB: remaining share of the match, which only the critic sees.
             prefix: rows of history, up to `config.context`. If there are fewer rows than both the
                 episode and `config.context` have, the first steps see less history than `step` did.
         """

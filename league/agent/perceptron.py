@@ -74,7 +74,8 @@ class PerceptronConfig(NetworkConfig):
 
 
 class TorchLSTM(nn.Module):
-    """Makes a step of torch's `nn.LSTM`, whose parameters it can share, also with stacked weights.
+    """Computes one step of torch's `nn.LSTM`, whose parameters it can share. It also works with
+    stacked weights.
 
     `league.agent.memory.Memory` has its gates in another order, and a single bias.
     """
@@ -105,7 +106,7 @@ class TorchLSTM(nn.Module):
 
 
 class PerceptronNetwork(PlayingNetwork):
-    """Plays by the present observation, and by the memory of its LSTM.
+    """Decides from the current observation and the memory of its LSTM.
 
     In h and c the value's LSTM comes after the policy's. It takes no step if no value is needed, so
     ask for values at every step of a match or never.

@@ -118,7 +118,7 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
     Raises:
         InvalidInput: it plays another game.
-        VersionMismatch: its observations mean something else.
+        VersionMismatch: the meaning of its observations has changed.
     """
     if card.game == spec.name and card.game_version in spec.older_versions:
         _log.warning(
@@ -185,7 +185,7 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
 
     Raises:
         NumericalFault: a weight is NaN or infinite.
-        StorageFull: there is no space. Nothing was written.
+        StorageFull: the disk is full. Nothing was written.
     """
     weights = {
         name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()

@@ -19,15 +19,15 @@ from league.replay import Playback, Replay
 def get_strategy_latent(
     network: PlayingNetwork, observations_TO: NDArray[np.floating]
 ) -> NDArray[np.float32]:
-    """Computes the strategy latent at each decision of a match, as the agent plays by it.
+    """Computes the strategy latent at each decision of a match, exactly as in the agent's play.
 
     Args:
         network: a snapshot, from `load_snapshot`.
         observations_TO: its observations at its decisions, from the match's first on.
-            `observations_of` reads them off a recorded match.
+            `observations_of` returns them for a recorded match.
 
     Returns:
-        Latents `[T, D]`. Row t depends on the opponent's half of the rows up to t alone.
+        Latents `[T, D]`. Row t depends only on the opponent's half of the rows up to t.
 
     Raises:
         InvalidInput: the agent has no strategy encoder, or its observations have another width.

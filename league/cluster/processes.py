@@ -188,8 +188,8 @@ class Process:
         return "" if line.startswith("--- ") else line
 
     def rotate_log(self, log_bytes: int = LOG_BYTES) -> None:
-        """Copies a long log to `log`.1 and empties it. The processes append, so they need no new
-        file.
+        """Copies a long log to `log`.1 and empties it. The processes append to the file, so they
+        need not open it again.
         """
         log = self.spec.log
         with contextlib.suppress(OSError):  # a full disk must not end the league
@@ -202,7 +202,9 @@ class ProcessGroup:
     """Keeps all processes of a league.
 
     Args:
-        say: shows a sentence to the person, with `is_trouble` for troubles.
+        specs: the processes, in the order of starting.
+        policy: how processes restart.
+        say: shows a sentence to the user. `is_trouble` marks problems.
         started: receives a process's name and id after each start.
         has_finished: whether a process that ended with exit code 0 has done its work. Otherwise it
             was stopped from outside.

@@ -102,7 +102,12 @@ class Supervisor:
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
-        """Shows a sentence to the person, or a problem if `is_trouble`. Any thread may call it."""
+        """Shows a sentence to the user. Any thread may call it.
+
+        Args:
+            text: the sentence.
+            is_trouble: whether it reports a problem.
+        """
         note = Note(at=time.time(), text=text, is_trouble=is_trouble)
         self._notes.append(note)
         self._display.add_note(note)

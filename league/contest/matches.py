@@ -65,7 +65,7 @@ def play(
     pace: int = 1,
     disturb: float = 0.0,
 ) -> Iterator[Replay]:
-    """Plays bouts of members as `play_bouts` does.
+    """Plays bouts of members, like `play_bouts`.
 
     Args:
         seed, greedy, failures, disturb: as for `play_bouts`.
@@ -110,7 +110,7 @@ def play(
 def bouts_of(
     first: Entrant, second: Entrant, matches: int, seed: int, *, errs: bool = False
 ) -> list[Bout]:
-    """Makes matches in pairs as `paired` does. A mixture draws a member for each pair.
+    """Makes matches in pairs, like `paired`. A mixture draws a member for each pair.
 
     Args:
         first, second: the players or mixtures.

@@ -201,8 +201,8 @@ class BatchedGame(ABC):
             uint8[N, 2, A] actions.
 
         Raises:
-            InvalidInput: a wrong shape or number of frames. In games of choices also a seat without
-                a bot that made no choice or several.
+            InvalidInput: a wrong shape or number of frames. In games of choices, also a seat
+                without a bot that does not make exactly one choice.
         """
         is_exact = getattr(actions, "dtype", None) == np.uint8
         actions_N2A = np.ascontiguousarray(actions if is_exact else pressed(actions), np.uint8)

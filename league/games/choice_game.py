@@ -76,11 +76,13 @@ class ChoiceGame(BatchedGame):
     """Plays N matches of `rules`. Call `reset` first.
 
     Args:
-        max_frames: None, or a time limit that cuts no match.
+        rules: the rules.
+        num_matches: N, matches that step together.
+        max_frames: None, or a time limit that no match can exceed.
 
     Raises:
         InvalidInput: fewer than 1 match.
-        ConfigError: a time limit that would cut a match.
+        ConfigError: a time limit that a match could exceed.
     """
 
     def __init__(self, rules: ChoiceRules, num_matches: int, max_frames: int | None = None) -> None:
@@ -139,8 +141,8 @@ class ChoiceGame(BatchedGame):
         """Plays a choice in every match. It changes nothing if it raises.
 
         Raises:
-            InvalidInput: a wrong shape, several frames, or a seat without a bot that made no
-                choice, several, or an illegal choice.
+            InvalidInput: a wrong shape, several frames, or a seat without a bot whose choice is
+                missing, illegal or not unique.
         """
         actions_N2A = self.checked_actions(actions_N2A, frames)
         choices_N2 = actions_N2A.argmax(-1)

@@ -36,9 +36,9 @@ class ScriptedBot:
 class ChoiceRules(ABC):
     """Defines a game of players 0 and 1, who choose frame by frame, both at once or in turns.
 
-    All chance falls before the first choice, as one of `deals` equally likely deals. A deal may
-    stay hidden at first. A player knows its observations from the first frame on and nothing else.
-    From these it must be able to reconstruct all that it did and saw.
+    All randomness is in one of `deals` equally likely deals before the first choice. Parts of a
+    deal may stay hidden at first. A player knows its observations from the first frame on and
+    nothing else. From these it must be able to reconstruct all that it did and saw.
 
     Attributes:
         longest: frames of the longest match.
@@ -141,12 +141,12 @@ def probabilities_of(
     players_N: NDArray[np.intp],
     legal_NA: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Asks a strategy for its probabilities.
+    """Returns the probabilities of a strategy.
 
     Args:
         strategy: the strategy.
         positions_N: the positions.
-        players_N: [N], the player to choose in each position.
+        players_N: [N], the player who has to choose in each position.
         legal_NA: bool[N, A], the legal choices.
 
     Returns:

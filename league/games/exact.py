@@ -245,11 +245,11 @@ def expected_value(tree: GameTree, table_KA: Table) -> float:
 
 
 def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
-    """Returns a player's mean payoff of a best response to the other's half of the table.
+    """Returns a player's mean payoff with a best response to the other player's half of the table.
 
     The pass goes backwards over the levels. In each infoset it takes the action of greatest value,
     summed over the infoset's positions. A position's weight is the probability that chance and the
-    opponent lead there. The player remembers its own earlier choices, so they don't matter.
+    opponent lead there. The player's own choices don't matter, because it remembers them.
 
     Args:
         tree: the tree.
@@ -311,7 +311,7 @@ class Histories:
     Attributes:
         observations_KTO: float32, zeros after the history's end.
         legal_KTA: bool, the legal choices in each frame, all true after the end.
-        lengths_K: frames of each history. The policy answers for frame `lengths_K - 1`.
+        lengths_K: frames of each history. The policy has to decide in frame `lengths_K - 1`.
     """
 
     observations_KTO: NDArray[np.float32]
@@ -345,7 +345,7 @@ def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
 
     Args:
         tree: the tree.
-        policy: answers all histories at once with probabilities `[K, A]`.
+        policy: returns the probabilities `[K, A]` for all histories at once.
 
     Raises:
         InvalidInput: the answers are not probabilities over the legal choices.

@@ -86,7 +86,8 @@ class Pool:
     Args:
         subject: the thing that it plays, for messages.
         workers: processes; 0 chooses by matches and processor cores.
-        step_seconds: longest time of a call. After it the worker ends itself by SIGALRM.
+        step_seconds: longest time of a call. If a call takes longer, SIGALRM ends the worker.
+        options: options of `subprocess.Popen`.
     """
 
     def __init__(
@@ -141,8 +142,8 @@ class Pool:
             arguments: the method's further arguments, from a worker's rows.
 
         Returns:
-            The answers with their rows, and the reasons why rows lost their environment. All rows
-            of a worker that died are lost.
+            The answers with their rows, and for lost rows the reasons. If a worker died, all of its
+            rows are lost.
 
         Raises:
             Unavailable: a worker that died can't start again.

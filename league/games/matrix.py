@@ -59,8 +59,8 @@ def read_payoffs(path: Path) -> Payoffs:
     """Reads a game from a CSV file: a line for each choice of player 0, a column for each of player
     1.
 
-    A first line of words names the columns, and with them the choices of both players. A choice
-    without a name is named by its number.
+    If the first line has words, they name the columns, and with them the choices of both players. A
+    choice without a name is named by its number.
 
     Raises:
         ConfigError: names the file and the line that can't be used.

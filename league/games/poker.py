@@ -119,7 +119,7 @@ class PokerRules(ChoiceRules):
     The own part of an observation has the player's number and card (rank, and suit if there are
     several), whether it is the player's turn, and the legal choices. The rest has the other's and
     the player's chips in the pot, and the other's last choice. With several rounds it also has the
-    round, the raises in it, and the public card once it lies open.
+    round, the raises in it, and the public card once it is revealed.
     """
 
     version = "1"

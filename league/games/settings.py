@@ -93,10 +93,12 @@ OwnGame = Callable[[], GameSettings | None]
 def check_game_of_file(
     name: str, options: Mapping[str, Option], own_game: OwnGame = lambda: None
 ) -> None:
-    """Checks a game named by a file, since the name decides which code is imported and run.
+    """Checks a game that a file names, because the name decides which code is imported and run.
 
     Args:
-        own_game: reads the caller's own game. It runs only if a file alone may not name the game.
+        name: the game's name in the file.
+        options: the game's options in the file.
+        own: returns the caller's own game. It is called only if a file alone may not name the game.
 
     Raises:
         InvalidInput: the game is neither the caller's own nor a built-in game that runs no other

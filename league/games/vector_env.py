@@ -29,9 +29,9 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
 
     After a match the next match begins in the same step (`AutoresetMode.SAME_STEP`). The
     observation is the new match's first. `infos["final_obs"]` has the last observation of the old
-    match, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. Seed s begins environment n as
-    `BrawlEnv` begins with seed s + n. A match depends on nothing else, so it is the same among 1 or
-    256.
+    match, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. With seed s, environment n begins
+    like `BrawlEnv` with seed s + n. A match depends on nothing else, so it is the same among 1 or
+    256 matches.
 
     Args:
         num_envs: N, the environments.

@@ -117,12 +117,12 @@ def load_replay(path: Path | str, own: OwnGame | None = None) -> Replay:
 
     Args:
         path: the file.
-        own: settings whose game the match may be, apart from the built-in games. None leaves the
-            check to `Recipe.make`, for readers that don't play the match.
+        own: settings whose game is allowed in addition to the built-in games. None leaves the check
+            to `Recipe.make`, for readers that don't play the match.
 
     Raises:
         NotFound: there is no such file.
-        DataCorrupt: it can't be read, or holds no match.
+        DataCorrupt: it can't be read, or does not contain a match.
         VersionMismatch: it is of another format.
         InvalidInput: its game may not be made here.
     """

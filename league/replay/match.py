@@ -20,7 +20,7 @@ from league.games.settings import GameSettings, check_game_of_file
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Describes the game as `make_batched` is asked for it, and the version of its rules.
+    """Describes a game by the arguments of `make_batched`, and the version of its rules.
 
     `is_allowed` says that settings named the game, or that `load_replay` has checked it.
     """
@@ -68,7 +68,7 @@ class Contender:
 
     Attributes:
         digest: digest of the weights, "" for bots.
-        bot: a bot that the game has to play again, "" where the replay holds its actions.
+        bot: a bot that the game has to play again, "" if the replay has its actions.
     """
 
     name: str
@@ -83,10 +83,11 @@ class Replay:
     Attributes:
         outcome: seat 0's.
         final: digest of the state in which it ended.
-        disturbed: (seat, first frame, frames) where the recorder pressed keys in a player's stead.
-        stats: totals of the seats. Only of a match that was just played, not in files.
-        terms: sums of the seats' reward terms, as `stats`.
-        free_T2: where a seat had a choice (None: always), as `stats`.
+        disturbed: (seat, first frame, frames) of keys that the recorder pressed instead of a
+            player.
+        stats: totals of the seats. Only a match that was just played has them, files don't.
+        terms: sums of the seats' reward terms. Like `stats`, they are not in files.
+        free_T2: where a seat had a choice (None means always). Like `stats`, it is not in files.
     """
 
     recipe: Recipe

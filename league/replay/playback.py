@@ -58,7 +58,10 @@ class Playback:
 
     def moments(self) -> Iterator[int]:
         """Yields the number of each frame while the game shows it, from 0 to the last before the
-        end. A match that ends otherwise than recorded raises `DataCorrupt`.
+        end.
+
+        Raises:
+            DataCorrupt: the match does not end as recorded.
         """
         game, replay = self.game, self.replay
         game.reset(np.array([replay.seed], np.uint64))
@@ -93,7 +96,12 @@ def _otherwise(what: str) -> DataCorrupt:
 def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
     """Returns the end of the match in row 0 as a frame.
 
-    Without a frame of its end, the game's last frame gets the payoffs and frames of the end.
+    If the game keeps no last frame, its current frame gets the final payoffs and the number of
+    frames.
+
+    Args:
+        game: the game right after the match's last step.
+        last: the frame before.
     """
     if (end := game.final_frame(0)) is not None:
         return end

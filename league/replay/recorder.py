@@ -81,7 +81,8 @@ class BatchRecorder:
     ) -> Replay:
         """Returns the match that ended in `row` in the frame noted last.
 
-        A bot whose actions the game doesn't report is named, so that a playback lets it play again.
+        If the game doesn't report a bot's actions, the match names the bot, which plays again in a
+        playback.
 
         Args:
             row: the row.

@@ -99,7 +99,7 @@ class Connection:
         self._channel.close()
 
     def asynchronous(self) -> grpc.aio.Channel:
-        """Opens another channel to the service, of the running event loop and without a token.
+        """Opens another channel to the service, for the running event loop and without a token.
 
         A new channel needs a handshake, which takes seconds on a busy machine. So keep the channel.
         """

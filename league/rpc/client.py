@@ -343,8 +343,8 @@ class MatchmakerClient(Connection):
 
         Returns:
             A page of up to `limit` matches, and `before` of the next page, 0 after the last page. A
-            page may be short, or empty, before the end, because each call looks at a part of the
-            log.
+            page before the last may be short or even empty, because each call searches only a part
+            of the log.
         """
         asked = {"player": player, "opponent": opponent, "category": category, "limit": limit}
         book_field = {} if book is None else {"book": book}
@@ -373,7 +373,7 @@ class MatchmakerClient(Connection):
     # Operators' calls.
 
     def ask_stage(self, stage: str, by: str, player: str = "") -> StageRequest:
-        """Asks a learner to enter a stage between two of its rollouts.
+        """Asks a learner to enter a stage before its next rollout.
 
         Args:
             stage: the stage's name, or "next".
@@ -404,7 +404,7 @@ class MatchmakerClient(Connection):
         """Ends a pin. The player continues from its belief before the pin.
 
         Returns:
-            The log position after which the end holds.
+            The log position after which the player is rated again.
 
         Raises:
             NotFound: there is no such player.
@@ -434,7 +434,8 @@ class MatchmakerClient(Connection):
         return from_enum(PlayerState, reply.state)
 
     def quarantine_worker(self, worker: str, reason: str, by: str) -> int:
-        """Gives an evaluator no more matches, and takes its clean results out of the books.
+        """Puts an evaluator into quarantine: it gets no more matches, and its clean results no
+        longer count.
 
         Returns:
             How many results are taken out.
@@ -454,7 +455,7 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such worker.
-            InvalidInput: it is in no quarantine, and disagrees with no other worker.
+            InvalidInput: it is not in quarantine, and does not disagree with another worker.
         """
         asked = {"worker": worker, "release": True, "repaired": repaired, "by": by}
         return int(self._ask("QuarantineWorker", **asked).results)
@@ -487,7 +488,7 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such player, or no snapshot of it yet.
-            InvalidInput: a number, a mixture or a book that can't be asked for.
+            InvalidInput: a number, a mixture or a book is not allowed.
             Refused: a player is in quarantine, or too many evaluations are open.
         """
         reply = self._ask(
@@ -624,7 +625,7 @@ class MatchmakerClient(Connection):
         return _all(CandidateGate, reply.gates)
 
     def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
-        """Judges by the clean matches of a main's snapshot which exploiters its main beats.
+        """Decides which exploiters a main beats, by the clean matches of its snapshot.
 
         Returns:
             Exploiters that are patched from now on, and exploiters that the main loses to again.

@@ -197,7 +197,7 @@ class Change(NamedTuple):
 
 
 class AlarmWatch:
-    """Follows a run and reports each alarm once, and then its end.
+    """Follows a run and reports each alarm once when it begins and once when it ends.
 
     Args:
         largest_entropy: the entropy of uniform play, in nats.

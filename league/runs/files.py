@@ -20,7 +20,7 @@ MOST_JSON_BYTES = 64 * 2**20
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Writes a file. Readers see the old file or all of the new file, also after a power cut.
+    """Writes a file. Readers see either the old file or the whole new file, even after a power cut.
 
     Args:
         content: bytes, or text, which is written as UTF-8.
@@ -112,7 +112,9 @@ def first_fault(error: ValidationError) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the object in a file, {} without the file. Other content raises `DataCorrupt`."""
+    """Returns the object in a file, {} without the file. Raises `DataCorrupt` if it is not an
+    object.
+    """
     try:
         with open_file(path, MOST_JSON_BYTES) as file:
             content = parse_json(file.read())

@@ -44,8 +44,8 @@ def broken(
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Returns the rows of a run's CSV, [] without the file. Comments and a torn last row are left
-    out.
+    """Returns the rows of a run's CSV, [] without the file. Comments and an incomplete last row are
+    left out.
 
     Raises:
         DataCorrupt: the file is not a table.
@@ -62,7 +62,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def read_scalars(folder: Path) -> dict[str, Series]:
     """Returns all scalars of the TensorBoard files in `folder`. Steps that a resumed run repeated
-    count once.
+    are returned once.
     """
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -90,8 +90,14 @@ def read_updates(learner: Path, weights: Callable[[int], Mapping[str, float]]) -
     """Reads a learner's history from its files, as `league.runs.alarms` needs it: an entry for each
     step with measurements. `weights` returns the weight of each reward term at a step.
 
-    The reward terms of a match are the means of its rollout's matches, because the file holds no
-    more.
+    Each match gets the mean reward terms of its rollout, because the file has only these means.
+
+    Args:
+        learner: the learner's folder.
+        weights: returns the weight of each reward term at a step.
+
+    Returns:
+        An entry for each step with measurements.
     """
     scalars = read_scalars(learner / "tensorboard")
     metrics: dict[int, dict[str, float]] = defaultdict(dict)

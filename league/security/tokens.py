@@ -130,7 +130,7 @@ class TokenFile:
 
         Raises:
             AlreadyExists: the name is taken.
-            InvalidInput: the name has other characters than allowed.
+            InvalidInput: the name has characters that are not allowed.
         """
         if not _NAME.fullmatch(name):
             raise InvalidInput(

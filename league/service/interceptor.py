@@ -98,8 +98,8 @@ class Interceptor:
         strangers: limits the calls that need no token.
         threads: answer the calls whose handlers are plain functions.
         observers: receive every call when it is over.
-        audit: receives every operators' call before it takes effect, and prevents it by raising. It
-            receives a refused call again, with its `error`.
+        audit: is called with every operators' call before the call takes effect. If it raises, the
+            call has no effect. For a refused call it is called again, with the `error`.
     """
 
     def __init__(

@@ -67,13 +67,13 @@ class _Human(logging.Formatter):
 def configure(
     form: Literal["human", "json"], stream: TextIO | None = None, *, seldom: bool = False
 ) -> None:
-    """Sends all log records to `stream`, as lines for people or as a JSON object a line.
+    """Sends all log records to `stream`, as lines for people or as one JSON object per line.
 
     Args:
         form: the form of a line.
         stream: None is stderr, unless another program (a test) has configured logging.
-        seldom: whether each line of code gets a single record in `LINE_SECONDS`, because strangers
-            cause the records.
+        seldom: whether each line of code may write only one record in `LINE_SECONDS`, for a process
+            whose records strangers can cause.
     """
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if isinstance(handler, _Lines)]

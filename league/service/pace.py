@@ -47,7 +47,7 @@ class Pace:
     def judged(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
         """Returns the metrics of a worker that moves.
 
-        If the worker hangs, the rates are 0 and `STALLED` says for how many seconds.
+        If the worker hangs, the rates are 0, and `STALLED` is the number of seconds since it hung.
         """
         with self._lock:
             self._look()

@@ -93,6 +93,7 @@ def resolve(
     """Resolves all sections from a preset, a file, the environment and flags.
 
     Args:
+        preset: a preset's name. If the file ``extends`` a preset, that preset is used instead.
         file: a TOML file of sections.
         assignments: values of ``--set``: ``section.key=value``.
         environment: variables. None takes the process's.
@@ -112,7 +113,7 @@ def resolve_run(
     assignments: Iterable[str] = (),
     default: str | None = DEFAULT_PRESET,
 ) -> Sections:
-    """Resolves a command's settings. All commands read a file alike.
+    """Resolves a command's settings. All commands treat a file in the same way.
 
     A file changes the preset that it extends, or else `preset`, or else `DEFAULT_PRESET`. The
     config.toml of a started run is complete, so it needs no preset.

@@ -94,12 +94,12 @@ def win_rate_now(
 
     Args:
         player: the learner.
-        clean: counts against the opponent in clean matches. The learner's snapshots count, each at
+        clean: counts against the opponent in clean matches. Each snapshot's matches are placed at
             its step.
         training: the learner's own counts by the snapshot that it had frozen last
             (`MatchmakerClient.payoff` with `climb`). Each is placed at the step halfway between
             that snapshot and the next, or the present step.
-        now: the learner's step. Snapshots of later steps come from a run that was taken back.
+        now: the learner's step. Snapshots of later steps come from steps that a restart took back.
         after: snapshots up to this step don't count.
         least: number of training matches below which they are ignored. When a learner begins to
             meet an opponent, the short matches end first, and most short matches are wins.

@@ -62,8 +62,8 @@ NO_GAMES = Counts()
 
 @dataclass(slots=True)
 class Stakes:
-    """Describes the payments of a book's matches: sums over them, and the most that the matches of
-    a pair pay on average.
+    """Describes the payments of a book's matches by sums, and by the largest average payment of a
+    pair.
     """
 
     games: int = 0
@@ -130,8 +130,9 @@ class Stakes:
     def mean(self, cell: PayoffCell, confidence: float = 0.95) -> Measured | None:
         """Computes the mean payment of a pair's matches with an interval.
 
-        For the interval z² matches of the usual mean square and a mean of 0 are added, where z is
-        the normal quantile (Agresti and Coull). So it stays wide if few matches all paid alike.
+        For the interval, z² matches with the book's mean square and a mean of 0 are added, where z
+        is the normal quantile (Agresti and Coull). So the interval stays wide if there are few
+        matches that all paid the same.
 
         Args:
             cell: the pair's counts.

@@ -104,8 +104,8 @@ class RecentScores:
             names: N opponents.
 
         Returns:
-            games_N: number of matches that they count for, with matches against neighbours.
-            points_N: sum of their scores, from 0 to games_N.
+            games_N: weighted number of matches, including matches against neighbours. points_N:
+            weighted sum of their scores, from 0 to games_N.
         """
         row, now = self._rows.get(learner, {}), self._steps.get(learner, 0)
         sums = {

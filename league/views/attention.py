@@ -88,7 +88,7 @@ def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> li
         count: how many frames at most.
 
     Returns:
-        Frames in order, apart from each other.
+        Frames in order, with some distance between them.
     """
     apart = max(1, (last - first) // (count + 1))
     chosen: list[int] = []
@@ -107,7 +107,7 @@ def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> li
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Keeps a match as its agent read it. The last of P is the newest output, of age 0.
+    """Keeps an agent's reading of a match. The last of the P outputs is the newest, with age 0.
 
     Attributes:
         seat: the agent's seat.
@@ -116,8 +116,8 @@ class Reading:
         frames_per_second: frames per second of the game.
         frame_T: frame of each decision.
         latent_TD: strategy latents.
-        latent_TP, context_TP: attention over outputs, mean over heads: of the learned query, and of
-            the agent's own observation. Outputs from before the match have weight 0.
+        latent_TP, context_TP: attention over outputs, averaged over heads, of the learned query and
+            of the agent's own observation. Outputs from before the match have weight 0.
         events: hits and knock-outs.
         frames: frames as the game draws them.
     """
@@ -145,8 +145,14 @@ class Reading:
 
 
 def agent_seat(replay: Replay, wanted: int | None) -> int:
-    """Returns the seat of the agent to read: `wanted`, or the first seat that weights played. A
-    seat that no weights played raises `InvalidInput`.
+    """Returns the seat of the agent to read.
+
+    Args:
+        replay: the match.
+        wanted: a seat, None for the first seat that a network played.
+
+    Raises:
+        InvalidInput: no network played there.
     """
     played = [seat for seat, contender in enumerate(replay.seats) if contender.digest]
     names = replay.names
@@ -200,9 +206,9 @@ def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) ->
         age_P: age of each output in seconds.
 
     Returns:
-        The mean age of attention in seconds, and its 5th and 95th percentiles. Its entropy,
-        relative to attention that is the same for all outputs. The share of the weights' variance
-        that age alone explains: 1 if they are the same at every decision, whatever happened. None
+        The mean age of attention in seconds, and its 5th and 95th percentiles. The entropy of
+        attention, relative to equal attention to all outputs. The share of the weights' variance
+        that age alone explains, which is 1 if the weights are the same at every decision. None
         without such decisions.
     """
     slots = weights_TP.shape[1]

@@ -76,7 +76,7 @@ class Section:
     Attributes:
         words: how to read it, and its results.
         headings, rows: a table. ``#`` after a heading marks numbers, ``|`` centred cells.
-        shades: for heat maps, the share of colour of each cell, from 0 to 1.
+        shades: for heat maps, the intensity of each cell's colour, from 0 to 1.
         is_main: whether the picture of the main points shows the chart.
     """
 

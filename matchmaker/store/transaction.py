@@ -477,8 +477,7 @@ class Transaction(Reader):
         )
 
     def extend_leases(self, incarnation: int, deadline: float) -> None:
-        """Extends the deadlines of the incarnation's open leases, up to their limits.
-        """
+        """Extends the deadlines of the incarnation's open leases, up to their limits."""
         self._db.execute(
             "UPDATE assignments SET lease_deadline = min(max(lease_deadline, ?), lease_limit) "
             "WHERE lease_state = 'open' AND incarnation = ?",

@@ -43,7 +43,7 @@ class Played:
         match: as in `MATCHES`.
         opponent: as in `MATCHES`.
         outcome: 1, 0.5 or 0.
-        stocks: stocks that the file and its opponent took of each other.
+        stocks: stocks that the file and its opponent took from each other.
         ms: milliseconds per frame: the mean and the 99th percentile.
         frames: frames that were played.
         start_seconds: time in which the file was loaded.
@@ -198,7 +198,7 @@ def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
 
 
 def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
-    """Converts our observation to the original's, which cuts heights at ±7 units and speeds at ±10
+    """Converts our observation to the original's, which clips heights at ±7 units and speeds at ±10
     u/s.
     """
     raw = np.array(seen_O[: 2 * len(SCALES)], np.float64).reshape(2, -1)

@@ -36,7 +36,13 @@ Answer = tuple[bytes, dict[int, str]]
 
 
 class Match:
-    """Plays a match. It has its own random numbers, so other matches don't change its course."""
+    """Plays a match. It has its own random numbers, so other matches have no effect on it.
+
+    Args:
+        environment: the original's module.
+        agents: classes of its bots.
+        seed: the match's seed.
+    """
 
     def __init__(self, environment: ModuleType, agents: Sequence[type], seed: int) -> None:
         self._agents, self.combos = agents, [0, 0]

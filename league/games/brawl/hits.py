@@ -104,8 +104,8 @@ def is_open(victim: Any, stage: Any) -> bool:
     """Returns whether the victim can be hit. A dodging victim can't.
 
     As in the original, a knocked-out player can be hit. Seat 0 has already acted when seat 1 asks.
-    By the fair rules the state at the start of the frame counts, and a knocked-out player can't be
-    hit.
+    Under the fair rules the state at the start of the frame counts, and a knocked-out player can't
+    be hit.
     """
     if stage.is_fair:
         return victim.last_state != rules.DODGE and victim.last_state != rules.KO

@@ -97,7 +97,7 @@ def fall(match: Any, stage: Any) -> None:
 def come_and_go(match: Any, stage: Any) -> None:
     """Removes old weapons, and spawns new weapons while no dropped weapon lies on the stage.
 
-    The frame that removes the last dropped weapon still spawns no weapon.
+    In the frame that removes the last dropped weapon, no weapon spawns yet.
     """
     while match.weapons[SPAWNERS].leaves <= match.frame:  # the oldest leaves first
         _clear(match.weapons[SPAWNERS], SPAWNERS, match, match.frame)
@@ -174,11 +174,11 @@ def pick_up(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """Gives weapons to players in reach. A spawner's weapon needs the key held, a dropped one a
-    press.
+    """Gives weapons to players in reach. To take a spawner's weapon, the key has to be held. To
+    take a dropped weapon, it has to be newly pressed.
 
-    A hand takes the first slot in reach. If both hands reach a weapon, seat 0 gets it. By the fair
-    rules the nearer hand gets it, and neither hand at the same distance.
+    A player takes the weapon of the first place in reach. If both players reach a weapon, seat 0
+    gets it. Under the fair rules the nearer player gets it, and at the same distance neither does.
     """
     p = 0
     while p < PLACES:

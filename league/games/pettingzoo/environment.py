@@ -130,7 +130,7 @@ class Face:
             out_W: float32, the array to write.
 
         Raises:
-            ValueError: NaN, infinity, or a choice that a discrete space lacks.
+            ValueError: NaN, infinity, or a choice outside a discrete space.
         """
         _check_choices(self._seen[seat], observation)
         scale_W, offset_W, endless_W, low_W, high_W = self._scales[seat]
@@ -151,8 +151,8 @@ class Face:
 
         Returns:
             Counts by AGENT/INDEX/LOW/HIGH, for the `MOST_NAMED` numbers that were clipped most
-            often. `INDEX` is a place in the flattened observation. The names have only the letters
-            of a metric's name.
+            often. `INDEX` is a position in the flattened observation. The names contain only
+            characters that a metric's name may have.
         """
         counts: dict[str, int] = {}
         for name, scale, count_W in zip(self._names, self._scales, self._clipped, strict=True):

@@ -189,7 +189,7 @@ def _spec(argument: str, face: Face, metadata: dict[str, Any], max_frames: int |
 def draws(seeds_N: NDArray[np.uint64], frames_N: NDArray[np.int32]) -> NDArray[np.uint64]:
     """Hashes 64 random bits for each seat from the match's seed and frame.
 
-    So other matches don't change the draws of a match, and a saved match holds no generator.
+    So the draws of a match don't depend on other matches, and a saved match needs no random state.
 
     Args:
         seeds_N: uint64, the matches' seeds.

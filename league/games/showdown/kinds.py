@@ -62,7 +62,7 @@ class Kind(ABC, Generic[Followed]):
     Attributes:
         active: Pokémon of a side that fight at once.
         action_names: names of the choices.
-        shown_names: names of the numbers by which a player sees its legal choices.
+        shown_names: names of the numbers that show a player its legal choices.
         brings_team: whether players bring their teams. Otherwise the format draws them.
     """
 
@@ -85,7 +85,11 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def order(self, battle: Followed, action: int) -> str:
-        """Writes a choice in Showdown's words, or raises `ValueError` if it can't be made."""
+        """Writes a choice as a command of Showdown.
+
+        Raises:
+            ValueError: the choice can't be made.
+        """
 
     @abstractmethod
     def planned(self, battle: Followed, bot: str) -> int:

@@ -105,8 +105,8 @@ BUCKETS = 2048
 def side_names(active: int) -> tuple[str, ...]:
     """Returns the names of a side's numbers. `active` of its Pokémon fight at once.
 
-    A fighting Pokémon is written twice: in its place of the team, and in a fixed place. So a
-    network finds the moves to choose among without searching for the fighting Pokémon.
+    A fighting Pokémon is written twice: in its position in the team, and in a fixed position. So a
+    network finds the available moves without searching for the fighting Pokémon.
     """
     return (
         *SIDE_NUMBERS,

@@ -40,7 +40,7 @@ def forecast(
 
     Args:
         score: the candidate's true score.
-        counts: results whose variance is assumed, all 0 if it is unknown.
+        counts: results from which the variance is estimated, all 0 if there are none.
         risks: the test's error rates.
     """
     drift, variance = test.diffusion(counts)(score)

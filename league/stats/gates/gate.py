@@ -228,8 +228,8 @@ class Certificate:
     Attributes:
         seeds: seeds of the matches or pairs counted, in this order.
         mean: their share of the points.
-        wilson: the 95 % interval of the mean as if the number of matches had been fixed before. A
-            pair counts as a single match, which is safe whatever the dependence of its matches.
+        wilson: the 95 % interval of the mean as if the number of matches had been fixed in advance.
+            A pair counts as a single match, which is safe however its matches depend on each other.
         estimate: the score, corrected for the stopping.
     """
 

@@ -92,9 +92,9 @@ NO_DRIFT = Drift(0.0)
 class Link:
     """Turns a normalised rating gap t into a win probability, as measured at an epoch.
 
-    TrueSkill says Φ(t). That is inaccurate if upsets follow Elo's logistic curve, or if beliefs are
-    farther apart or closer together than the players' true strengths. In predictions, F(t) = (1 −
-    λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both. Ratings themselves are updated with Φ, as
+    In TrueSkill it is Φ(t). That is inaccurate if upsets follow Elo's logistic curve, or if beliefs
+    are farther apart or closer together than the players' true strengths. In predictions, F(t) = (1
+    − λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both. Ratings themselves are updated with Φ, as
     published.
 
     Attributes:
@@ -160,8 +160,8 @@ def rate_points(
 ) -> tuple[Belief, Belief]:
     """Rates two players after a match that counts for several games, or for a part of a game.
 
-    The step is the mean of a win's and a loss's step with the weights `points` and 1 − `points`.
-    The variances shrink by the average amount of a game without draws.
+    The step is the mean of the steps for a win and a loss, with the weights `points` and 1 −
+    `points`. The variances shrink by the average amount for a game without draws.
 
     Args:
         first, second: their beliefs before.

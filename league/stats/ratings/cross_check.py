@@ -80,7 +80,7 @@ class CrossCheck:
     def of_mixture(self, weights: Mapping[str, float]) -> Interval:
         """Returns the rating of a mixture from its members' ratings.
 
-        The interval also holds if the members' errors are all alike.
+        The interval also holds if all members have the same error.
         """
         field = [interval.estimate for interval in self.intervals.values()]
 

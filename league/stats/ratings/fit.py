@@ -135,8 +135,8 @@ def expected_score(d_P: Array, nu: float) -> Array:
 def points_per_logit(nu: float) -> float:
     """Returns the TrueSkill points that equal a logit: 3.44 without draws.
 
-    The two models bend differently, so no factor fits everywhere. With this factor they agree where
-    a player earns 0.9 of the points. Between there and ½ they differ by at most 0.9 %.
+    The two models have different curves, so no factor fits everywhere. With this factor they agree
+    at 0.9 of the points. Between that and ½ they differ by at most 0.9 %.
     """
     c, drawn_between_equals = math.sqrt(2.0) * BETA, nu / (2.0 + nu)
     margin = draw_margin(max(drawn_between_equals, _LEAST_DRAWS)) / c
@@ -170,7 +170,7 @@ class PairCounts:
         """Counts the pairs of a payoff table, which has each pair twice, and returns the players'
         names too.
 
-        Payoffs count as `Stakes.counted` says.
+        In games with payoffs, `Stakes.counted` gives the counts.
 
         Args:
             others: further players, who need not have met any player.
@@ -221,14 +221,15 @@ class Fit:
         nu: Davidson's ν.
         points_per_logit: the scale between points and logits.
         is_anchored: whether ratings are relative to anchors, else to the mean.
-        misfit: mean squared residual of a pair's score in units of chance. It is about 1 if a
-            number per player explains the results, and large if rock beats scissors beats paper.
+        misfit: mean squared residual of a pair's score in units of chance. It is about 1 if one
+            rating per player explains the results, and large if rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit, 0 if there are too few games.
         spread: s, the standard deviation of the players' strengths in points.
         kappas: κ of each group of blocks in points².
         tau: τ in points, 0 without blocks.
-        draws_z: about standard normal if draws are Davidson's. It is positive if unequal players
-            draw more often than the model predicts, and negative if they draw less often.
+        draws_z: approximately standard normal if draws follow Davidson's model. It is positive if
+            unequal players draw more often than the model predicts, and negative if they draw less
+            often.
         names: names of the players of a payoff table.
     """
 

@@ -88,10 +88,10 @@ def fit_league(
     Args:
         cells: the clean book's payoffs.
         climb: training matches as `MatchmakerClient.payoff(Book.TRAIN, climb=True)` counts them.
-        anchors: points of players that stay where they are. Anchors without a game are left out.
+        anchors: points of players whose rating is fixed. Anchors without a game are left out.
 
     Returns:
-        The fit of the players that have a game in `cells`. A league without lineages has the fit of
+        The fit of the players that have a game in `cells`. Without lineages it is the fit of
         `fit_cells`.
 
     Raises:

@@ -67,7 +67,7 @@ def _zeros() -> list[float]:
 
 @dataclass
 class PredictionRecord:
-    """Records how TrueSkill's predictions came out, as sums by bin of |t|, t = (μ₁ − μ₂)/c.
+    """Records how well TrueSkill predicted results, as sums by bin of |t|, t = (μ₁ − μ₂)/c.
 
     A game is counted before it is rated, so no game is predicted from itself.
 
@@ -202,7 +202,7 @@ class RatingTable:
         payoff: counts of results by pair of players.
         recent: recent scores of players that learn.
         games: number of rated results.
-        record: how predictions came out since the last measured epoch.
+        record: the quality of predictions since the last measured epoch.
     """
 
     def __init__(
@@ -319,8 +319,11 @@ class RatingTable:
         return Epoch(position, self.games, record.draw_probability(before), record.link(before))
 
     def pin(self, name: str, mu: float) -> None:
-        """Puts an anchor at `mu` points from now on. It never moves, and counts as known. A `mu`
-        that is not finite raises `InvalidInput`.
+        """Puts an anchor at `mu` points from now on. Its rating never changes, and its strength
+        counts as known.
+
+        Raises:
+            InvalidInput: `mu` is not finite.
         """
         if not math.isfinite(mu):
             raise InvalidInput(f"{name} can't be pinned at {mu}: use a finite number of points")

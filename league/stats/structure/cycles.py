@@ -57,7 +57,7 @@ class Split:
 def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split:
     """Splits an antisymmetric payoff into its transitive and its cyclic part.
 
-    Players that no matches connect with the others get strengths with mean 0 among themselves.
+    If matches do not connect some players with the others, the strengths of that group have mean 0.
 
     Args:
         payoff_NN: the payoff.

@@ -192,7 +192,7 @@ def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
 
 
 def relative_performance(payoff_RC: Matrix) -> float:
-    """Returns the payoff per match of group R against group C when both mix at their best.
+    """Returns the payoff per match of group R against group C if both play their best mixtures.
 
     It is the value of the game between the groups (Balduzzi et al. 2019, arXiv 1901.08106). If it
     is above 0, R has a mixture that beats every member of C.

@@ -105,8 +105,16 @@ def rated_mixtures(
 ) -> list[MixtureRating]:
     """Rates the averages of a league's mains and its Nash mixture, by the eval book.
 
-    Mixtures need no matches: their expected score against a player is the mean of their members'.
-    Members without clean matches leave their weight to the others.
+    Mixtures need no matches: their expected score against a player is the mean of their members'
+    scores. The weight of members without clean matches goes to the others.
+
+    Args:
+        players: the league's players.
+        cells: payoffs of the eval book.
+        ratings: ratings of the eval book.
+
+    Returns:
+        The ratings.
     """
     rated = {rating.player.name: rating for rating in ratings if rating.games}
     field = [rating.mu for rating in rated.values()]

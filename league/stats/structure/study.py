@@ -54,8 +54,8 @@ class Structure:
         supported_N: share of the draws in which a player has mass.
         cluster_mass: total mass of each cluster's members. It is reliable even if chance decides
             which member has the mass.
-        performances: share of a match, for each pair of groups, that the first group gets when both
-            mix at their best, or its payoff a match.
+        performances: for each pair of groups, the first group's share of a match if both play their
+            best mixtures, or its payoff per match.
     """
 
     table: Table

@@ -85,7 +85,8 @@ class Table:
         """Draws the shares from the posterior: the Bayesian bootstrap of the counts (Rubin 1981).
 
         Chances of win, draw and loss come from a Dirichlet whose parameters are the counts and the
-        k games of the prior. Unlike in a bootstrap, a pair that ended 3 : 0 varies too.
+        k games of the prior. Unlike in an ordinary bootstrap, a pair with a result of 3 : 0 also
+        varies.
         """
         rows, columns = np.triu_indices(len(self.names), 1)
         won_M, drew_M, lost_M = (
@@ -133,9 +134,9 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
 
     It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
     drawn from Beta(k p₀, k (1 − p₀)). It is large if one rating per player explains the league, and
-    small if players beat each other in cycles. The N ratings were fitted to the same M pairs, so
-    their unexplained part is about 1 − (N − 1) / M of the unexplained part for new pairs, and 1 /
-    (k + 1) is corrected by that.
+    small if players beat each other in cycles. The N ratings were fitted to the same M pairs. So
+    the unexplained part is about 1 − (N − 1) / M of that for new pairs, and 1 / (k + 1) is
+    corrected by this factor.
 
     Args:
         wins_NN: wins of i over j.
@@ -182,8 +183,8 @@ def table_of(
     Args:
         cells: the payoffs.
         ratings: the ratings.
-        games_at_least: matches that a player needs. Other players are left out, with all of their
-            matches.
+        games_at_least: number of matches that a player needs. Other players are left out, with all
+            of their matches.
 
     Raises:
         InvalidInput: fewer than two players are left.

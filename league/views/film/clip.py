@@ -70,8 +70,11 @@ class Clip:
 
     def frames(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
         """Yields each frame, the verdict over it or None, and how many pictures show it (possibly
-        0). A match shorter than the cut raises `InvalidInput`, and another end than recorded
-        `DataCorrupt`.
+        0).
+
+        Raises:
+            DataCorrupt: the match does not end as recorded.
+            InvalidInput: the match is shorter than the cut.
         """
         with Playback(self.replay) as playback:
             per_second, length = playback.game.spec.frames_per_second, self.replay.frames

@@ -46,8 +46,14 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
-    """Chooses at most `most` players of a map, best first: bots, then the newest and the best of
-    the rest. The ratings are best first.
+    """Chooses the players that the map shows: bots, then the newest and the best of the rest.
+
+    Args:
+        ratings: the players, best first.
+        most: how many players at most.
+
+    Returns:
+        Their names, best first.
     """
     bots = [rating for rating in ratings if rating.player.kind is PlayerKind.BOT][: most // 2]
     others = [rating for rating in ratings if rating.player.kind is not PlayerKind.BOT]
