@@ -193,9 +193,9 @@ class Pairing:
     """Requests `pairs` pairs of matches. Both matches of a pair have the same seed, with swapped
     seats.
 
-    With `until`, pairs are leased only until the book holds that many matches of the two players,
-    counted or leased by any worker. The seed of a pair then follows from `seed` and the number of
-    pairs that these players were leased before.
+    With `until`, pairs are leased only until the two players have that many matches in the book,
+    including matches that any worker has leased. The seed of a pair then follows from `seed` and
+    the number of pairs that these players were leased before.
     """
 
     player: str

@@ -159,7 +159,7 @@ def play_bouts(
 
     Args:
         recipe: the game.
-        bouts: the matches. Snapshots play the seats without a bot, by the seats' digests.
+        bouts: the matches. A seat without a bot is played by the snapshot with the seat's digest.
         load: digest → network.
         frame_skip: frames between a snapshot's decisions, sampled at temperature 1.
         seed: seed of the sampling.

@@ -30,8 +30,8 @@ USUAL = 10
 
 @dataclass(slots=True)
 class Sums:
-    """Sums over a player's matches against another player. `stats` is in the order of the table's
-    names.
+    """Holds sums over a player's matches against another player. `stats` has the order of the
+    table's names.
     """
 
     seat0_games: int

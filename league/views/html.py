@@ -38,7 +38,7 @@ def page(
 
 
 def text(value: object) -> Markup:
-    """Returns words from outside as escaped text.
+    """Returns untrusted text, escaped.
 
     Blanks replace characters that steer a terminal or break a line.
     """

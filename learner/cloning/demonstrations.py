@@ -51,7 +51,11 @@ class Demonstration:
 
 
 def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
-    """Reads all replays of a folder, by name. They must be of `game`.
+    """Reads all replays of a folder, by name.
+
+    Args:
+        folder: the folder.
+        game: the game that every replay must be of.
 
     Raises:
         NotFound: there are no replays.

@@ -346,8 +346,14 @@ def played(
 
 
 def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: str) -> CandidateGate:
-    """Records a gate's decision as soon as the log has it, with the candidate's new state. Without
-    such a candidate it raises `NotFound`.
+    """Judges a gate by the log. If it is decided, records the decision and the candidate's new
+    state.
+
+    Returns:
+        The gate.
+
+    Raises:
+        NotFound: there is no such candidate.
     """
     league.trusted_incarnation(tx, incarnation)
     gate = gate_of(league, candidate)

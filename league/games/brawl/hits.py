@@ -103,9 +103,9 @@ def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> 
 def is_open(victim: Any, stage: Any) -> bool:
     """Returns whether the victim can be hit. A dodging victim can't.
 
-    As in the original, a knocked-out player can be hit. Seat 0 has already acted when seat 1 asks.
-    Under the fair rules the state at the start of the frame counts, and a knocked-out player can't
-    be hit.
+    As in the original, a knocked-out player can be hit. Seat 0 acts first, so seat 1's hit is
+    checked against seat 0's new state. Under the fair rules the state at the start of the frame
+    counts, and a knocked-out player can't be hit.
     """
     if stage.is_fair:
         return victim.last_state != rules.DODGE and victim.last_state != rules.KO
