@@ -133,7 +133,7 @@ class Comparison:
         return f"{first} is stronger than {second} by {lead} {after}{risk}."
 
 
-def _assigned(place: int, replay: Replay) -> Assigned:
+def _assigned(index: int, replay: Replay) -> Assigned:
     """Describes the match at this position, in the form that a gate takes. The second match of a
     pair has swapped seats."""
     paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]

@@ -98,7 +98,8 @@ def check_game_of_file(
     Args:
         name: the game's name in the file.
         options: the game's options in the file.
-        own: returns the caller's own game. It is called only if a file alone may not name the game.
+        own_game: returns the caller's own game. It is called only if a file alone may not name the
+            game.
 
     Raises:
         InvalidInput: the game is neither the caller's own nor a built-in game that runs no other

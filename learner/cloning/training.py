@@ -72,11 +72,11 @@ class Streams:
         """Appends each whole match to the stream that is the shortest so far.
 
         Args:
-            found: the matches.
+            demonstrations: the matches.
             streams: largest number of streams.
             device: device of the tensors.
         """
-        columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(found)))]
+        columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(demonstrations)))]
         lengths = [0] * len(columns)
         for demonstration in demonstrations:
             shortest = int(np.argmin(lengths))

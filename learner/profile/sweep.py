@@ -218,7 +218,7 @@ def plan(
     return cells
 
 
-def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
+def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
     """Returns the fastest row, or the row with the fewest changes if several are equally fast
     within `CLOSE`.
 
@@ -226,7 +226,7 @@ def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
 
     Args:
         rows: the measurements.
-        own: the configuration of the settings.
+        current: the configuration of the settings.
 
     Returns:
         The row, None when nothing was measured.

@@ -30,12 +30,12 @@ _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
 
 
-def identifier(value: str, what: str) -> str:
+def identifier(value: str, label: str) -> str:
     """Checks an id that a caller made.
 
     Args:
         value: the id.
-        what: the name of the field, for the message.
+        label: the name of the field, for the message.
 
     Returns:
         The id.

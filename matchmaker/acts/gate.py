@@ -144,7 +144,7 @@ def pass_over(
 
     Args:
         newer: the newer snapshot.
-        known: all players.
+        players: all players.
 
     Returns:
         The candidates that retired.

@@ -52,39 +52,6 @@ class Met:
     score: float
 
 
-def command(
-    run: RunArgument = None,
-    run_dir: RunOption = None,
-    player: Annotated[str, Option(metavar="NAME", help="A learner.")] = "main",
-    last: Annotated[
-        float | None, Option(metavar="SHARE", help="Only this last share of its steps, as .25.")
-    ] = None,
-    brief: Annotated[bool, Option("--brief", help="Print the last part in a sentence.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print one object with all digits.")] = False,
-) -> int:
-    """Shows which opponents a learner met, and how strong they were, by quarter of its steps.
-
-    Expected scores are those of the sampler when it drew the opponent, computed from the log up to
-    that draw.
-    """
-    if last is not None and not 0.0 < last <= 1.0:
-        raise InvalidInput(f"--last {last:g} is no share: it must be above 0, up to 1")
-    folder = finding.named_run(run, run_dir)
-    store = SqliteStore(finding.database_of(folder), read_only=True)
-    with closing(store), store.read() as reader:
-        matches = list(matches_of(reader, player))
-    parts = parts_of(matches, last)
-    if as_json:
-        print(json.dumps({"player": player, "parts": parts}))
-        return 0
-    if brief:
-        print("\n".join(_sentence(player, part) for part in parts[-1:]))
-        return 0
-    columns = ["steps", "matches#", *(f"{name}#" for name in (*KINDS, *BANDS, "expected", "score"))]
-    print_table(f"Opponents of {player}", columns, [_row(part) for part in parts])
-    return 0
-
-
 def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
     """Yields a learner's drawn matches that have a result, in the order of the results. Without
     such a learner it raises `NotFound`.

@@ -138,7 +138,7 @@ class Arena:
     def _lease(self, pair: Sequence[Member]) -> Assignment:
         """Leases a match between the person and a player, and releases the match with swapped
         seats."""
-        first, second = (one.name for one in pair)
+        first, second = (member.name for member in pair)
         with self._asking:
             other = second if first == HUMAN else first
             seed = secrets.randbits(63)
