@@ -65,7 +65,7 @@ class League:
         """Connects to this league.
 
         Raises:
-            InvalidInput: an earlier state was requested together with an address.
+            InvalidInput: an earlier state is asked of an address.
         """
         if self.at is not None and self.address:
             raise InvalidInput("--at reads a run's own log: name its folder with --run-dir")
@@ -86,8 +86,7 @@ class League:
             yield client
 
     def require_running(self, then: str) -> None:
-        """Raises `Refused` unless the league's own matchmaker is running, because only that process
-        can change the league."""
+        """Raises `Refused` unless the league's own matchmaker is running: only it can change it."""
         if not self.address and finding.live_address(self.folder()) is None:
             raise Refused(
                 f"{self.run_dir} is not running: start it again "
@@ -132,8 +131,8 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
 
 
 def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) -> int:
-    """Waits for the line ``ready PORT`` while the process works, and reports the wait. If the
-    process ends first, it raises an error with the process's last line.
+    """Waits for the line ``ready PORT``, as long as the process works, and says so. When the
+    process ends first, it raises its last line.
     """
     assert process.stdout is not None
     done = threading.Event()
