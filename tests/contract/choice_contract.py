@@ -30,7 +30,7 @@ class ChoiceContract(GameContract):
         game = self.begun(8)
         assert game.spec.action_kind == CHOICE
         decided_2 = np.zeros(2, bool)
-        for luck_N2A in luck(game, 200):
+        for luck_N2A in luck(game, 200 // self.pace):
             legal_N2A = game.legal_N2A
             assert legal_N2A is not None
             assert legal_N2A.shape == (8, 2, game.spec.action_size)
@@ -48,7 +48,7 @@ class ChoiceContract(GameContract):
     def test_every_legal_choice_is_taken_some_time_and_accepted(self) -> None:
         game = self.begun(16, bots=False)
         taken_A = np.zeros(game.spec.action_size, bool)
-        for luck_N2A in luck(game, 300):
+        for luck_N2A in luck(game, 300 // self.pace):
             chosen_N2A = actions(game, luck_N2A)
             taken_A |= chosen_N2A.any((0, 1))
             game.step(chosen_N2A)

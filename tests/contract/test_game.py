@@ -16,6 +16,7 @@ class TestBrawl(KeysContract):
 
 class TestRockPaperScissors(ChoiceContract):
     timed = turns = False
+    pace = 10
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         return make_batched("matrix:rps", num_matches, max_frames=max_frames, rounds=7)
@@ -26,6 +27,7 @@ class TestRockPaperScissors(ChoiceContract):
 
 class TestKuhn(ChoiceContract):
     timed = False
+    pace = 10
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         return make_batched("kuhn", num_matches, max_frames=max_frames)

@@ -6,13 +6,15 @@ They need Node, and what bin/league showdown install installs.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import torch
 from choice_contract import ChoiceContract
 from game_contract import actions, history, luck, seeds
 from thread_workers import threads_of
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_for
 
 from league.agent.architectures import network_of
 from league.agent.config import AgentConfig, AgentSettings
@@ -41,20 +43,46 @@ try:
 except ConfigError as error:
     pytest.skip(str(error), allow_module_level=True)
 
+from league.games.showdown import worker
 from league.games.showdown.server import Server
+from league.games.showdown.simulator import Simulator
 from league.games.showdown.worker import Worker
 
 SINGLES, DOUBLES = "showdown:gen9randombattle", "showdown:gen9vgc2025regi"
 TEAMS = Path(__file__).parents[1] / "data" / "teams"
 
 
+class Rows:
+    """Rows of the one simulator that all tests' workers share: it starts in half a second."""
+
+    firsts = itertools.count(step=100)
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator, self.first = simulator, next(self.firsts)
+
+    def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        moved = [[verb, self.first + row, *rest] for verb, row, *rest in commands]
+        return self.simulator.ask(moved)
+
+    def close(self) -> None:
+        """The other workers go on playing."""
+
+
 def make_worker(command: list[str]) -> Worker:
     return Worker(**json.loads(command[-1]) | {"step_seconds": 0.0})
 
 
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Simulator]:
+    started = Simulator(str(installed()))
+    yield started
+    started.close()
+
+
 @pytest.fixture(autouse=True)
-def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def _threads(monkeypatch: pytest.MonkeyPatch, simulator: Simulator) -> None:
     monkeypatch.setattr(hosted, "Process", threads_of(make_worker))
+    monkeypatch.setattr(worker, "Simulator", lambda folder: Rows(simulator))
 
 
 def battles(num_matches: int, name: str = SINGLES, **options: Any) -> BatchedGame:
@@ -64,7 +92,7 @@ def battles(num_matches: int, name: str = SINGLES, **options: Any) -> BatchedGam
 
 class TestSingles(ChoiceContract):
     turns = False
-    pace = 40
+    pace, rows = 40, 6
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         return battles(num_matches, max_frames=max_frames)
@@ -193,25 +221,31 @@ def test_a_choice_that_is_not_legal_is_refused() -> None:
         game.step(illegal)
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(signal.SIGKILL, "exited -9"), (signal.SIGSTOP, "stopped by a signal")]
-)
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
 def test_a_killed_or_stopped_simulator_costs_its_matches_alone_and_is_named(
-    number: signal.Signals, words: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.undo()  # with a process
     game = battles(2)
     game.reset(seeds(2))
-    (pid,) = game.worker_pids  # type: ignore[attr-defined]
-    (node,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    os.kill(int(node), number)
-    game.step(game.idle_actions())
-    assert set(game.failures) == {0, 1}
-    assert all("Showdown's simulator" in why and words in why for why in game.failures.values())
-    assert not Path(f"/proc/{node}").exists()
-    assert game.ended_N.all()
-    game.step(game.idle_actions())
-    assert not game.failures
+    for number, words in ((signal.SIGKILL, "exited -9"), (signal.SIGSTOP, "stopped by a signal")):
+        (pid,) = game.worker_pids  # type: ignore[attr-defined]
+        (node,) = children(pid)
+        os.kill(node, number)
+        game.step(game.idle_actions())
+        assert set(game.failures) == {0, 1}
+        assert all(words in why for why in game.failures.values())
+        assert game.ended_N.all()
+        wait_for(lambda: is_gone(node))  # noqa: B023
+        game.step(game.idle_actions())
+        assert not game.failures
     game.close()
 
 
@@ -283,7 +317,13 @@ def test_a_member_without_a_server_says_how_to_start_one(
     assert "showdown serve --port 9" in capsys.readouterr().err
 
 
-def test_a_stopped_server_is_told() -> None:
+def test_a_person_on_a_server_plays_a_member_until_the_server_is_stopped(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The person is poke-env's random player: it speaks as the ordinary client does."""
+    from poke_env import AccountConfiguration, ServerConfiguration
+    from poke_env.player import RandomPlayer
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -296,31 +336,13 @@ def test_a_stopped_server_is_told() -> None:
     )
     assert process.stdout
     assert str(port) in process.stdout.readline()
-    (node,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(node), signal.SIGSTOP)
-    _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == Unavailable.exit_code
-    assert f"server on port {port}" in said
-    assert not Path(f"/proc/{node}").exists()
+    with pytest.raises(InvalidInput, match=str(port)):
+        Server(port)
 
-
-def test_a_person_on_a_server_plays_a_member() -> None:
-    """The person is poke-env's random player: it speaks as the ordinary client does."""
-    from poke_env import AccountConfiguration, ServerConfiguration
-    from poke_env.player import RandomPlayer
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with Server(port):
-        with pytest.raises(InvalidInput, match=str(port)):
-            Server(port)
-        words = ["showdown", "play", "visitor", "--as", "heuristics", "--port", str(port)]
-        member = subprocess.Popen(
-            [sys.executable, "-m", "league", *words], stdout=subprocess.PIPE, text=True
-        )
-        assert member.stdout
-        assert "gen9randombattle" in member.stdout.readline()
+    words = ["showdown", "play", "visitor", "--as", "heuristics", "--port", str(port)]
+    with ThreadPoolExecutor(1) as threads:
+        member = threads.submit(main, words)
+        wait_for(lambda: "gen9randombattle" in capsys.readouterr().out)
         person = RandomPlayer(
             account_configuration=AccountConfiguration("visitor", None),
             battle_format="gen9randombattle",
@@ -329,6 +351,13 @@ def test_a_person_on_a_server_plays_a_member() -> None:
             ),
         )
         asyncio.run(person.send_challenges("kumite", 1))
-        assert member.stdout.read() == "kumite has won 1, drawn 0 and lost 0 against visitor\n"
-        assert member.wait() == 0
-        asyncio.run(person.ps_client.stop_listening())
+        assert member.result() == 0
+    assert capsys.readouterr().out == "kumite has won 1, drawn 0 and lost 0 against visitor\n"
+    asyncio.run(person.ps_client.stop_listening())
+
+    (node,) = children(process.pid)
+    os.kill(node, signal.SIGSTOP)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == Unavailable.exit_code
+    assert str(port) in said
+    wait_for(lambda: is_gone(node))
