@@ -18,14 +18,22 @@ import pytest
 from game_contract import actions, assert_same, history, luck
 from numpy.typing import NDArray
 from small_environments import CRASH, EXIT, HANG, NAN, PASS, RAISE, SCORE
+from test_game_pettingzoo import make_worker
+from thread_workers import threads_of
 from waiting import wait_for
 
 from league.errors import ConfigError, DataCorrupt, Unavailable
+from league.games import hosted
 from league.games.base import BatchedGame
 from league.games.pettingzoo.game import PettingZooGame, draws, random_choices, random_keys
 from league.games.registry import game_spec, make_batched
 
 ARRAYS = ("observations_N2O", "reward_terms_N2K", "ended_N", "frames_N", "stats_N2S")
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "Process", threads_of(make_worker))
 
 
 def buttons(matches: int = 6, workers: int = 1, **options: Any) -> PettingZooGame:
@@ -51,48 +59,43 @@ def pressed(game: BatchedGame, where: dict[int, int]) -> NDArray[np.uint8]:
 
 
 def scores(frame: int) -> dict[int, int]:
-    return {1: SCORE, 4: SCORE} if frame % 3 else {5: SCORE}
+    return {2: SCORE, 4: SCORE} if frame % 3 else {5: SCORE}
 
 
-@pytest.fixture(scope="module")
-def calm() -> list[dict[str, NDArray]]:
-    """What a game shows in which nothing fails, frame by frame."""
-    game, shown = begun(), []
-    for frame in range(20):
-        game.step(pressed(game, scores(frame)))
-        shown.append({name: getattr(game, name).copy() for name in ARRAYS})
-    return shown
-
-
-@pytest.mark.parametrize(
-    ("button", "reason", "failing"),
-    [
-        (RAISE, "the environment raised ArithmeticError: a button that raises", [3]),
-        (NAN, "the environment raised ValueError: a reward is [nan, 0.0]", [3]),
-        (HANG, "the environment's process took over 0.5 s for a step", [3, 4, 5]),
-        (EXIT, "the environment's process exited 7", [3, 4, 5]),
-        (CRASH, "the environment's process was killed by SIGKILL", [3, 4, 5]),
-    ],
+FAILURES = (
+    (RAISE, "ArithmeticError: a button that raises", [0]),
+    (NAN, "[nan, 0.0]", [1]),
+    (HANG, "0.5 s", [3, 4, 5]),
+    (EXIT, "exited 7", [6, 7, 8]),
+    (CRASH, "SIGKILL", [9, 10, 11]),
 )
-def test_a_failure_costs_its_match_or_those_of_its_process_and_no_other(
-    button: int, reason: str, failing: list[int], calm: list[dict[str, NDArray]]
-) -> None:
-    game = begun(workers=2)
-    others = [row for row in range(6) if row not in failing]
-    for frame, wanted in enumerate(calm):
-        game.step(pressed(game, scores(frame) | ({3: button} if frame == 7 else {})))
-        assert dict(game.failures) == (dict.fromkeys(failing, reason) if frame == 7 else {})
+"""Buttons, what names the failure, and the matches that fail with four workers of three matches."""
+
+
+def test_a_failure_costs_its_match_or_those_of_its_process_and_no_other() -> None:
+    game, calm = begun(12, workers=4), begun(12)
+    failing = sorted(row for *_, rows in FAILURES for row in rows)
+    others = [row for row in range(12) if row not in failing]
+    for frame in range(20):
+        buttons = {rows[0]: button for button, _, rows in FAILURES} if frame == 7 else {}
+        game.step(pressed(game, scores(frame) | buttons))
+        calm.step(pressed(calm, scores(frame)))
+        assert sorted(game.failures) == (failing if frame == 7 else [])
         for name in ARRAYS:
-            got = getattr(game, name)[others]
-            assert got.tobytes() == wanted[name][others].tobytes(), (name, frame)
+            got, wanted = getattr(game, name)[others], getattr(calm, name)[others]
+            assert got.tobytes() == wanted.tobytes(), (name, frame)
         if frame == 7:
+            for _, reason, rows in FAILURES:
+                assert all(reason in game.failures[row] for row in rows)
             assert np.flatnonzero(game.ended_N).tolist() == failing
-            assert game.final_frames_N[3] == 7
-            assert game.outcomes_N[3] == 0.5
-            assert (game.reward_terms_N2K[3] == 0).all()
-            assert game.frames_N[3] == 0
-    # eight frames later than the others, after 12 of its second match
-    assert (game.frames_N[3], game.ended_N[3], game.final_frames_N[3]) == (0, True, 12)
+            assert (game.final_frames_N[failing] == 7).all()
+            assert (game.outcomes_N[failing] == 0.5).all()
+            assert (game.reward_terms_N2K[failing] == 0).all()
+            assert (game.frames_N[failing] == 0).all()
+    # eight frames later than the others, after 12 of their second matches
+    assert (game.frames_N[failing] == 0).all()
+    assert game.ended_N[failing].all()
+    assert (game.final_frames_N[failing] == 12).all()
 
 
 def test_the_next_match_of_a_failed_one_has_its_next_seed() -> None:
@@ -105,6 +108,7 @@ def test_the_next_match_of_a_failed_one_has_its_next_seed() -> None:
     assert (game.next_seeds_N != 100).all()
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_start_that_fails_is_told_at_the_next_step_and_the_seed_after_it_is_played() -> None:
     game = begun(40, bad_starts=0.3)
     broken = set(game._broken)
@@ -131,6 +135,7 @@ def test_a_worker_killed_between_steps_is_replaced() -> None:
     assert game.frames_N.tolist() == [1, 1, 1, 2, 2, 2]
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_forgetful_environment_can_be_played_but_not_loaded() -> None:
     game = begun(forgets=True)
     for _ in range(3):
@@ -250,6 +255,7 @@ def test_a_process_that_cannot_make_the_environment_is_named(
         game.reset(np.arange(6, dtype=np.uint64))
 
 
+@pytest.mark.usefixtures("threads")
 def test_choices_of_an_environment_without_a_mask_are_all_legal() -> None:
     game = make_batched("pettingzoo:small_environments:Nim", 4, blind=True)
     game.reset(np.arange(4, dtype=np.uint64))
