@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from types import SimpleNamespace
 
@@ -121,8 +122,18 @@ def test_the_minimal_agent_replaces_all_but_game_and_rewards(monkeypatch):
     np.testing.assert_array_equal(small.weights_K, made.weights_K)
 
 
+STEPS = training.MINIMAL_LEARNER["n_steps"]
+
+
+def count_steps(monkeypatch):
+    """Lets each step take a second of processor time: an update takes `STEPS`."""
+    clock = SimpleNamespace(process_time=itertools.count().__next__)
+    monkeypatch.setattr(training, "time", clock)
+
+
 def test_the_minimal_agent_learns_biased_rock_paper_scissors(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(training.train_minimal_agent, "__defaults__", (8.0,))
+    count_steps(monkeypatch)
+    monkeypatch.setattr(training.train_minimal_agent, "__defaults__", (5 * STEPS,))
     words = ["--game", "matrix:brps", *SMALL, "--emergency"]
     status, told, found = examine(tmp_path / "findings.json", *words)
     assert (status, found["M"]["verdict"]) == (0, "ok"), found["M"]
@@ -130,9 +141,10 @@ def test_the_minimal_agent_learns_biased_rock_paper_scissors(tmp_path, monkeypat
     assert "\nminimal agent, reward of a match: " in capsys.readouterr().out
 
 
-def test_the_minimal_agent_learns_nothing_where_nothing_is_paid():
+def test_the_minimal_agent_learns_nothing_where_nothing_is_paid(monkeypatch):
+    count_steps(monkeypatch)
     broken = sick.spoiled(sick.board("matrix:brps"), after=sick.unpaid)
-    finding, _ = training.train_minimal_agent(broken, seconds=1.0)
+    finding, _ = training.train_minimal_agent(broken, 2 * STEPS)
     assert finding.verdict.value == "failure", finding
 
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 from exports import EXPORTED, KUHN, agent, card, greedy_actions, run_alone, seen
 
+from league.agent.export import onnx_graph
 from league.agent.export.onnx_graph import STATE_NAMES, write_folder, write_onnx
 from league.errors import InvalidInput
 from league.games.registry import game_spec
@@ -134,16 +135,23 @@ def test_the_folder_plays_with_numpy_and_onnxruntime_alone(folder: Path, name: s
 
 
 def test_another_graph_under_the_card_is_refused(folder: Path, tmp_path: Path) -> None:
+    from league.agent.export.play import Agent
+
     shutil.copytree(folder / "kuhn", tmp_path, dirs_exist_ok=True)
     told = json.loads((tmp_path / "card.json").read_text())
     assert len(told["observation_names"]) == told["observation_size"] == KUHN.observation_size
     shutil.copy(folder / "perceptron.onnx", tmp_path / "model.onnx")
-    from league.agent.export.play import Agent
-
     with pytest.raises(ValueError, match="model"):
         Agent(tmp_path)
-    with pytest.raises(InvalidInput, match="File exists"):
-        write_folder(folder / "kuhn", agent("perceptron"), card("perceptron"), KUHN)
+
+
+def test_a_folder_that_exists_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_graph, "onnx_graph", lambda network, card: b"a graph")
+    with pytest.raises(InvalidInput, match=str(tmp_path)):
+        write_folder(tmp_path, agent("kuhn"), card("kuhn"), KUHN)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxscript"])

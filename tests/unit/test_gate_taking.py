@@ -178,22 +178,22 @@ def test_with_payoffs_a_pair_counts_by_the_sum_of_its_matches():
 @pytest.mark.parametrize(
     ("wins", "stake_won", "stake_lost", "drawn", "share", "least", "most"),
     [  # share of what is at stake in decided matches: wins * won / (wins * won + losses * lost)
-        (0.80, 1.0, 3.2727, 0.0, 0.55, 0.0, 0.08),
-        (0.30, 4.3333, 1.0, 0.0, 0.65, 0.92, 1.0),
+        (0.80, 1.0, 3.2727, 0.0, 0.55, 0.0, 0.1),
+        (0.30, 4.3333, 1.0, 0.0, 0.65, 0.9, 1.0),
         (0.40, 1.0, 1.0, 0.0, 0.40, 0.0, 0.01),
-        (0.50, 4.0, 1.0, 0.5, 0.80, 0.92, 1.0),  # with the draws .65
-        (0.50, 1.5, 1.0, 0.5, 0.60, 0.0, 0.08),  # .55
-        (0.99, 1.0, 100.0, 0.0, 0.4975, 0.0, 0.08),  # it wins nearly all matches, and loses
+        (0.50, 4.0, 1.0, 0.5, 0.80, 0.9, 1.0),  # with the draws .65
+        (0.50, 1.5, 1.0, 0.5, 0.60, 0.0, 0.1),  # .55
+        (0.95, 1.0, 19.0, 0.0, 0.50, 0.0, 0.1),  # it wins nearly all matches, and no stake
     ],
 )
 def test_error_rates_hold_for_the_share_of_what_is_at_stake(
     wins, stake_won, stake_lost, drawn, share, least, most
 ):
-    """An error of 5 % in 400 gates: more than 8 % of them in one of 300 trials."""
+    """An error of 5 % in 200 gates: more than 10 % of them in one of 900 trials."""
     won, lost = wins * stake_won, (1.0 - wins) * stake_lost
     assert won / (won + lost) == pytest.approx(share, abs=1e-4)
     rng, accepted = np.random.default_rng(3), 0
-    for _ in range(400):
+    for _ in range(200):
         gate, ordinal = Gate(test=BernoulliTest(p0=0.55, p1=0.65)), 0
         while gate.verdict is Verdict.CONTINUE:
             margin_G = np.where(rng.random(256) < wins, stake_won, -stake_lost)
@@ -206,7 +206,7 @@ def test_error_rates_hold_for_the_share_of_what_is_at_stake(
             ordinal += 256
             gate = gate.take(settled(matches, stake=won + lost, most=max(stake_won, stake_lost)))
         accepted += gate.verdict is Verdict.ACCEPT
-    assert least <= accepted / 400 <= most
+    assert least <= accepted / 200 <= most
 
 
 def test_pairs_count_whole_or_not_at_all():

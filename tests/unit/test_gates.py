@@ -253,7 +253,7 @@ def random_case(rng):
 
 def test_any_counts_get_a_verdict_and_an_ordered_estimate_or_a_sentence_in_time():
     rng, judged = random.Random(0), 0
-    for _ in range(6000):
+    for _ in range(2000):
         begun = time.process_time()
         try:
             test, risks, counts = random_case(rng)
@@ -270,4 +270,4 @@ def test_any_counts_get_a_verdict_and_an_ordered_estimate_or_a_sentence_in_time(
             assert 0 <= ahead.accepted <= 1, (gate, value)
             assert 0 <= ahead.results < math.inf, (gate, value)
         assert time.process_time() - begun < 0.5, gate
-    assert judged > 2000
+    assert judged > 700

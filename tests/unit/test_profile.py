@@ -52,7 +52,7 @@ def test_one_configuration_from_the_command_line(tmp_path, capsys):
     trace, output = tmp_path / "trace.json.gz", tmp_path / "results.json"
     files = ["--trace", trace, "--output", output]
     one_step = [*SMALL[:2], "learner.batch_size=64", "learner.n_epochs=1"]
-    assert profile("--preset", "smoke", "--cpu", "--seconds", 0.5, *files, *flags(one_step)) == 0
+    assert profile("--preset", "smoke", "--cpu", "--seconds", 0.1, *files, *flags(one_step)) == 0
     printed = capsys.readouterr().out
     lines = [line.split("\t") for line in printed.splitlines()]
     parts = ["game", "opponents", "inference", "learning", "other"]
@@ -76,7 +76,7 @@ def test_a_sweep_continues_where_memory_is_short(tmp_path, capsys):
     output, preset = tmp_path / "results.json", tmp_path / "fast.toml"
     sizes = ["--batch-size", 32, "--threads", 1, "--matches", 8, 10**12]
     files = ["--output", output, "--write-preset", preset]
-    words = ["--preset", "board", "--cpu", "--seconds", 0.3, "--sweep", *sizes, *files]
+    words = ["--preset", "board", "--cpu", "--seconds", 0.1, "--sweep", *sizes, *files]
     assert profile(*words, *flags(KUHN)) == 0
     written = json.loads(output.read_text())
     own, huge = written["rows"]

@@ -131,15 +131,16 @@ def test_second_supervisor_is_refused_until_the_first_has_gone() -> None:
         assert folder.resumed
 
 
-@pytest.mark.parametrize("flags", [["--gpu", "99"], ["--set", "learner.steps=5"]])
 def test_a_second_start_is_refused_before_anything_else_is_looked_at(
-    flags: list[str], capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Looking for a device loads torch, which takes long next to a league that trains."""
+    start, other_steps = ["--run-dir", "run"], ["--set", "learner.steps=5"]
     with open_run(request("run", "smoke")):
-        assert start_league(["--run-dir", "run", *flags]) == Refused.exit_code
-    assert "in use by another start-league" in capsys.readouterr().err
-    assert start_league(["--run-dir", "run", *flags]) != Refused.exit_code, "it is free again"
+        for flags in (["--gpu", "99"], other_steps):
+            assert start_league([*start, *flags]) == Refused.exit_code
+            assert str(os.getpid()) in capsys.readouterr().err
+    assert start_league([*start, *other_steps]) != Refused.exit_code, "it is free again"
 
 
 def test_another_format_is_refused() -> None:
