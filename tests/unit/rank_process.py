@@ -1,7 +1,8 @@
-"""One of two ranks that learn together: `rank_process.py FOLDER RANK` (see test_ranks.py)."""
+"""Two ranks that learn together: `rank_process.py FOLDER` (see test_ranks.py)."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -137,8 +138,7 @@ def half_an_update(folder: Path, rank: int) -> dict[str, object]:
     }
 
 
-def main(folder: Path, rank: int) -> None:
-    torch.set_num_threads(1)
+def run(folder: Path, rank: int) -> None:
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", RENDEZVOUS: f"file://{folder}/rendezvous"}
     join(torch.device("cpu"))
     group, plan = RankGroup(), assignments(400)[rank::2]
@@ -160,5 +160,18 @@ def main(folder: Path, rank: int) -> None:
     torch.save(report, folder / f"rank{rank}.pt")
 
 
+def main(folder: Path) -> None:
+    """Forks the ranks, so that both share the imports and the first model's compiled game."""
+    torch.set_num_threads(1)
+    rolled_out()
+    fork = multiprocessing.get_context("fork")
+    ranks = [fork.Process(target=run, args=(folder, rank)) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    sys.exit(any(rank.exitcode for rank in ranks))
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]))

@@ -26,6 +26,7 @@ from league.errors import ConfigError
 from league.runs.settings import LearnerEntry
 from league.settings import device_flags
 from league.settings.device_flags import DeviceFlags, add_device_flags
+from learner.distributed.launch import launch
 from learner.ppo.advantage import ReturnScale
 from learner.ppo.loss import WeightedMeans
 from learner.settings import LearnerSettings
@@ -44,17 +45,10 @@ def reports(tmp_path_factory, alone):
     torch.save(vars(whole_batch(alone)), folder / "batch.pt")
     torch.save(alone.references.logits_MTCA, folder / "references.pt")
     script = Path(__file__).with_name("rank_process.py")
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(folder), str(rank)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    printed = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], printed
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
     return folder, [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
 
 
@@ -139,7 +133,7 @@ def test_means_are_weighted_by_share():
 # -- the launcher --------------------------------------------------------------------------------
 
 LAUNCH = "import sys; from learner.distributed.launch import launch; " \
-    "sys.exit(launch([], int(sys.argv[1]), ('-c', sys.argv[2])))"  # fmt: skip
+    "sys.exit(launch([], 2, ('-c', sys.argv[1])))"  # fmt: skip
 RANK = """
 import os, sys, time
 from league.errors import *
@@ -149,9 +143,18 @@ os.write(1, b"rank %d %d\\n" % (rank, os.getpid()))  # in one piece: the ranks s
 """
 
 
-def launched(count, program):
+@pytest.fixture
+def _signals():
+    """Takes back the handlers that the launcher sets in its process."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def launched(program):
     return subprocess.Popen(
-        [sys.executable, "-c", LAUNCH, str(count), RANK + program],
+        [sys.executable, "-c", LAUNCH, RANK + program],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -172,10 +175,10 @@ def launched(count, program):
     ],
     ids=["full", "killed"],
 )
-def test_the_launcher_ends_all_ranks_and_names_the_cause(program, code, named):
-    process = launched(2, program)
-    printed, errors = process.communicate()
-    assert process.returncode == code, errors
+@pytest.mark.usefixtures("_signals")
+def test_the_launcher_ends_all_ranks_and_names_the_cause(program, code, named, capfd):
+    assert launch([], 2, ("-c", RANK + program)) == code
+    printed, errors = capfd.readouterr()
     assert named in errors.splitlines()[-1]
     assert errors.count("learner:") == 1
     for line in printed.splitlines():
@@ -185,7 +188,7 @@ def test_the_launcher_ends_all_ranks_and_names_the_cause(program, code, named):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_ranks_end_with_their_launcher(number):
-    process = launched(2, "time.sleep(600)")
+    process = launched("time.sleep(600)")
     ranks = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
     time.sleep(0.2)
     process.send_signal(number)
