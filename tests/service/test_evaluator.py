@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import csv
+import threading
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
 from evaluating import BOTS, FIRST, running
 from evaluator_league import games, register_snapshot
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
+from evaluator.clean import runner
 from evaluator.clean.arena import Arena
 from evaluator.clean.plan import ALLOCATED
 from league.evaluations import EvaluationState
 from league.players import Assignment, Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
+from league.status import CORE_WAIT, MOST_CORE_WAIT
 
 
 def table(run_dir: Path) -> list[dict[str, str]]:
@@ -138,6 +142,35 @@ def test_a_request_that_nobody_can_play_is_cancelled_with_a_reason(
     found = client.report(gone.number).evaluation
     assert found.state is EvaluationState.CANCELLED
     assert "main@20" in found.reason
+
+
+def test_it_says_that_its_matches_wait_for_a_core(
+    client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, heard = count(), threading.Event()
+
+    def lacking() -> float:
+        """A minute more at each look. The matches last until the league has heard of it."""
+        if (look := next(looks)) == 5:
+            heard.wait(PATIENCE)
+        return 60.0 * look
+
+    def said() -> str:
+        """What the evaluator says while it has no core for most of its time."""
+        (worker,) = client.status().workers
+        return worker.activity if worker.metrics.get(CORE_WAIT, 0.0) > MOST_CORE_WAIT else ""
+
+    monkeypatch.setattr(runner, "seconds_without_core", lacking)
+    monkeypatch.setattr(runner, "CORE_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "HEARTBEAT_SECONDS", 0.05)
+    register_snapshot(client, tmp_path, 10)
+    with running(client, tmp_path) as run:
+        try:
+            wait_for(lambda: client.status().workers)
+            assert "core" in wait_for(said)
+        finally:
+            heard.set()
+    assert run.error is None
 
 
 def test_what_is_left_of_the_budget_goes_to_pairs_of_its_choice(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import evaluator.main
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from league.service.priority import seconds_without_core
 from matchmaker.main import MatchmakerServer
 
 
@@ -145,34 +147,28 @@ def test_its_matches_let_a_learner_go_first_until_that_is_done(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")
-def test_next_to_busy_loops_it_plays_and_says_what_it_waits_for(
-    client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
-) -> None:
-    client.open_incarnation("learner-main", "main")  # so that it steps back
-    write_config(tmp_path, nice=10, milestone_matches=40)
-    process = started("--matchmaker", client.address, "--run-dir", str(tmp_path))
-    ready_port(process)
+def test_a_thread_knows_how_long_it_had_no_core() -> None:
+    """Next to two busy loops it waits longer than it runs."""
     core = {min(os.sched_getaffinity(0))}
-    os.sched_setaffinity(process.pid, core)  # also of the thread that plays, which comes later
-    loops = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
-        for _ in range(2)
-    ]
+
+    def busy() -> float:
+        """How long it waited, by how long it ran."""
+        os.sched_setaffinity(0, core)  # of this thread alone
+        while (ran := time.thread_time()) < 1.0 and seconds_without_core() < 0.1:
+            pass
+        return seconds_without_core() / ran
+
+    loop = ["sh", "-c", "while :; do :; done"]
+    loops = [subprocess.Popen(loop, start_new_session=True) for _ in range(2)]
     try:
-        for loop in loops:
-            os.sched_setaffinity(loop.pid, core)
-        register_snapshot(client, tmp_path, 10, milestone=True)
-        wait_for(lambda: "waiting for a free core" in activity(client, "evaluator-0"))
-        wait_for(lambda: games(client, Book.EVAL, "main@10"))
+        for process in loops:
+            os.sched_setaffinity(process.pid, core)
+        with ThreadPoolExecutor(1) as executor:
+            assert executor.submit(busy).result() > 1.3
     finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-
-
-def activity(client: MatchmakerClient, name: str) -> str:
-    """What a worker says that it does."""
-    return next(one.activity for one in client.status().workers if one.worker == name)
+        for process in loops:
+            process.kill()
+            process.wait()
 
 
 def test_mistakes_end_in_one_sentence(
