@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from cli_league import make_run
 from game_run import make_game_run
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page, WebSocket, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from waiting import PATIENCE, wait_for
 
@@ -95,30 +95,40 @@ def serving(run_dir: Path, *words: str, **options: Any) -> Iterator[str]:
         assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@contextmanager
+def browsing(*words: str) -> Iterator[Page]:
+    """A tab of a browser. Another tab would load and compile the pages' scripts again."""
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        arguments = ["--no-sandbox", *words]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        tab.set_default_timeout(1000 * PATIENCE)
+        yield tab
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Page]:
+    with browsing() as found:
         yield found
-        found.close()
-
-
-def patient(page: Page) -> Page:
-    page.set_default_timeout(1000 * PATIENCE)
-    return page
 
 
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A tab that must see no error, and send requests to the dashboard alone."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    found, wrong = patient(context.new_page()), list[str]()
-    found.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
-    found.on("pageerror", lambda error: wrong.append(str(error)))
+def page(tab: Page, address: str) -> Iterator[Page]:
+    """The tab, which must see no error, and send requests to the dashboard alone."""
+    wrong = list[str]()
     own = (address, address.replace("http", "ws"), "data:", "blob:")
-    found.on("request", lambda one: None if one.url.startswith(own) else wrong.append(one.url))
-    yield found
-    context.close()
+    listeners: dict[Any, Callable[[Any], None]] = {
+        "console": lambda one: wrong.append(one.text) if one.type == "error" else None,
+        "pageerror": lambda error: wrong.append(str(error)),
+        "request": lambda one: None if one.url.startswith(own) else wrong.append(one.url),
+    }
+    for event, listener in listeners.items():
+        tab.on(event, listener)
+    yield tab
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
+    tab.goto("about:blank")
     assert not wrong
 
 
@@ -137,15 +147,22 @@ def test_every_page_shows_the_league_and_reads_well(page: Page, address: str, pa
     assert not serious, [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious]
 
 
+@pytest.fixture
+def phone(page: Page) -> Iterator[Page]:
+    """The tab, as small as a phone."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    yield page
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
 @pytest.mark.parametrize("path", ["/payoffs", "/lineage", "/curves"])
-def test_what_scrolls_on_a_phone_can_be_focused(page: Page, address: str, path: str) -> None:
+def test_what_scrolls_on_a_phone_can_be_focused(phone: Page, address: str, path: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(address + path)
-    page.wait_for_selector(".chart svg path", state="attached")
+    phone.goto(address + path)
+    phone.wait_for_selector(".chart svg path", state="attached")
     options = {"runOnly": ["scrollable-region-focusable"]}
-    assert not Axe().run(page, options=options).response["violations"]
+    assert not Axe().run(phone, options=options).response["violations"]
 
 
 def test_a_live_player_has_the_step_of_its_learner(
@@ -157,26 +174,13 @@ def test_a_live_player_has_the_step_of_its_learner(
     page.wait_for_selector(f'dl div:has(dt:text-is("step")) dd:text-is("{reached:,}")')
 
 
-def test_pages_say_that_the_matchmaker_is_gone(browser: Browser, tmp_path: Path) -> None:
-    apart(make_run, tmp_path / "run")
-    server = apart(lambda: MatchmakerServer(db=tmp_path / "run" / "league.db", port=0).__enter__())
-    with serving(tmp_path / "run") as found:
-        apart(server.__exit__, None, None, None)
-        page = patient(browser.new_page())
-        for path in ("/leaderboard", "/"):
-            page.goto(found + path)
-            page.wait_for_selector(".alarm:has-text('matchmaker')")
-        page.close()
-
-
-def test_a_phones_row_of_tabs_shows_the_tab_of_the_page(page: Page, address: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 800})
+def test_a_phones_row_of_tabs_shows_the_tab_of_the_page(phone: Page, address: str) -> None:
     for path, name in (("/work", "Evaluate"), ("/", "Now")):
-        page.goto(address + path)
-        tab = page.wait_for_selector(f'nav a[aria-current="page"]:has-text("{name}")')
-        assert tab is not None
-        page.wait_for_timeout(300)
-        box = tab.bounding_box()
+        phone.goto(address + path)
+        link = phone.wait_for_selector(f'nav a[aria-current="page"]:has-text("{name}")')
+        assert link is not None
+        phone.wait_for_timeout(300)
+        box = link.bounding_box()
         assert box is not None
         assert 0 <= box["x"] <= 390 - box["width"]
 
@@ -299,24 +303,25 @@ def open_leases(client: MatchmakerClient) -> int:
 
 
 def test_an_address_begins_no_match_and_no_page_frames_one(
-    browser: Browser, address: str, client: MatchmakerClient, tmp_path: Path
+    tab: Page, address: str, client: MatchmakerClient, tmp_path: Path
 ) -> None:
     own = f"{address}/play?first=human&second=constant&rated=yes"
     games = [one.games for one in client.ratings() if one.player.name == "human"]
-    page, sockets = patient(browser.new_page()), list[str]()
-    page.on("websocket", lambda one: sockets.append(one.url))
-    page.goto(own)
-    page.wait_for_selector("text=Begin")
-    page.wait_for_function("window.socket?.connected")  # what else a page opens by itself is open
+    sockets, note = list[str](), lambda one: sockets.append(one.url)
+    tab.on("websocket", note)
+    tab.goto(own)
+    tab.wait_for_selector("text=Begin")
+    tab.wait_for_function("window.socket?.connected")  # what else a page opens by itself is open
     assert not [url for url in sockets if "/play/" in url]
     foreign = tmp_path / "foreign.html"
     foreign.write_text(f'<iframe src="{own}"></iframe>')
-    page.goto(foreign.as_uri())
-    page.wait_for_selector("iframe")
-    (frame,) = page.frames[1:]
+    tab.goto(foreign.as_uri())
+    tab.wait_for_selector("iframe")
+    (frame,) = tab.frames[1:]
     frame.wait_for_load_state()
     assert not frame.query_selector("form")
-    page.close()
+    tab.goto("about:blank")
+    tab.remove_listener("websocket", note)
     assert not [url for url in sockets if "/play/" in url]
     assert [one.games for one in client.ratings() if one.player.name == "human"] == games
 
@@ -335,69 +340,66 @@ def test_keys_are_places_of_the_keyboard(page: Page, address: str, run: Path) ->
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds a process in /proc")
-def test_a_lost_connection_is_said(browser: Browser, tmp_path: Path) -> None:
+def test_a_finished_run_is_shown_and_a_lost_connection_is_said(tab: Page, tmp_path: Path) -> None:
     apart(make_game_run, tmp_path / "run", ["game.name=brawl", "game.match_seconds=60"])
-    page = patient(browser.new_page())
+    TokenFile(tmp_path / "run").ensure()  # of a dashboard that other machines reached
+    state = '[data-part="state"]:has-text("{}")'.format
     with serving(tmp_path / "run") as address:
-        begin(page, f"{address}/play?first=human&second=constant&rated=yes")
-        page.wait_for_selector('[data-part="state"]:has-text("It is not rated")')
+        begin(tab, f"{address}/play?first=human&second=constant&rated=yes")
+        tab.wait_for_selector(state("not rated"))
         own = next(int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline")
                    if f"dashboard\0--run-dir\0{tmp_path}" in path.read_text())  # fmt: skip
         os.kill(own, signal.SIGSTOP)
-        page.wait_for_selector('[data-part="state"]:has-text("does not answer")')
+        tab.wait_for_selector(state("does not answer"))
         os.kill(own, signal.SIGCONT)
-        page.wait_for_selector('[data-part="state"]:has-text("It is not rated")')
-    page.wait_for_selector('[data-part="state"]:has-text("connection is lost")')
-    page.close()
+        tab.wait_for_selector(state("not rated"))
+    tab.wait_for_selector(state("connection is lost"))
 
 
-def test_a_game_of_cards_is_played_with_the_mouse(browser: Browser, tmp_path: Path) -> None:
-    apart(make_game_run, tmp_path / "run", ["game.name=kuhn"])
-    with serving(tmp_path / "run") as address:
-        page = patient(browser.new_page())
-        choices = page.locator('[data-part="choices"] button:not([data-part])')
-        seen: list[str] = []
-        page.on("websocket", lambda one: one.on("framereceived", lambda text: seen.append(text)))
-        begin(page, f"{address}/play?first=human&second=main@1000")
-        while not page.query_selector("[data-play][data-over]"):
-            with contextlib.suppress(PlaywrightTimeout):  # the button has just gone
-                choices.first.click(timeout=1000)
-            page.wait_for_timeout(100)
-        said = page.inner_text('[data-part="state"]')
-        assert "It is not rated: this matchmaker only reads" in said
-        page.click('[data-part="choices"] a:has-text("replay")')
-        page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
-        page.close()
+def test_a_game_of_cards_is_played_with_the_mouse_and_a_person_may_think_for_long(
+    tab: Page, tmp_path: Path
+) -> None:
+    """Until the matchmaker is gone, which the pages say."""
+    run_dir, settings = tmp_path / "run", MatchmakerSettings(game="kuhn")
+    apart(make_game_run, run_dir, ["game.name=kuhn"])
+    server = apart(lambda: MatchmakerServer(run_dir / "league.db", 0, settings).__enter__())
+    with serving(run_dir) as address:
+        seen, beats = list[str](), set[float]()
+
+        def note(socket: WebSocket) -> None:
+            socket.on("framereceived", lambda text: seen.append(text))
+
+        tab.on("websocket", note)
+        begin(tab, f"{address}/play?first=human&second=main@1000&rated=yes")
+        with MatchmakerClient(server.address) as client:
+
+            def heard() -> int:
+                playing = [o for o in client.status().workers if o.activity == "a person plays"]
+                beats.update(one.last_beat_at for one in playing)
+                return len(beats)
+
+            wait_for(lambda: heard() == 2)
+            assert not tab.query_selector("[data-play][data-over]")
+            choices = tab.locator('[data-part="choices"] button:not([data-part])')
+            while not tab.query_selector("[data-play][data-over]"):
+                with contextlib.suppress(PlaywrightTimeout):  # the button has just gone
+                    choices.first.click(timeout=1000)
+                tab.wait_for_timeout(100)
+            assert [one.games for one in client.ratings() if one.player.name == "human"] == [1]
+        tab.click('[data-part="choices"] a:has-text("replay")')
+        tab.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
+        apart(server.__exit__, None, None, None)
+        for path in ("/leaderboard", "/"):
+            tab.goto(address + path)
+            tab.wait_for_selector(".alarm:has-text('matchmaker')")
+        tab.remove_listener("websocket", note)
     drawn = [json.loads(text)["frame"] for text in seen if '"frame"' in text and "[" in text]
     cards = [line for frame in drawn if "verdict" not in frame for line in frame["lines"]
              if line[0] == "main@1000"]  # fmt: skip
     assert cards
     assert all("card ?" in line[1] for line in cards)
-    (kept,) = (tmp_path / "run" / "replays").glob("*.replay")
+    (kept,) = (run_dir / "replays").glob("*.replay")
     verify(load_replay(kept))
-
-
-def test_a_person_may_think_for_long(browser: Browser, tmp_path: Path) -> None:
-    run_dir = tmp_path / "run"
-    apart(make_game_run, run_dir, ["game.name=kuhn"])
-    settings = MatchmakerSettings(game="kuhn")
-    server = apart(lambda: MatchmakerServer(run_dir / "league.db", 0, settings).__enter__())
-    with (
-        serving(run_dir) as address,
-        MatchmakerClient(server.address) as client,
-    ):
-        page, beats = patient(browser.new_page()), set[float]()
-        begin(page, f"{address}/play?first=human&second=main@1000&rated=yes")
-
-        def heard() -> int:
-            playing = [one for one in client.status().workers if one.activity == "a person plays"]
-            beats.update(one.last_beat_at for one in playing)
-            return len(beats)
-
-        wait_for(lambda: heard() == 3)
-        assert not page.query_selector("[data-play][data-over]")
-        page.close()
-    apart(server.__exit__, None, None, None)
 
 
 def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:
@@ -452,16 +454,6 @@ def test_what_workers_say_stays_text(page: Page, address: str, client: Matchmake
         assert not page.query_selector("main img")
     page.goto(address)
     page.wait_for_selector("text=onerror")
-
-
-def test_a_finished_run_is_shown_too(browser: Browser, tmp_path: Path) -> None:
-    apart(make_run, tmp_path / "run")
-    TokenFile(tmp_path / "run").ensure()  # of a dashboard that other machines reached
-    with serving(tmp_path / "run") as found:
-        page = patient(browser.new_page())
-        page.goto(f"{found}/leaderboard")
-        page.wait_for_selector("text=main@2000")
-        page.close()
 
 
 @pytest.fixture
