@@ -101,9 +101,9 @@ def browsing(*words: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", *words]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        tab = browser.new_page(viewport={"width": 1280, "height": 900})
-        tab.set_default_timeout(1000 * PATIENCE)
-        yield tab
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        context.set_default_timeout(1000 * PATIENCE)
+        yield context.new_page()
         browser.close()
 
 
@@ -289,6 +289,15 @@ def begin(page: Page, address: str) -> None:
     page.wait_for_selector("[data-play][data-frame]")
 
 
+def choose(page: Page) -> None:
+    """Chooses with the mouse until the match is over."""
+    choices = page.locator('[data-part="choices"] button:not([data-part])')
+    while not page.query_selector("[data-play][data-over]"):
+        with contextlib.suppress(PlaywrightTimeout):  # the button has just gone
+            choices.first.click(timeout=1000)
+        page.wait_for_timeout(100)
+
+
 def seems_to_hang(client: MatchmakerClient) -> bool:
     """Whether the dashboard would, if no heartbeat came for a quarter of an hour from now on."""
     status = client.status()
@@ -380,11 +389,7 @@ def test_a_game_of_cards_is_played_with_the_mouse_and_a_person_may_think_for_lon
 
             wait_for(lambda: heard() == 2)
             assert not tab.query_selector("[data-play][data-over]")
-            choices = tab.locator('[data-part="choices"] button:not([data-part])')
-            while not tab.query_selector("[data-play][data-over]"):
-                with contextlib.suppress(PlaywrightTimeout):  # the button has just gone
-                    choices.first.click(timeout=1000)
-                tab.wait_for_timeout(100)
+            choose(tab)
             assert [one.games for one in client.ratings() if one.player.name == "human"] == [1]
         tab.click('[data-part="choices"] a:has-text("replay")')
         tab.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')

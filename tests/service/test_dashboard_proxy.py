@@ -10,11 +10,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli_league import make_run
-from playwright.sync_api import Browser, sync_playwright
-from test_dashboard import CHROMIUM, apart, begin, patient, serving
+from game_run import make_game_run
+from playwright.sync_api import Page
+from test_dashboard import CHROMIUM, apart, begin, browsing, choose, serving
 from waiting import wait_for
 
 from league.security.tokens import TokenFile
@@ -82,7 +83,7 @@ def port() -> int:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run."""
     folder = tmp_path_factory.mktemp("proxied") / "run"
-    apart(make_run, folder)
+    apart(make_game_run, folder, ["game.name=kuhn"])
     return folder
 
 
@@ -94,18 +95,15 @@ def target(run: Path, port: int) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", f"--host-resolver-rules=MAP {NAME} 127.0.0.1"]
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+def tab() -> Iterator[Page]:
+    with browsing(f"--host-resolver-rules=MAP {NAME} 127.0.0.1") as found:
         yield found
-        found.close()
 
 
 @pytest.mark.parametrize("change", [str, with_host, with_prefix])
 def test_everything_works_behind_the_documented_proxy(
     change: Callable[[str], str],
-    browser: Browser,
+    tab: Page,
     target: str,
     run: Path,
     port: int,
@@ -114,29 +112,35 @@ def test_everything_works_behind_the_documented_proxy(
     prefix = "/kumite" if change is with_prefix else ""
     base = f"http://{NAME}:{port}{prefix}"
     token = (TokenFile(run).folder / "operator.token").read_text().strip()
-    context = browser.new_context()
-    page, wrong = patient(context.new_page()), list[str]()
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("requestfailed", lambda one: wrong.append(one.url))
+    tab.context.clear_cookies()
+    wrong = list[str]()
+    listeners: dict[Any, Callable[[Any], None]] = {
+        "pageerror": lambda error: wrong.append(str(error)),
+        "requestfailed": lambda one: wrong.append(one.url),
+    }
+    for event, listener in listeners.items():
+        tab.on(event, listener)
     with proxied(tmp_path, change(documented()), port, target):
-        page.goto(f"{base}/curves")
-        page.fill("[name=token]", token)
-        page.click("button")  # a form
-        page.wait_for_url(f"{base}/")
-        page.click("nav >> text=Leaderboard")
-        page.wait_for_selector("text=main@2000")
-        page.wait_for_function("window.socket?.connected")
-        page.click("nav >> text=Evaluate")
-        form = page.locator("form[action='evaluate']")
+        tab.goto(f"{base}/curves")
+        tab.fill("[name=token]", token)
+        tab.click("button")  # a form
+        tab.wait_for_url(f"{base}/")
+        tab.click("nav >> text=Leaderboard")
+        tab.wait_for_url(f"{base}/leaderboard")
+        tab.wait_for_function("window.socket?.connected")
+        tab.click("nav >> text=Evaluate")
+        form = tab.locator("form[action='evaluate']")
         form.locator("[name=player]").fill("main@1000")
         form.locator("[name=opponents]").fill("random")
         form.locator("button").click()
-        page.wait_for_selector('[role="status"]:has-text("only reads")')  # the run is finished
-        begin(page, f"{base}/play?first=human&second=constant")  # a websocket
-        page.wait_for_selector("[data-play][data-over]")
-        page.click('[data-part="choices"] a:has-text("replay")')
-        page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
-        context.close()
+        tab.wait_for_selector('[role="status"]:has-text("only reads")')  # the run is finished
+        begin(tab, f"{base}/play?first=human&second=caller")  # a websocket
+        choose(tab)
+        tab.click('[data-part="choices"] a:has-text("replay")')
+        tab.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
+        for event, listener in listeners.items():
+            tab.remove_listener(event, listener)
+        tab.goto("about:blank")
     assert not wrong
 
 
