@@ -77,8 +77,8 @@ class OpponentScore:
 
     Attributes:
         matches, wins, draws, losses: counts, for a mixture without its weights.
-        win_rate: wins / matches with Wilson's interval. A draw is no win. Before the first match it
-            is 0, from 0 to 1.
+        win_rate: wins / matches with Wilson's interval. A draw is not a win. Before the first
+            match it is 0, with the interval from 0 to 1.
         means: the player's statistics per match.
     """
 

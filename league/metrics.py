@@ -118,7 +118,7 @@ def interval_at(
 ) -> Measured:
     """Computes an interval of the mean of `count` independent values in [-largest, largest].
 
-    Each end is that of the normal interval after adding z² observations of the worst value on that
+    Each end is the normal interval's end after adding z² observations of the worst value on that
     side. z is the normal quantile of (1 + confidence) / 2. So the low end allows for losses that
     are too rare to be observed. A. Agresti and B. Coull, "Approximate is better than exact", The
     American Statistician 52 (1998), add half as many on both sides. That interval is wrong too

@@ -92,7 +92,7 @@ def newest_snapshot(
     Args:
         lineage: name of the live player.
         players: the league's players.
-        rated: ratings. Snapshots with games in them are preferred.
+        rated: ratings. Snapshots that have played rated games are preferred.
 
     Raises:
         NotFound: the player has no snapshot yet.
@@ -105,8 +105,8 @@ def newest_snapshot(
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
-    """Returns the later half of a lineage's active snapshots by steps, at least one. Without any it
-    raises `NotFound`.
+    """Returns the later half of a lineage's active snapshots by steps, at least one. If there is no
+    active snapshot, it raises `NotFound`.
     """
     own = [
         player

@@ -114,8 +114,8 @@ def analyse(
 ) -> dict[str, Any]:
     """Computes all numbers of the analysis, ready for JSON. Unknown numbers are None.
 
-    Three readings are probed alike: the latent, the latent of a fresh encoder of the same sizes,
-    and the opponent's half of the current observation. The share that only the first reading
+    The same probe is used on three readings: the latent, the latent of a fresh encoder of the same
+    sizes, and the opponent's half of the current observation. The share that only the first reading
     recognises is what training has taught the encoder.
 
     Args:
@@ -249,7 +249,7 @@ def _after(
 
 
 def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
-    """Where the weights lie by age, over the decisions at which all outputs were there."""
+    """Returns the attention weights by age, over the decisions that could see all outputs."""
     figures = {}
     for name in ("latent", "context"):
         weights = [getattr(match, f"{name}_weights")[:, 0].mean(-1).numpy() for match in pooled]

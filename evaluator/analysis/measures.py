@@ -289,8 +289,9 @@ def drift(parts: Parts, labels: Labels) -> list[Drift | None]:
     """Computes the drift against each opponent, and finally over all opponents. It is None if all
     matches are too short or have the same seed.
 
-    With x_i the means of B equal blocks of a match and d the difference of its halves' means, the
-    share is |d|² B / 4 over the sum of |x_i - x̄|². On average over all orders it is 1 / (B - 1).
+    Let x_i be the means of B equal blocks of a match, and d the difference between the means of its
+    halves. `Drift.share` is |d|² B / 4 divided by the sum of |x_i - x̄|². Blocks in random order
+    have an average share of 1 / (B - 1).
     """
     between_M, within_M = np.zeros((2, len(parts)))
     for match, part in enumerate(parts):

@@ -38,8 +38,8 @@ Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
 """Members of the top that is ranked, and the highest rated snapshots that may be in it."""
 WIDEST = 4.0
-"""Weight of the rating that is known least, that of all others being 1 in sum: at 1 the
-first snapshots, between which a learner climbs most, would stay less sure than all others.
+"""Weight of the snapshot whose rating is the least certain. All snapshots together have weight 1.
+At 1 the first snapshots, between which a learner climbs most, would stay less certain than others.
 """
 
 

@@ -301,7 +301,7 @@ class Plan:
         ]
 
     def _by_closeness(self, player: Player) -> list[str]:
-        """Bots and other runs' snapshots, first those whose outcome is the least certain."""
+        """Bots and other runs' snapshots, the nearest rating first."""
         imported = [
             candidate.name
             for candidate in self.facts.players.values()

@@ -345,7 +345,7 @@ def _points(
 
 
 def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
-    """The mean score of each group, every opponent counting alike: k opponents with nᵢ matches
+    """The mean score of each group. Opponents count equally: k opponents with nᵢ matches
     say as much as k² / Σ 1/nᵢ matches do.
     """
     scores = {}

@@ -46,7 +46,7 @@ def pin(
         bool, typer.Option("--unpin", help="Rate it again, from its rating before the pin.")
     ] = False,
 ) -> None:
-    """Pins a player's rating, as an anchor, or unpins it; lists the anchors without a name."""
+    """Pins a player's rating, as an anchor, or unpins it. Without a name, lists the anchors."""
     _check_change(player, mu is not None, unpin, "--mu POINTS or --unpin")
     if player is not None:
         context.league.require_running("pin")
@@ -78,8 +78,8 @@ def quarantine(
         typer.Option("--repaired", help="Of a released evaluator: its old results don't count."),
     ] = False,
 ) -> None:
-    """Keeps a player or an evaluator out of all new matches, or releases it; lists those without a
-    name.
+    """Keeps a player or an evaluator out of all new matches, or releases it. Without a name, lists
+    the quarantined players and evaluators.
     """
     if player is not None and worker is not None:
         raise InvalidInput(f"name the player {player} or the worker {worker}, one at a time")

@@ -232,7 +232,7 @@ class ProcessGroup:
             self._launch(member)
 
     def check(self) -> None:
-        """Looks at every process once, and restarts those that have died.
+        """Looks at every process once, and restarts dead processes.
 
         Raises:
             ConfigError, DataCorrupt, StorageReadOnly: a process ended for a permanent reason.

@@ -163,7 +163,7 @@ class Supervisor:
             self.say(f"{names} {have} steps.")
 
     def _check(self) -> None:
-        """Restarts processes that have died, and ends those that hang, which restart next.
+        """Restarts dead processes. Ends processes that hang, so that they are restarted next time.
 
         It also reports changed settings.
         """

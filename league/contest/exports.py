@@ -18,7 +18,7 @@ FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": "", "ai2": ".py"}
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """An export that has been written. `step` is that of the newest snapshot in it."""
+    """An export that has been written. `step` is the step of its newest snapshot."""
 
     name: str
     format: str

@@ -1,4 +1,4 @@
-"""Recorded matches: finds those of a run, and plays and keeps many of a player."""
+"""Finds a run's recorded matches, and plays and records many matches of a player."""
 
 from __future__ import annotations
 

@@ -110,9 +110,9 @@ class BatchedGame(ABC):
             any time.
         next_seeds_N: uint64, seed with which the match restarts in place when it ends. Callers may
             write it at any time. A restart replaces it by a value derived from it.
-        legal_N2A: bool, the choices that a seat has now. It is None in games of keys, where all
-            keys are free. A seat that waits for its turn has a single choice, which changes
-            nothing.
+        legal_N2A: bool, the choices that a seat has now. It is None in games that are played with
+            keys, because every key is always allowed. A seat that waits for its turn has a single
+            choice, which changes nothing.
         idle_N: bool, rows that the caller doesn't use. Callers may write it at any time. A slow
             game plays no frames in them, and a fast game may ignore it.
         failures: by row, the reason why a match that ended in this step could not be played to its

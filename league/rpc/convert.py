@@ -1,6 +1,6 @@
 """Converts domain values (frozen dataclasses) to protobuf messages and back, field by field.
 
-A dataclass and its message name their fields alike, so the type hints of the dataclass are enough
+A dataclass and its message have the same field names, so the type hints of the dataclass are enough
 for a conversion:
 
 - an enum is the proto's enum without its prefix (``PlayerKind.LIVE``: ``PLAYER_KIND_LIVE``,

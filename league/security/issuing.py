@@ -42,7 +42,7 @@ def make_folder(folder: Path, hosts: Sequence[str] = (), clients: Sequence[str] 
 
     Args:
         folder: the folder of certificates.
-        hosts: further names and addresses of the server, next to those of this machine.
+        hosts: further names and addresses of the server, in addition to this machine's.
         clients: names of clients. Each client gets a folder inside, ready to be handed over.
 
     Raises:

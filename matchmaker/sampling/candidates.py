@@ -146,7 +146,7 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
 
 
 def _clean_belief(pool: Pool) -> Belief | None:
-    """Returns the learner's strength by its newest snapshots' clean ratings, None without any.
+    """Returns the learner's strength by its newest snapshots' clean ratings, None if unrated.
 
     Each rating counts by the inverse of its variance, which grows with the learner's drift since
     then.

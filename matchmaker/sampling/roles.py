@@ -58,7 +58,7 @@ class Situation:
     """Describes the league for a learner's rule.
 
     Attributes:
-        mains: the current mains. The learner stands for itself, and other mains are represented by
+        mains: the current mains. The learner is represented by its live player, and other mains by
             their newest snapshot.
         past: all active snapshots of learners, oldest first.
     """

@@ -48,7 +48,7 @@ def simulate(
 ) -> int:
     """Simulates a league: the opponents that a rule gives, how well ratings predict, the speed.
 
-    The exit status is 1 when the shares of opponents are not those of the rule.
+    The exit status is 1 if the shares of opponents differ from the rule's.
     """
     for flag, share in (("clean", clean), ("faults", faults)):
         if not share < 1.0:

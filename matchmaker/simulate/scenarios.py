@@ -1,7 +1,7 @@
 """Defines scenarios: players and the true chances between them.
 
-Shapes: N players, G games, S pure strategies. Strengths are in logits. With d the difference of two
-strengths, win : draw : loss = e^{d/2} : ν : e^{−d/2} (Davidson 1970).
+Shapes: N players, G games, S pure strategies. Strengths are in logits. If two
+strengths differ by d, win : draw : loss = e^{d/2} : ν : e^{−d/2} (Davidson 1970).
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def capsules_overlap(
 ) -> bool:
     """Returns whether two capsules overlap, by the distance of their segments.
 
-    The arguments are those of `capsules_meet`.
+    It has the same arguments as `capsules_meet`.
     """
     r, other_r = min(w, h) / 2.0, min(other_w, other_h) / 2.0
     dx = max(abs(x - u) - (w / 2.0 - r) - (other_w / 2.0 - other_r), 0.0)

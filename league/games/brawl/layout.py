@@ -1,4 +1,4 @@
-"""Defines how a match lies in memory: records of named numbers, no Python objects.
+"""Defines the memory layout of a match: records of named numbers, no Python objects.
 
 The compiled step gets pointers to records and never a slice of an array. A slice costs an atomic
 count, which was most of a step's time. The step writes observations, terms and statistics into the

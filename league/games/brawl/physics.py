@@ -114,7 +114,7 @@ def is_on_floor(player: Any, stage: Any, match: Any) -> bool:
 def _contact(
     body: Any, half_width: float, half_height: float, box: tuple[float, float, float, float]
 ) -> tuple[int, float]:
-    """Returns the contact normal of least overlap and that overlap, or (NONE, 0) without one."""
+    """Returns the contact normal of least overlap and that overlap, (NONE, 0) without contact."""
     left, top, right, bottom = box
     normal, depth = BOTTOM, body.y + half_height - top
     if bottom - body.y + half_height < depth:

@@ -43,8 +43,8 @@ Seen = dict[str, NDArray[Any]]
 
 
 class Worker:
-    """Holds the environments of some rows. A call longer than `step_seconds` (0 is no limit) ends
-    the process.
+    """Holds the environments of some rows. A call longer than `step_seconds` ends the process (0
+    means no limit).
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:

@@ -148,7 +148,7 @@ def id_kind(name: str) -> str | None:
 class Writer:
     """Writes a player's view.
 
-    An id is written as its share of all ids of its kind, so every number is in [-1, 1].
+    An id is divided by the number of ids of its kind, so every number is in [-1, 1].
     """
 
     def __init__(self, active: int) -> None:

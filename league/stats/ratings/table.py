@@ -198,7 +198,7 @@ class RatingTable:
 
     Attributes:
         drift: drift of players that learn.
-        epoch: the last measurement, which holds for the games to come.
+        epoch: the last measurement. It applies to the next games.
         payoff: counts of results by pair of players.
         recent: recent scores of players that learn.
         games: number of rated results.

@@ -1,4 +1,4 @@
-"""Finds near-copies: players that score alike against all others, and so share a player's weight.
+"""Finds near-copies: players with similar scores against all others. They share a single weight.
 
 Shapes: N players, M columns of opponents. `x_NM[i, j]` is of player i against opponent j.
 

@@ -47,7 +47,7 @@ class Player:
             self._chosen.put_nowait(number)
 
     def keys(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Returns the keys of a frame: those held, and those down since the last frame."""
+        """Returns the keys held in a frame, and the keys pressed since the last frame."""
         found_A = self.held_A | self._tapped_A
         self._tapped_A[:] = 0
         return found_A
