@@ -26,7 +26,7 @@ class AgentState(NamedTuple):
 
     Attributes:
         layers_BLSE: keys and values of each encoder layer's last `span - 1` entries.
-        pool_BPE: the described outputs of the last `pool - 1` steps, for the pooling.
+        pool_BPE: the encoder's last `pool - 1` outputs, in the form that the pooling reads.
         age_B: entries of the episode so far, int64.
         h_BH: the LSTM's output.
         c_BH: the LSTM's cell.

@@ -1,9 +1,9 @@
 """``bin/league``: commands that show a league and change it.
 
 Packages add commands through the entry point group ``kumite.commands``. The entry point's name is
-the command. Its value is a function with typer's annotations, or a `typer.Typer`: the command of
-that name in it, or all of it. The function returns the exit status (None is 0), and its docstring
-is the command's help.
+the command. Its value is a function with typer's annotations, or a `typer.Typer`. If the
+`typer.Typer` has a command of that name, this command is added, otherwise the whole app. The
+function returns the exit status (None is 0), and its docstring is the command's help.
 """
 
 from __future__ import annotations

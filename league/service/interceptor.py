@@ -1,9 +1,9 @@
 """Checks the calls of a service: the caller's rights, its rate, and the message.
 
 Every call passes these checks in one place. The service reads a request only after its headers have
-passed them. A thread works on a request only after all of it has arrived, so a waiting call holds
-no thread. Every failure leaves as a sentence with a gRPC code (`league.rpc.status`), never as a
-traceback.
+passed them. A thread works on a request only after the whole request has arrived, so a waiting
+call holds no thread. Every failure leaves as a sentence with a gRPC code (`league.rpc.status`),
+never as a traceback.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class PayoffTable:
         self._stats: dict[str, int] = {}  # number of each statistic
 
     def add(self, seat0: str, seat1: str, outcome: float, paid: float = 0.0) -> None:
-        """Counts a match. A player against itself is not counted.
+        """Counts a match. Matches of a player against itself are left out.
 
         Args:
             seat0, seat1: names of the players.

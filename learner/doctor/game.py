@@ -264,7 +264,8 @@ def _bounds(*traces: Trace) -> Finding:
 def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
     """Judges 2 and 4: plays matches again with an action of seat 0 changed, or with another seat 1.
 
-    A match has rows for itself unchanged, for each action changed, and last for seat 1 changed.
+    Each match has a row without a change, a row for each changed action, and a last row in which
+    seat 1 plays differently.
     """
     spec = set_up.spec
     names, own_size = spec.action_names, spec.own_size

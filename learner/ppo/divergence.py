@@ -23,7 +23,7 @@ class Divergence(NamedTuple):
         loss: the divergence.
         kl_M: the mean KL from each fixed policy.
         closest_M: the share of states in which each fixed policy was the closest.
-        here: the total weight of the states over which both are averaged.
+        here: the total weight of the states over which `kl_M` and `closest_M` are averaged.
     """
 
     loss: Tensor

@@ -76,7 +76,7 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
     backup it may lack some.
 
     A match's id begins with its place in the log and ends with random digits: so if the log has the
-    newest match, it has all of them.
+    newest match, it has all matches of the checkpoint.
 
     Args:
         client: connection to the matchmaker.

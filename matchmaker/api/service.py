@@ -153,7 +153,7 @@ def fingerprint(request: Message) -> str:
 class MatchmakerService(
     MatchmakerServiceServicer, ExploiterServiceServicer, EvaluatorServiceServicer
 ):
-    """Serves a league. Calls that change the league are made by `mutation`.
+    """Serves a league. `mutation` makes the methods that change the league.
 
     Setting the event `stopping` ends the streams.
     """

@@ -9,7 +9,7 @@ three ways, which say nothing about a player:
 - a bot has a single μ, while in the fit of a learner a bot's rating changes and is the last one.
 
 So bots are left out there, and the others are compared with the line μ ≈ a + b·fit through all of
-them, with b near 1. The two disagree on a player if both of these hold:
+them, with b near 1. μ and the fit disagree on a player if both of these hold:
 
     its distance from the line is more than chance explains in any player of the league: with N of
     them the quantile of 1 − 5 % / 2N (Bonferroni) times √((UNDERSTATED·σ)² + s²), s the fit's
@@ -62,11 +62,11 @@ class CrossCheck:
 
     Attributes:
         intervals: 95 % intervals of μ by player, in points.
-        gaps: points by which μ is above the line, for players on which the two disagree, widest gap
-            first.
+        gaps: points by which μ is above the line, for players on which μ and the fit disagree,
+            widest gap first.
         widening: the factor on the intervals because of the fit's misfit.
-        contradiction: sentences if the two disagree on the league, or if no ratings describe it,
-            else "".
+        contradiction: sentences if μ and the fit disagree on the league, or if no ratings describe
+            it, else "".
         warning: the contradiction, and a sentence if draws don't behave as the fit assumes, else
             "".
     """
@@ -91,7 +91,7 @@ class CrossCheck:
         return Interval(of("estimate"), of("low"), of("high"))
 
     def words(self) -> str:
-        """Returns a sentence that names the players on which the two disagree, and the warning."""
+        """Names the players on which μ and the fit disagree, and adds the warning."""
         return f"{self._agreement()} {self.warning}".strip()
 
     def _agreement(self) -> str:

@@ -514,7 +514,7 @@ class _Posterior:
     def _kappa_slope(self, group: int) -> tuple[float, float]:
         """Returns the slope of the evidence over ln κ of a group, and roughly its bend.
 
-        With Q the precision of a block and W its walk, ½κ(θᵀQWQθ − tr(QW − QWQ Var θ)).
+        A block with precision Q and walk W adds ½κ(θᵀQWQθ − tr(QW − QWQ Var θ)) to the slope.
         """
         kappa = self.kappa_G[group]
         slope = -math.log(kappa / _KAPPA) / _KAPPA_SIGMA**2

@@ -230,7 +230,7 @@ class RatingTable:
         step1: int = 0,
         margin: float | None = None,
     ) -> None:
-        """Folds a result. A player against itself is not rated.
+        """Folds a result. Matches of a player against itself are not rated.
 
         Args:
             seat0, seat1: names of the players.

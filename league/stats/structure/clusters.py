@@ -75,9 +75,10 @@ def clustered(distance_NN: Matrix, within: float = WITHIN) -> Clusters:
 def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]) -> Matrix:
     """Computes the distance of every two rows, with the uncertainty added.
 
-    With Δ_j the difference against opponent j, v_j the sum of both variances and m opponents that
-    either has met, the square is (max(Σ Δ² − v, 0) + √(Σ 2v² + 4v·max(Δ² − v, 0))) / m: an unbiased
-    estimate and its standard error. Single precision suffices and takes half the time.
+    Let Δ_j be the difference of the shares against opponent j, v_j the sum of their variances, and
+    m the number of opponents that either player has met. The squared distance is
+    (max(Σ Δ² − v, 0) + √(Σ 2v² + 4v·max(Δ² − v, 0))) / m: an unbiased estimate plus its standard
+    error. Single precision suffices and takes half the time.
 
     Args:
         share_NM: shares of matches.
