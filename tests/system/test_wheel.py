@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -45,10 +46,17 @@ def kumite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_installed_package_trains_and_answers(kumite: Path, tmp_path: Path) -> None:
-    flags = ["--preset", "board", "--steps", "2048", "--headless", "--cpu", "--ranks", "1"]
-    flags += ["--run-dir", "run"]
-    told = run(str(kumite), "start", *flags, "--set", "game.name=kuhn", cwd=tmp_path)
-    assert "has done its steps" in told
+    flags = ["--preset", "board", "--steps", "4096", "--headless", "--cpu", "--ranks", "1"]
+    flags += ["--run-dir", "run", "--set", "game.name=kuhn"]
+    flags += ["--set", "evaluator.milestone_matches=20"]
+    told = run(str(kumite), "start", *flags, cwd=tmp_path)
+    assert "4,096 steps" in told
+    for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.html"):
+        assert "main@4096" in (tmp_path / "run" / name).read_text()
+    assert (tmp_path / "run" / "training_curves.png").read_bytes().startswith(b"\x89PNG")
+    report = json.loads((tmp_path / "run" / "report" / "report.json").read_text())
+    for words in report["newest"]["headline"].values():
+        assert words in told
     rated = run(str(kumite), "league", "ratings", "--run-dir", "run", cwd=tmp_path)
     assert "main@" in rated
     assert "--replays" in run(str(kumite), "learner", "clone", "--help", cwd=tmp_path)
