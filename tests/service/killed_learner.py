@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from learner_process import PRELOADED
 
 from league.rpc.client import MatchmakerClient
 from learner.main import main
@@ -61,16 +62,6 @@ MOMENTS: dict[str, tuple[object, str, Begun]] = {
 }
 """What is wrapped, and how much of it is done when the process is killed in it."""
 NEVER = ("never", 0)
-PRELOADED = [
-    "killed_learner",
-    "learner.train.session",
-    "league.games.brawl.game",
-    "torch._dynamo",
-    "torch.utils.tensorboard",
-]
-"""What takes longest of a learner's imports: an optimizer that is made wants torch's compiler,
-for one.
-"""
 
 
 def live(
@@ -83,7 +74,7 @@ def live(
     """
     processes = multiprocessing.get_context(context)
     if context == "forkserver":
-        processes.set_forkserver_preload(PRELOADED)
+        processes.set_forkserver_preload([*PRELOADED, __name__])
     process = processes.Process(target=_live, args=(list(flags), moment, times, str(log)))  # type: ignore[attr-defined]
     process.start()
     try:

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 from league.players import PlayerKind
 from matchmaker.main import MatchmakerServer
@@ -16,6 +17,17 @@ MIXES = {
 }
 
 
+PRELOADED = [
+    "learner.train.session",
+    "league.games.brawl.game",
+    "torch._dynamo",
+    "torch.utils.tensorboard",
+]
+"""What takes longest of a learner's imports: an optimizer that is made wants torch's compiler,
+for one.
+"""
+
+
 def matchmaker(folder, port=0):
     """One that serves in this process, as a context."""
     settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
@@ -25,10 +37,11 @@ def matchmaker(folder, port=0):
 class ForkedLearner:
     """A learner forked from a server that has loaded torch, with the methods of `Popen`."""
 
-    def __init__(self, words, log, checkpoint_seconds):
+    def __init__(self, words, log, checkpoint_seconds, cwd="."):
         processes = multiprocessing.get_context("forkserver")
-        processes.set_forkserver_preload(["learner.main", "learner.train.session", __name__])
-        self._process = processes.Process(target=_run, args=(words, str(log), checkpoint_seconds))
+        processes.set_forkserver_preload([*PRELOADED, __name__])
+        arguments = (words, str(log), checkpoint_seconds, str(Path(cwd).resolve()))
+        self._process = processes.Process(target=_run, args=arguments)
         self._process.start()
         self.pid = self._process.pid
 
@@ -49,7 +62,8 @@ class ForkedLearner:
         self._process.kill()
 
 
-def _run(words, log, checkpoint_seconds):
+def _run(words, log, checkpoint_seconds, cwd):
+    os.chdir(cwd)
     with open(log, "a", buffering=1) as file:
         os.dup2(file.fileno(), 2)
     from learner.main import main

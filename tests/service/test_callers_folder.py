@@ -63,21 +63,21 @@ def test_programs_import_their_own_modules(folder: Path, path: str) -> None:
     assert not (folder / "imported").exists()
 
 
-@pytest.mark.parametrize("game", ["python:my_game:make", "pettingzoo:my_env"])
-def test_a_game_of_the_callers_folder_is_played(folder: Path, game: str) -> None:
-    words = [str(ROOT / "bin" / "league"), "demo", "random", "random", "--game", game]
-    here = started(folder, "", *words)
-    by_path = started(folder / "elsewhere", str(folder), *words)
-    for process in (here, by_path):
-        said, _ = process.communicate(timeout=170)
-        assert process.returncode == 0, said
-    assert not (folder / "imported").exists()
-
-
-def test_the_installed_program_starts_its_processes_as_the_launchers_do(folder: Path) -> None:
-    kumite = Path(sys.executable).with_name("kumite")
-    words = ["league", "demo", "random", "random", "--game", "pettingzoo:my_env"]
-    process = started(folder, "", str(kumite), *words)
+@pytest.mark.parametrize(
+    ("cwd", "path", "program", "game"),
+    [
+        (".", "", "bin/league", "python:my_game:make"),
+        ("elsewhere", "..", "bin/league", "pettingzoo:my_env"),
+        (".", "", "kumite", "pettingzoo:my_env"),
+    ],
+)
+def test_a_game_of_the_callers_folder_is_played(
+    folder: Path, cwd: str, path: str, program: str, game: str
+) -> None:
+    installed = [str(Path(sys.executable).with_name("kumite")), "league"]
+    start = installed if program == "kumite" else [str(ROOT / program)]
+    words = [*start, "demo", "random", "random", "--game", game]
+    process = started(folder / cwd, path and str(folder), *words)
     said, _ = process.communicate(timeout=170)
     assert process.returncode == 0, said
     assert not (folder / "imported").exists()

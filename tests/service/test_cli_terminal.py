@@ -61,23 +61,24 @@ def test_tables_are_drawn_for_a_person(served_run: Path) -> None:
 
 
 def test_a_fight_is_drawn_until_it_ends() -> None:
-    status, text = on_terminal("demo", "based", "constant", "--speed", "40")
+    short = ("--speed", "1000", "--set", "game.match_seconds=5")
+    status, text = on_terminal("demo", "based", "constant", *short)
     assert status == 0
     assert "\x1b[?1049h" in text, "drawn on a screen of its own"
     assert "\x1b[?1049l" in text, "which is given back"
     told = plain(text)
     assert "warehouse" in told
     assert "●●●" in told
-    assert "based against constant, seed 0: based wins" in told
+    assert re.search(r"based .*constant.* 0: \w+", told)
 
 
 def test_the_course_of_a_hand_stays_when_its_picture_closes() -> None:
-    status, text = on_terminal("demo", "caller", "aggressive", "--game", "kuhn", "--speed", "40")
+    status, text = on_terminal("demo", "caller", "aggressive", "--game", "kuhn", "--speed", "1000")
     assert status == 0
     after = plain(text.rpartition("\x1b[?1049l")[2])
-    assert "caller against aggressive, seed 0" in after
+    assert re.search("caller .*aggressive.* 0", after)
     assert re.search(r"^1  (caller|aggressive): (call|raise)\r?$", after, re.MULTILINE)
-    assert "0  caller has card" in after
+    assert re.search("^0  caller ", after, re.MULTILINE)
 
 
 def test_ctrl_c_ends_a_fight_quietly() -> None:
@@ -85,7 +86,7 @@ def test_ctrl_c_ends_a_fight_quietly() -> None:
     assert status == 0
     assert "\x1b[?1049l" in text
     assert "Traceback" not in text
-    assert "based against random" not in plain(text), "it was broken off, not played to its end"
+    assert "seed" not in plain(text), "it was broken off, not played to its end"
 
 
 @pytest.fixture(scope="module")

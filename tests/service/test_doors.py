@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -119,7 +120,7 @@ def test_a_request_that_does_not_arrive_in_time_is_given_up(
     ):
         call = channel.stream_unary(STATUS).future(requests)
         assert call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert "no request of GetStatus arrived within 0.3 s" in call.details()
+        assert re.search(r"GetStatus.* 0\.3 s", call.details())
 
 
 def test_open_reflections_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,17 +190,17 @@ def test_a_strangers_large_requests_are_not_read(tmp_path: Path) -> None:
         assert most_mebibytes(pid) - before < 4 * 31
 
 
-@pytest.mark.parametrize("method", ["GetMatch", "ReportResults"])
-def test_refused_requests_leave_the_memory_at_once(tmp_path: Path, method: str) -> None:
+def test_refused_requests_leave_the_memory_at_once(tmp_path: Path) -> None:
     body = matchmaker_pb2.GetMatchRequest(match_id="x" * (31 << 20)).SerializeToString()
     with a_process(tmp_path) as (address, pid), grpc.insecure_channel(address) as channel:
-        refused = channel.unary_unary(f"/league.v1.MatchmakerService/{method}")
-        most = []
-        for _ in range(9):
-            with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
-                refused(body)
-            most.append(most_mebibytes(pid))
-        assert most[-1] - most[0] < 9 * 31  # the allocator keeps some
+        for method in ("GetMatch", "ReportResults"):
+            refused = channel.unary_unary(f"/league.v1.MatchmakerService/{method}")
+            most = []
+            for _ in range(9):
+                with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
+                    refused(body)
+                most.append(most_mebibytes(pid))
+            assert most[-1] - most[0] < 9 * 31  # the allocator keeps some
 
 
 @pytest.mark.parametrize("method", ["Check", "List", "Watch"])
@@ -214,7 +215,7 @@ def test_nonsense_at_health_is_refused_without_a_traceback(
         with pytest.raises(grpc.RpcError) as caught:
             list(channel.unary_stream(path)(b"\xff"))
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert f"no request of {method}" in caught.value.details()
+        assert method in caught.value.details()
     assert caplog.text == ""
 
 
@@ -339,11 +340,11 @@ def test_a_client_next_to_a_flood_of_strangers_loses_no_call(tmp_path: Path) -> 
         flood = subprocess.Popen([sys.executable, raw_http2.__file__, address, STATUS])
         try:
             shown = of_run(tmp_path, "read", environment={})
-            time.sleep(2.0)
+            time.sleep(0.5)
             found: Counter[object] = Counter()
             with grpc.insecure_channel(address) as channel:
                 call = channel.unary_unary(STATUS)
-                until = time.monotonic() + 4.0
+                until = time.monotonic() + 2.0
                 while time.monotonic() < until:
                     try:
                         call(b"", metadata=shown.metadata)
@@ -384,7 +385,7 @@ def test_calls_beyond_those_that_may_wait_are_told_when_to_come_back(
         for thread in threads:
             thread.start()
         wait_for(lambda: words)
-        with pytest.raises(Busy, match="come back in a second"):
+        with pytest.raises(Busy):
             ask(0.01)
         may_end.set()
         for thread in threads:

