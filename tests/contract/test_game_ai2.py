@@ -170,9 +170,9 @@ class TestMatches:
 @pytest.mark.parametrize(
     ("fault", "reason", "failing"),
     [
-        ("raise", "the original raised ArithmeticError: a taunt that raises", [2]),
-        ("hang", "the environment's process took over 0.5 s for a step", [2, 3]),
-        ("exit", "the environment's process exited 7", [2, 3]),
+        ("raise", "ArithmeticError", [2]),
+        ("hang", "0.5 s", [2, 3]),
+        ("exit", "exited 7", [2, 3]),
     ],
 )
 def test_a_failure_costs_its_match_or_those_of_its_process(
@@ -184,7 +184,8 @@ def test_a_failure_costs_its_match_or_those_of_its_process(
     game.reset(seeds(4))
     game.step(game.idle_actions())
     game.step(pressed(game, (2, 0, TAUNT)))
-    assert dict(game.failures) == dict.fromkeys(failing, reason)
+    assert sorted(game.failures) == failing
+    assert all(reason in said for said in game.failures.values())
     game.step(game.idle_actions())
     assert not game.failures
     assert game.frames_N.tolist() == [1 if row in failing else 3 for row in range(4)]
@@ -237,17 +238,17 @@ def test_no_worker_outlives_a_killed_game() -> None:
 
 
 def test_what_cannot_be_played_is_said_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no checkout of UTMIST-AI2: it has no environment/e"):
+    with pytest.raises(ConfigError, match=f"{tmp_path}.*environment/environment"):
         game_spec(f"ai2:{tmp_path}")
-    with pytest.raises(ConfigError, match="name it as ai2:FOLDER"):
+    with pytest.raises(ConfigError, match="ai2:FOLDER"):
         game_spec("ai2")
-    with pytest.raises(ConfigError, match=r"there is no Python .*\.venv/bin/python or"):
+    with pytest.raises(ConfigError, match=r"\.venv/bin/python"):
         game_spec(f"ai2:{SMALL}")
-    with pytest.raises(ConfigError, match="there is no Python /no/python: make"):
+    with pytest.raises(ConfigError, match="/no/python"):
         game_spec(f"ai2:{SMALL}", python="/no/python")
     with pytest.raises(ConfigError, match="workers = -1"):
         small(1, workers=-1)
-    with pytest.raises(Unavailable, match="its process exited 1"):
+    with pytest.raises(Unavailable, match="exited 1"):
         make_batched(f"ai2:{SMALL}", 1, python=shutil.which("false")).reset(seeds(1))
 
 
@@ -255,7 +256,7 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     folder = shutil.copytree(SMALL, tmp_path / "checkout")
     (folder / "environment" / "environment.py").write_text("import pymunk_of_old\n")
     game = small(2, folder)
-    with pytest.raises(Unavailable, match=r"has no module pymunk_of_old: install .*requirements"):
+    with pytest.raises(Unavailable, match="pymunk_of_old"):
         game.reset(seeds(2))
     assert game.worker_pids == []
 

@@ -141,7 +141,7 @@ def test_a_forgetful_environment_can_be_played_but_not_loaded() -> None:
     for _ in range(3):
         game.step(pressed(game, {0: SCORE}))
         assert not game.failures
-    with pytest.raises(DataCorrupt, match="doesn't repeat a match by its seed"):
+    with pytest.raises(DataCorrupt, match="match 0"):
         begun(forgets=True).load(game.save())
 
 
@@ -218,13 +218,13 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_step() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("pettingzoo", {}, "name it as pettingzoo:MODULE"),
-        ("pettingzoo:no.such.module", {}, "can't be imported: ModuleNotFoundError: No module"),
-        ("pettingzoo:json", {}, "makes no environment: it has no function parallel_env, env, raw"),
-        ("pettingzoo:small_environments:Trio", {}, "is played by 3 agents: a league plays games"),
-        ("pettingzoo:small_environments:Steered", {}, "played by a Box: Discrete and MultiBinary"),
-        ("pettingzoo:small_environments:Push", {"colour": "red"}, "keyword argument 'colour'"),
-        ("pettingzoo:collections:Counter", {}, "it must be a PettingZoo environment"),
+        ("pettingzoo", {}, "pettingzoo:MODULE"),
+        ("pettingzoo:no.such.module", {}, r"no\.such\.module.*ModuleNotFoundError"),
+        ("pettingzoo:json", {}, "json.*parallel_env, env, raw_env"),
+        ("pettingzoo:small_environments:Trio", {}, r"Trio.*\b3\b"),
+        ("pettingzoo:small_environments:Steered", {}, "Steered.*Box"),
+        ("pettingzoo:small_environments:Push", {"colour": "red"}, "'colour'"),
+        ("pettingzoo:collections:Counter", {}, "Counter"),
         ("pettingzoo:small_environments:Push", {"step_seconds": 0}, "step_seconds = 0"),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("pettingzoo")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(ConfigError, match="needs pygame, which isn't installed: pip install"):
+    with pytest.raises(ConfigError, match="pygame"):
         game_spec("pettingzoo:pettingzoo.classic.tictactoe_v3", render_mode="ansi")
 
 
@@ -251,7 +251,7 @@ def test_a_process_that_cannot_make_the_environment_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     game = make_batched("pettingzoo:soon_gone", 6, workers=2)
     module.unlink()
-    with pytest.raises(Unavailable, match="no process could make soon_gone: module soon_gone"):
+    with pytest.raises(Unavailable, match="soon_gone"):
         game.reset(np.arange(6, dtype=np.uint64))
 
 

@@ -45,7 +45,7 @@ def test_single_sizes_replace_those_of_the_shorthand() -> None:
     ("sizes", "words"),
     [
         ({"widht": 96}, "widht.*'width'"),
-        ({"width": [96]}, "width.*one number"),
+        ({"width": [96]}, r"width.*\[96\]"),
         ({"head_widths": 96}, "head_widths.*list"),
         ({"width": 90}, "90 .*4 heads"),
         ({"memory": 0}, "memory = 0"),

@@ -99,18 +99,18 @@ def test_weights_are_shares_of_the_outputs_that_there_are(reading):
 def test_whose_attention_is_read(played):
     replay = played[0]
     assert agent_seat(replay, None) == agent_seat(replay, 1) == 1
-    with pytest.raises(InvalidInput, match="based in seat 0 has no weights: read --seat 1"):
+    with pytest.raises(InvalidInput, match=r"based.*--seat 1"):
         agent_seat(replay, 0)
     bots = replace(replay, seats=(Contender(name="based"), Contender(name="random")))
-    with pytest.raises(InvalidInput, match="based and random have no weights"):
+    with pytest.raises(InvalidInput, match=r"based.*random"):
         agent_seat(bots, None)
 
 
 def test_what_has_no_attention_or_plays_something_else_is_refused(played):
     plain = PerceptronNetwork(PerceptronConfig(observation_size=64, action_size=10))
-    with pytest.raises(InvalidInput, match="main@5 is no agent with a strategy encoder"):
+    with pytest.raises(InvalidInput, match="main@5"):
         read_match(played[0], 1, plain, CARD)
-    with pytest.raises(InvalidInput, match="main@5 plays kuhn, the match is one of brawl"):
+    with pytest.raises(InvalidInput, match=r"main@5.*kuhn.*brawl"):
         read_match(played[0], 1, AGENT, replace(CARD, game="kuhn"))
     large = network(replace(TINY, observation_size=80), 0)
     with pytest.raises(InvalidInput, match=r"main@5 sees 80 numbers.* 74"):

@@ -165,9 +165,7 @@ def test_batched_policys_make_legal_choices_and_greedy_ones_the_likeliest():
 
 def test_seats_of_keys_and_of_choices_do_not_mix():
     batched_policy = BatchedPolicy(1, lambda _: network_of("kuhn", 1), seed=0, action_size=3)
-    with pytest.raises(
-        InvalidInput, match=r"3 actions \(choice\) can't sit where others have 3 \(keys\)"
-    ):
+    with pytest.raises(InvalidInput, match=r"3 .*\(choice\).* 3 \(keys\)"):
         batched_policy.seat(0, "1")
 
 

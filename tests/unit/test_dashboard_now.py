@@ -47,7 +47,7 @@ def test_a_run_that_has_ended_is_said_once_and_hides_no_other_trouble(evaluator)
     found = alarms(SILENT_SECONDS + 1.0, screens.LEARNER, broken)
     assert screens.LEARNER.worker not in found
     assert found.count('class="alarm"') == 1
-    assert "disagrees with evaluator-1 &lt;b&gt;" in found
+    assert "evaluator-1 &lt;b&gt;" in found
     assert "None." not in found
 
 

@@ -264,11 +264,11 @@ def test_without_the_tournaments_pythons_this_one_plays(
 FAILING = {
     "import league\n": "league",
     "import onnxruntime\n": "onnxruntime",
-    "import gdown\n": "gdown.*install it in",
-    "from user.train_agent import SB3Agent\n": "user is the.*ai2:FOLDER",
+    "import gdown\n": "gdown",
+    "from user.train_agent import SB3Agent\n": "user.*ai2:FOLDER",
     "import importlib; importlib.import_module('onnxruntime')\n": "onnxruntime",
-    "import environment.environment\n": "environment.environment is the.*ai2:FOLDER",
-    CLASS + "def predict(self, obs): return self.act_helper.zeros()\n": "zeros is the.*ai2:FOLDER",
+    "import environment.environment\n": "environment.environment.*ai2:FOLDER",
+    CLASS + "def predict(self, obs): return self.act_helper.zeros()\n": "zeros.*ai2:FOLDER",
     CLASS + "def __call__(self): pass\n": "__call__",
     CLASS + "def predict(self, obs): return [0] * 9\n": r"\(9,\)",
     CLASS + "def predict(self, obs): return 'left'\n": "left",
@@ -341,7 +341,7 @@ def test_with_a_checkout_a_file_meets_the_tournaments_own_code(
         "    def get_env_info(self, env):\n"
         "        self.env = env\n"
     )
-    with pytest.raises(InvalidInput, match=r"BasedAgent is the.*--game ai2:FOLDER"), seated(file):
+    with pytest.raises(InvalidInput, match=r"BasedAgent.*--game ai2:FOLDER"), seated(file):
         pass
     right = original(np.array([-0.5, *np.zeros(63)]))
     with seated(file, checkout=CHECKOUT) as seat:

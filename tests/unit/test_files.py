@@ -34,7 +34,7 @@ def test_a_full_disk_leaves_the_old_file(
         raise OSError(reason, os.strerror(reason))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageFull, match="no space left to write"):
+    with pytest.raises(StorageFull, match=str(file)):
         write_whole(file, "second")
     assert file.read_text() == "first"
     assert list(tmp_path.iterdir()) == [file]
@@ -60,5 +60,5 @@ def test_a_disk_or_a_quota_that_is_full_is_a_sentence(
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="can't be written"):
+    with pytest.raises(InvalidInput, match=str(tmp_path / "absent")):
         write_whole(tmp_path / "absent" / "note.txt", "text")

@@ -221,12 +221,12 @@ def test_without_ffmpeg_one_sentence_says_what_to_do(
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("x.avi", {}, r"end it in \.mp4, \.gif, \.png, \.html, \.json"),
-        ("x.png", {"width": 0}, "can't be 0 x 0"),
-        ("x.html", {"width": 10**6}, "can't be 1000000"),
-        ("x.gif", {"fps": 0}, "0 pictures a second"),
-        ("x.png", {"cut": Cut(start=99)}, "lasts 2.0 s"),
-        ("no/x.png", {}, "can't be written"),
+        ("x.avi", {}, r"\.mp4, \.gif, \.png, \.html, \.json"),
+        ("x.png", {"width": 0}, "0 x 0"),
+        ("x.html", {"width": 10**6}, "1000000"),
+        ("x.gif", {"fps": 0}, r"\b0\b"),
+        ("x.png", {"cut": Cut(start=99)}, r"\b2\.0 s"),
+        ("no/x.png", {}, "no/x.png"),
     ],
 )
 def test_mistakes_are_named(

@@ -22,17 +22,14 @@ def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"options": {"stage": "moon"}}, "no stage 'moon'"),
-        ({"name": "chess"}, "there is no game 'chess'"),
-        ({"name": "python:nowhere:make", "reward": "laptop"}, "No module named 'nowhere'$"),
-        ({"reward": "denser"}, "no reward preset 'denser': it has [a-z, ]+$"),
-        (
-            {"name": "kuhn", "reward": "laptop"},
-            "it has dense, sparse \\(--preset board has settings",
-        ),
-        ({"reward_weights": {"wins": 1}}, "no reward term 'wins'"),
+        ({"options": {"stage": "moon"}}, "'moon'"),
+        ({"name": "chess"}, "'chess'"),
+        ({"name": "python:nowhere:make", "reward": "laptop"}, "'nowhere'$"),
+        ({"reward": "denser"}, "'denser'"),
+        ({"name": "kuhn", "reward": "laptop"}, "dense, sparse .*--preset board"),
+        ({"reward_weights": {"wins": 1}}, "'wins'"),
         ({"frame_skip": 0}, "frame_skip"),
-        ({"frameskip": 2}, "did you mean 'frame_skip'"),
+        ({"frameskip": 2}, "'frame_skip'"),
     ],
 )
 def test_wrong_settings_are_named(values: dict, message: str) -> None:
@@ -69,16 +66,16 @@ def test_a_game_of_a_module_and_a_registered_one_are_called_by_the_name_they_are
     assert "mine" in game_names()
     assert make_batched("mine", 2, max_frames=30).spec.name == "mine"
     for taken in ("mine", "brawl", "", "a:b"):
-        with pytest.raises(ConfigError, match="can't be registered"):
+        with pytest.raises(ConfigError, match=repr(taken)):
             registry.register(taken, make_batched("brawl", 1).__class__)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("python:nowhere.to.be:found", "no game can be made by nowhere.to.be:found"),
-        ("python:league.games.base:Nothing", "no game can be made by league.games.base:Nothing"),
-        ("brawll", "did you mean 'brawl'"),
+        ("python:nowhere.to.be:found", "nowhere.to.be:found"),
+        ("python:league.games.base:Nothing", "league.games.base:Nothing"),
+        ("brawll", "'brawl'"),
     ],
 )
 def test_a_game_that_can_not_be_found_is_named(name: str, message: str) -> None:
@@ -87,7 +84,7 @@ def test_a_game_that_can_not_be_found_is_named(name: str, message: str) -> None:
 
 
 def test_an_option_that_the_game_does_not_take_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"'brawl' can't be made with .*'gravity'"):
+    with pytest.raises(ConfigError, match=r"'brawl'.*'gravity'"):
         make_batched("brawl", 1, gravity=3)
 
 
@@ -111,7 +108,7 @@ def test_reward_weights_are_the_presets_with_single_ones_replaced() -> None:
     assert weights[spec.reward_terms.index("win")] == spec.reward_presets["sparse"]["win"]
     for preset, overrides, message in (
         ("densest", {}, "no reward preset 'densest'"),
-        ("dense", {"wins": 1.0}, "no reward term 'wins'"),
+        ("dense", {"wins": 1.0}, "'wins'"),
         ("dense", {"win": float("inf")}, "finite"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -44,7 +44,7 @@ def test_nan_stops_the_update_before_any_weight_changes_and_names_the_tensor():
     collect(model)
     before = weights(model)
     model.buffer.advantage_TN[0, 0] = float("nan")
-    with pytest.raises(NumericalFault, match="the policy loss is not finite at step 48"):
+    with pytest.raises(NumericalFault, match=r"policy loss.*\b48\b"):
         model.train()
     assert same(before, weights(model))
 

@@ -112,11 +112,8 @@ def test_another_learner_is_never_replaced_by_this_one():
     )
     env.reset()
     (result,) = env.source.results
-    assert (result.match_id, result.failed, result.failure) == (
-        "elsewhere",
-        True,
-        "rival trains elsewhere: only its snapshots can be played here",
-    )
+    assert (result.match_id, result.failed) == ("elsewhere", True)
+    assert "rival" in result.failure
     assert [(seat.player, seat.digest) for seat in result.seats] == [
         (player.name, player.digest) for player in with_opponent(plan[0], other).seats
     ]

@@ -131,7 +131,7 @@ def test_results_are_sent_before_the_end(matchmaker):
 def test_a_fenced_learner_is_told(broker, matchmaker):
     matchmaker.fenced = True
     broker._thread.join()
-    with pytest.raises(Fenced, match="another process has taken over"):
+    with pytest.raises(Fenced):
         broker.report(result(0))
 
 

@@ -148,12 +148,12 @@ def test_another_table_under_the_same_name_is_another_version(table: Path) -> No
     ("text", "message"),
     [
         ("rock,paper\n", "no payoffs"),
-        ("a,b,c\n1,2,3\n\n4,5\n", "line 4 is '4,5': write 3 finite numbers"),
-        ("1,b\n3,4\n", "line 1 is '1,b'"),
-        ("1,2\n3,nan\n", "line 2 is '3,nan'"),
-        ("a,a\n1,2\n", "give each a name of its own"),
-        ("a,1st place\n1,2\n", "names its choices a, 1st place"),
-        (",".join(["0"] * (MAX_ACTIONS + 1)), "100 a player are the most"),
+        ("a,b,c\n1,2,3\n\n4,5\n", "line 4.*'4,5'"),
+        ("1,b\n3,4\n", "line 1.*'1,b'"),
+        ("1,2\n3,nan\n", "line 2.*'3,nan'"),
+        ("a,a\n1,2\n", "a, a"),
+        ("a,1st place\n1,2\n", "a, 1st place"),
+        (",".join(["0"] * (MAX_ACTIONS + 1)), r"\b100\b"),
     ],
 )
 def test_a_table_that_can_not_be_played_is_refused_by_file_and_line(
@@ -169,12 +169,12 @@ def test_a_table_that_can_not_be_played_is_refused_by_file_and_line(
     ("values", "message"),
     [
         ({"name": "matrix"}, "matrix:NAME"),
-        ({"name": "matrix:rsp"}, "did you mean 'rps'"),
-        ({"name": "matrix:none.csv"}, "none.csv can't be read"),
-        ({"name": "matrix:rps", "options": {"rounds": 0}}, "rounds is 0"),
-        ({"name": "matrix:rps", "options": {"round": 2}}, "unexpected keyword argument 'round'"),
-        ({"name": "matrix:rps", "options": {"rounds": 5}, "match_seconds": 4}, "can't end after 4"),
-        ({"name": "matrix:rps", "frame_skip": 2}, "a frame is one choice"),
+        ({"name": "matrix:rsp"}, "'rps'"),
+        ({"name": "matrix:none.csv"}, r"none\.csv"),
+        ({"name": "matrix:rps", "options": {"rounds": 0}}, "rounds.*0"),
+        ({"name": "matrix:rps", "options": {"round": 2}}, "'round'"),
+        ({"name": "matrix:rps", "options": {"rounds": 5}, "match_seconds": 4}, r"\b4\b"),
+        ({"name": "matrix:rps", "frame_skip": 2}, "frame_skip.*2"),
     ],
 )
 def test_wrong_settings_are_named(values: dict, message: str) -> None:

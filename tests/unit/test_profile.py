@@ -81,12 +81,12 @@ def test_a_sweep_continues_where_memory_is_short(tmp_path, capsys):
     written = json.loads(output.read_text())
     own, huge = written["rows"]
     assert huge["changes"]["matches"] == 10**12
-    assert huge["failure"].startswith("too little memory")
+    assert "memory" in huge["failure"]
     assert (len(own["bursts"]), huge["bursts"], written["recommended"]) == (3, [], 0)
     printed = capsys.readouterr()
     table = [line.split("\t") for line in printed.out.splitlines()[:3]]
     assert table[1][-1] == "recommended, unchanged"
-    assert table[2][-1].startswith("failed: too little memory")
+    assert huge["failure"] in table[2][-1]
     assert resolve(None, preset, environment={}) == written["settings"]
     preset.chmod(0o444)
     before = preset.read_text()
@@ -127,7 +127,7 @@ def test_where_nothing_can_be_measured_the_command_fails_and_says_why(
     monkeypatch.setattr(measuring, "measure", lambda order: failed)
     words = ["--preset", "board", "--cpu", "--output", tmp_path / "r.json", *flags(KUHN)]
     assert profile(*words) == 1
-    assert "too little memory" in capsys.readouterr().err
+    assert failed.failure in capsys.readouterr().err
     assert json.loads((tmp_path / "r.json").read_text())["recommended"] is None
 
 
@@ -216,8 +216,8 @@ def test_a_row_has_medians_spread_and_shares():
 
 
 def test_a_process_that_waits_for_a_core_is_named():
-    assert "0.40 of a core" in sweep.bottleneck(row(busy=0.4), FACTS)
-    assert "of a core" not in sweep.bottleneck(row(), FACTS)
+    assert "0.40" in sweep.bottleneck(row(busy=0.4), FACTS)
+    assert "0.90" not in sweep.bottleneck(row(), FACTS)
 
 
 def test_a_lead_within_the_spread_is_doubted():
@@ -250,9 +250,9 @@ def test_a_sweep_tries_precisions_on_a_gpu_alone(own):
 def test_a_sweep_takes_the_values_asked_for():
     wanted = {"matches": [4, 8], "batch_size": [64, 70], "threads": [1]}
     assert settings_of(sweep.plan(LEARNER, wanted, 2, False)) == [(8, 64, 1), (4, 64, 1)]
-    with pytest.raises(ConfigError, match=r"batch_size 70.*: \[learner\] can't be used: "):
+    with pytest.raises(ConfigError, match="batch_size 70"):
         sweep.plan(LEARNER, {"batch_size": [70]}, 2, False)
-    with pytest.raises(ConfigError, match=r": \[learner\] matches = 0 can't be used: input should"):
+    with pytest.raises(ConfigError, match="matches = 0"):
         sweep.plan(LEARNER, {"matches": [0]}, 2, False)
 
 

@@ -47,7 +47,7 @@ def test_who_waits_as_advised_is_let_in() -> None:
     now = [0.0]
     limits = RateLimiter(10.0, 2, lambda: now[0])
     assert [allowed(limits, "a") for _ in range(3)] == [True, True, False]
-    with pytest.raises(Busy, match=r"more than 10 calls a second: come back in 0\.1 s") as caught:
+    with pytest.raises(Busy, match=r"\b10\b.*\b0\.1 s") as caught:
         limits.take("a")
     now[0] += caught.value.retry_seconds
     assert allowed(limits, "a")

@@ -120,7 +120,7 @@ def test_a_divergence_that_is_no_number_stops_the_update_and_is_named():
     collect(model)
     before = weights(model)
     model.references.logits_MTCA[0, 2, 1, 3] = float("nan")
-    with pytest.raises(NumericalFault, match="the KL loss is not finite"):
+    with pytest.raises(NumericalFault, match="KL loss"):
         model.train()
     assert same(before, weights(model))
 

@@ -123,7 +123,7 @@ def test_other_keys_are_noticed(replay: Replay) -> None:
 
 def test_other_rules_are_refused(replay: Replay) -> None:
     old = dataclasses.replace(replay.recipe, version="0")
-    with pytest.raises(VersionMismatch, match="version 0 of the rules of brawl"):
+    with pytest.raises(VersionMismatch, match=r"version 0\b.*brawl"):
         verify(dataclasses.replace(replay, recipe=old))
 
 
@@ -146,48 +146,46 @@ def test_any_flipped_byte_is_noticed(replay: Replay) -> None:
 def test_what_is_no_replay_is_named(tmp_path: Path, replay: Replay) -> None:
     picture = tmp_path / "cat.png"
     picture.write_bytes(b"\x89PNG....")
-    with pytest.raises(DataCorrupt, match=r"cat\.png is no replay"):
+    with pytest.raises(DataCorrupt, match=r"cat\.png"):
         load_replay(picture)
-    with pytest.raises(NotFound, match="no replay"):
+    with pytest.raises(NotFound, match=r"none\.replay"):
         load_replay(tmp_path / "none.replay")
-    with pytest.raises(DataCorrupt, match="can't be read"):
+    with pytest.raises(DataCorrupt, match=str(tmp_path)):
         load_replay(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("change", "error"),
     [
-        ({"seats": [{"name": "a"}]}, DataCorrupt, "no match that can be read"),
-        ({"shape": [3, 1, 10]}, DataCorrupt, "no match that can be read"),
-        ({"shape": [10**6, 2, 10]}, DataCorrupt, "no match that can be read"),
-        ({"outcome": None}, DataCorrupt, "no match that can be read"),
-        ({"seed": "x"}, DataCorrupt, "no match that can be read"),
-        ({"format": FORMAT + 1}, VersionMismatch, f"format {FORMAT + 1}"),
+        ({"seats": [{"name": "a"}]}, DataCorrupt),
+        ({"shape": [3, 1, 10]}, DataCorrupt),
+        ({"shape": [10**6, 2, 10]}, DataCorrupt),
+        ({"outcome": None}, DataCorrupt),
+        ({"seed": "x"}, DataCorrupt),
+        ({"format": FORMAT + 1}, VersionMismatch),
     ],
 )
 def test_a_header_that_makes_no_sense_is_refused(
     replay: Replay,
     change: dict,
     error: type[Exception],
-    message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from league.replay import file
 
     good = file._header(replay)
     monkeypatch.setattr(file, "_header", lambda _: {**good, **change})
-    with pytest.raises(error, match=message):
-        decode(encode(replay))
+    with pytest.raises(error, match=r"x\.replay"):
+        decode(encode(replay), "x.replay")
 
 
 @pytest.mark.parametrize(
-    ("frames", "final", "error", "message"),
-    [(5, "", InvalidInput, "not recorded to its end"), (200, "0" * 32, DataCorrupt, "otherwise")],
+    ("frames", "final", "error"), [(5, "", InvalidInput), (200, "0" * 32, DataCorrupt)]
 )
 def test_a_record_that_ends_otherwise_than_its_match_is_not_kept(
-    replay: Replay, frames: int, final: str, error: type[Exception], message: str
+    replay: Replay, frames: int, final: str, error: type[Exception]
 ) -> None:
     take = MatchRecorder(recipe=replay.recipe, seats=SEATS, bots=(EXTERNAL, EXTERNAL), seed=1)
     take.note(np.zeros((2, 10), np.uint8), frames)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         take.finish(0.5, final)

@@ -14,9 +14,7 @@ def test_an_observation_that_is_nan_names_match_seat_and_number():
     env.reset()
     env.game.observations_N2O[4, 1, 33] = np.nan
     met = assignments(5)[4]
-    with pytest.raises(
-        NumericalFault, match=f"number 33 of seat 1's observation is nan in match {met.match_id}"
-    ):
+    with pytest.raises(NumericalFault, match=rf"\b33\b.*seat 1.*nan.*{met.match_id}"):
         env.observations()
 
 
@@ -30,9 +28,7 @@ def test_a_reward_term_that_is_infinite_is_named_before_it_counts(monkeypatch):
         env.game.reward_terms_N2K[2, env.seat_N[2], 0] = np.inf
 
     monkeypatch.setattr(env.game, "step", breaks)
-    with pytest.raises(
-        NumericalFault, match="the reward term damage is inf in match match-2 against random"
-    ):
+    with pytest.raises(NumericalFault, match=r"damage.*inf.*match-2.*random"):
         env.step_arrays(np.zeros((6, 10), np.uint8))
     assert np.isfinite(env.terms_NK).all()
 
@@ -42,8 +38,6 @@ def test_a_network_that_answers_nan_is_found_before_it_acts(head, culprit):
     model = prepared(make_model(make_env()))
     with torch.no_grad():
         getattr(model.policy.network, head).last.bias[0] = float("nan")
-    with pytest.raises(
-        NumericalFault, match=f"the network's {culprit} in the rollout after step 0 are not"
-    ):
+    with pytest.raises(NumericalFault, match=rf"{culprit}.*\b0\b"):
         collect(model)
     assert model.env.learner_step == 0

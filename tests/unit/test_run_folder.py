@@ -109,11 +109,11 @@ def test_same_command_goes_on(again: Request) -> None:
 @pytest.mark.parametrize(
     ("again", "words"),
     [
-        (request("run", "test"), r"run was made with preset 'smoke', not 'test'.*--run-dir"),
-        (request("run", None, None, "learner.steps=7"), r"learner\.steps = 123, not 7"),
-        (request("run", None, "mine.toml"), r"learner\.steps = 123, not 5"),
-        (request("run", "test", "mine.toml"), r"extends preset 'smoke', but --preset says 'test'"),
-        (request("run", None, None, "learner.stepz=7"), r"no setting 'stepz'"),
+        (request("run", "test"), r"'smoke'.*'test'.*--run-dir"),
+        (request("run", None, None, "learner.steps=7"), r"learner\.steps = 123\b.*\b7\b"),
+        (request("run", None, "mine.toml"), r"learner\.steps = 123\b.*\b5\b"),
+        (request("run", "test", "mine.toml"), r"'smoke'.*--preset.*'test'"),
+        (request("run", None, None, "learner.stepz=7"), "'stepz'"),
     ],
 )
 def test_contradictions_are_refused(again: Request, words: str) -> None:
@@ -124,7 +124,7 @@ def test_contradictions_are_refused(again: Request, words: str) -> None:
 
 
 def test_second_supervisor_is_refused_until_the_first_has_gone() -> None:
-    words = r"in use by another start-league \(process \d+\)"
+    words = str(os.getpid())
     with open_run(request("run", "smoke")), pytest.raises(Refused, match=words):
         open_run(request())
     with open_run(request()) as folder:
@@ -147,14 +147,14 @@ def test_another_format_is_refused() -> None:
     make()
     run = json.loads(Path("run/run.json").read_text())
     Path("run/run.json").write_text(json.dumps(run | {"format": 2, "version": "9.9"}))
-    with pytest.raises(VersionMismatch, match=r"format 2 \(made by Kumite 9\.9\)"):
+    with pytest.raises(VersionMismatch, match=r"format 2\b.*9\.9"):
         open_run(request())
 
 
 def test_folder_of_something_else_is_left_alone() -> None:
     Path("run").mkdir()
     Path("run/thesis.tex").write_text("\\begin{document}")
-    with pytest.raises(ConfigError, match=r"holds 'thesis\.tex' but no run\.json"):
+    with pytest.raises(ConfigError, match=r"'thesis\.tex'.*run\.json"):
         open_run(request())
 
 
@@ -199,13 +199,13 @@ def test_settings_in_a_new_folder_win_over_the_preset(own: Path, new: Request) -
 @pytest.mark.parametrize(
     ("new", "words"),
     [
-        (request("run", "test"), r"config\.toml extends preset 'smoke', but --preset says 'test'"),
-        (request("run", None, "other.toml"), r"extends preset 'smoke', but .*other\.toml .*'test'"),
+        (request("run", "test"), r"config\.toml.*'smoke'.*--preset.*'test'"),
+        (request("run", None, "other.toml"), r"'smoke'.*other\.toml.*'test'"),
         (
             request("run", None, None, "learner.steps=7"),
-            r"config\.toml says learner\.steps = 5, not 7",
+            r"config\.toml.*learner\.steps = 5\b.*\b7\b",
         ),
-        (request("run", None, "mine.toml"), r"config\.toml says learner\.steps = 5, not 9"),
+        (request("run", None, "mine.toml"), r"config\.toml.*learner\.steps = 5\b.*\b9\b"),
     ],
 )
 def test_what_contradicts_settings_in_a_new_folder_is_refused(
@@ -223,7 +223,7 @@ def test_a_variable_contradicts_settings_in_a_new_folder_too(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUMITE_LEARNER__STEPS", "7")
-    with pytest.raises(ConfigError, match=r"learner\.steps = 5, not 7"):
+    with pytest.raises(ConfigError, match=r"learner\.steps = 5\b.*\b7\b"):
         open_run(request("run"))
 
 
@@ -262,13 +262,13 @@ def test_a_path_that_cannot_be_a_folder_is_refused_in_a_sentence(tmp_path: Path)
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "taken" / "lock").mkdir(parents=True)
     for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "taken"):
-        with pytest.raises(ConfigError, match=f"{path} can't be made a run folder.*--run-dir"):
+        with pytest.raises(ConfigError, match=f"{path} .*--run-dir"):
             open_run(Request(preset="smoke", config=None, assignments=(), run_dir=path))
 
 
 def test_runs_that_cannot_be_a_folder_are_refused_in_a_sentence() -> None:
     Path("runs").touch()
-    with pytest.raises(ConfigError, match=r"runs can't be made a run folder.*--run-dir"):
+    with pytest.raises(ConfigError, match=r"\bruns\b.*--run-dir"):
         open_run(request(None))
 
 

@@ -72,9 +72,9 @@ def test_a_place_that_is_none_is_refused(wrong: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("learners", "evaluators", "sentence"),
     [
-        ((("a", "main"), ("a", "main_exploiter")), 1, "two learners are called 'a'"),
-        ((("a", "main_exploiter"),), 1, "at least one learner must have the role main"),
-        ((("a@1", "main"),), 1, "'a@1' can't name a learner"),
+        ((("a", "main"), ("a", "main_exploiter")), 1, "'a'"),
+        ((("a", "main_exploiter"),), 1, "main"),
+        ((("a@1", "main"),), 1, "'a@1'"),
         ((("a", "main"), ("b", "league_exploiter")), 0, "set evaluators = 1"),
     ],
 )
@@ -98,18 +98,14 @@ def test_settings_of_one_learner_are_checked_before_a_folder_is_made(tmp_path: P
         'extends = "league3"\n[[supervisor.learners]]\nname = "main"\n'
         'set = ["learner.ent_coeff=0.1"]\n'
     )
-    with pytest.raises(
-        ConfigError, match=r"learner main of \[\[supervisor.learners\]\]: .*ent_coeff"
-    ):
+    with pytest.raises(ConfigError, match=r"main.*supervisor\.learners.*ent_coeff"):
         open_run(Request(config=file, run_dir=tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
 def test_snapshots_gates_want_an_evaluator(tmp_path: Path) -> None:
     wanted = ("matchmaker.admit=gate", "supervisor.evaluators=0")
-    with pytest.raises(
-        ConfigError, match=r"are played by the evaluator: set supervisor\.evaluators = 1"
-    ):
+    with pytest.raises(ConfigError, match=r"supervisor\.evaluators = 1"):
         open_run(Request(preset="laptop", run_dir=tmp_path / "run", assignments=wanted))
     assert not (tmp_path / "run").exists()
 

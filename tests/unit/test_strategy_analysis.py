@@ -35,7 +35,8 @@ def test_opponents_that_act_differently_are_named():
     gain, low, high = report["gain_over_untrained"]
     assert low <= gain <= high
     assert gain == pytest.approx(latent["value"] - untrained["value"])
-    assert report["verdict"].startswith("The latent names the opponent, one of 2, in")
+    for reading in (latent, untrained):  # the latter is told where the latent shows it
+        assert f"{reading['value']:.0%}" in report["verdict"]
     for place, one in enumerate(report["opponents"]):
         assert one["distance"][place] == 0.0 < one["distance"][1 - place]
 
@@ -46,7 +47,7 @@ def test_few_seeds_are_too_few_to_tell():
     seen = [rng.normal(size=(40, TINY.observation_size)).astype(np.float32) for _ in few.seed_M]
     watched = Watched(opponents=("still", "lively"), labels=few, seen=seen)
     report = analyse(AGENT, CARD, SPEC, watched, player="main@1", shuffles=40)
-    assert report["verdict"].startswith("2 seeds are too few")
+    assert "2 seeds" in report["verdict"]
 
 
 def test_the_length_of_a_match_is_no_part_of_its_first_latent():

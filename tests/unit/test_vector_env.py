@@ -159,7 +159,7 @@ def test_without_a_seed_matches_differ_and_with_one_they_repeat() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"opponent": ["based"]}, "1 opponents don't fit 2 environments"),
+        ({"opponent": ["based"]}, r"\b1 .*\b2\b"),
         ({"opponent": ["based", "basd"]}, "no bot 'basd'"),
     ],
 )
@@ -170,7 +170,7 @@ def test_mistakes_are_named(options: dict, message: str) -> None:
 
 def test_wrong_seeds_and_masks_are_named() -> None:
     envs = vector(2)
-    with pytest.raises(InvalidInput, match="3 seeds don't fit 2"):
+    with pytest.raises(InvalidInput, match=r"\b3 .*\b2\b"):
         envs.reset(seed=[1, 2, 3])
     with pytest.raises(InvalidInput, match="reset_mask"):
         envs.reset(options={"reset_mask": [True, False]})

@@ -120,7 +120,7 @@ def test_what_no_value_can_hold_is_refused():
     with pytest.raises(errors.InvalidInput, match="GateState"):
         from_message(CandidateGate, x.Gate(candidate="a", state="ajar"))
     for number in (0, 99):
-        with pytest.raises(errors.InvalidInput, match=f"{number} is no Book"):
+        with pytest.raises(errors.InvalidInput, match=f"{number}.*Book"):
             from_enum(Book, number)
     assert from_enum(Book, 0, Book.EVAL) is Book.EVAL
     with pytest.raises(errors.InvalidInput, match="0 seats"):
