@@ -121,7 +121,7 @@ def test_a_new_run_of_which_nothing_came_leaves_no_learners_folder(tmp_path: Pat
 
 def test_a_new_run_whose_services_can_not_be_asked_leaves_no_folder(tmp_path: Path) -> None:
     wrong = "security.tls=nope"
-    run, words = tmp_path / "run", ["--set", wrong, "--headless", "--steps", "1000"]
+    run, words = tmp_path / "run", ["--set", wrong, "--headless", "--cpu", "--steps", "1000"]
     assert start_league(["--run-dir", str(run), *words]) == 2
     assert not run.exists()
 
