@@ -481,7 +481,7 @@ def test_a_second_writer_by_another_name_is_refused(tmp_path, store, path):
     file.symlink_to(path)
     folder.symlink_to(tmp_path)
     for name in (file, folder / path.name):
-        with pytest.raises(Refused, match="another matchmaker"):
+        with pytest.raises(Refused, match=str(name)):
             SqliteStore(name)
     store.close()
     for name in (file, folder / path.name):
@@ -499,7 +499,7 @@ def test_a_file_with_several_names_is_refused_until_it_has_its_own_content(
         copy = folder / file.name
         os.link(file, copy) if file.name == linked else shutil.copy(file, copy)
     before = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
-    with pytest.raises(Refused, match=f"{folder / linked} has 2 names") as refused:
+    with pytest.raises(Refused, match=str(folder / linked)) as refused:
         SqliteStore(folder / path.name)
     assert {file.name: file.stat().st_mtime_ns for file in folder.iterdir()} == before
     subprocess.run(str(refused.value).split("`")[1], shell=True, check=True)

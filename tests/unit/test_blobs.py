@@ -30,7 +30,7 @@ def test_a_damaged_blob_is_refused_and_a_new_put_mends_it(tmp_path) -> None:
 
 
 def test_a_missing_blob_is_not_found(tmp_path) -> None:
-    with pytest.raises(NotFound, match="no weights"):
+    with pytest.raises(NotFound, match="000000"):
         BlobFolder(tmp_path).get("0" * 64)
     assert not BlobFolder(tmp_path).has("0" * 64)
 

@@ -4,6 +4,7 @@ overwritten.
 
 from __future__ import annotations
 
+import re
 import shutil
 import stat
 from ipaddress import ip_address
@@ -87,19 +88,18 @@ def test_nothing_that_is_there_is_changed(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    "arguments",
     [
-        ({"hosts": ["https://league"]}, "no name or address"),
-        ({"hosts": ["a b"]}, "no name or address"),
-        ({"clients": ["../bob"]}, "can't name a client"),
-        ({"clients": [""]}, "can't name a client"),
-        ({"clients": [".."]}, "can't name a client"),
+        {"hosts": ["https://league"]},
+        {"hosts": ["a b"]},
+        {"clients": ["../bob"]},
+        {"clients": [""]},
+        {"clients": [".."]},
     ],
 )
-def test_what_can_not_be_certified_is_told(
-    tmp_path: Path, arguments: dict[str, object], says: str
-) -> None:
-    with pytest.raises(InvalidInput, match=says):
+def test_what_can_not_be_certified_is_told(tmp_path: Path, arguments: dict[str, list[str]]) -> None:
+    ((name,),) = arguments.values()
+    with pytest.raises(InvalidInput, match=re.escape(repr(name))):
         make_folder(tmp_path / "certs", **arguments)  # type: ignore[arg-type]
 
 

@@ -1,5 +1,7 @@
 """The curriculum moves on by success, by time-out or by hand, and says which."""
 
+import re
+
 import pytest
 from pydantic import ValidationError
 from scipy.special import logit
@@ -37,7 +39,7 @@ def none(stage, step, after):
 
 
 WON, LOST = rate(0.91), rate(0.1)
-REASON = "main wins an estimated 91 % (87 to 94 %) of its matches against constant, from 100 of"
+REASON = "91 %.*87 to 94 %.*constant.*100"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ REASON = "main wins an estimated 91 % (87 to 94 %) of its matches against consta
         (0, 0, 500, rate(0.99, matches=10), None),  # too few matches
         (0, 0, 500, none, None),
         (0, 300, 1299, LOST, None),
-        (0, 300, 1300, LOST, "did not reach 90% wins against constant in 1,000 steps"),
+        (0, 300, 1300, LOST, "90%.*constant.*1,000"),
         (0, 0, 1000, WON, REASON),  # success counts, though its time is over as well
         (1, 0, 10**9, WON, None),  # without goal and time-out only a request ends it
         (2, 0, 10**9, WON, None),  # the last one lasts
@@ -61,7 +63,7 @@ def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
         assert not reason
         assert curriculum.place == Place(index=stage, since_step=since)
     else:
-        assert expected in reason
+        assert re.search(expected, reason)
         assert curriculum.place == Place(index=1, since_step=step)
 
 

@@ -53,7 +53,7 @@ def test_gpus_by_number_and_by_default() -> None:
     assert "Test GPU" in sentence
     assert "80.0 GiB" in sentence
     assert choose_device(cpu=True)[0].type == "cpu"
-    with pytest.raises(DeviceError, match=r"there are 0 \(Test GPU\), 1"):
+    with pytest.raises(DeviceError, match=r"\b0 \(Test GPU\), 1"):
         choose_device(gpu=7)
 
 

@@ -96,7 +96,7 @@ def test_a_gate_at_its_limit_rejects():
     assert gate.verdict is Verdict.CONTINUE
     gate = taken(gate, [1.0, 1.0])
     assert (gate.verdict, gate.results) == (Verdict.REJECT, 6)
-    with pytest.raises(InvalidInput, match="limit of -1"):
+    with pytest.raises(InvalidInput, match="-1"):
         Gate(test=BERNOULLI, limit=-1)
 
 
@@ -104,9 +104,9 @@ def test_results_are_taken_once_and_in_order():
     gate = Gate(test=BERNOULLI).take([Result(4, 1.0), Result(9, 0.0)])
     assert (gate.last, gate.counts) == (9, (1, 0, 1))
     for late in (9, 5):
-        with pytest.raises(InvalidInput, match=f"result {late} comes after 9"):
+        with pytest.raises(InvalidInput, match=rf"\b{late}\b.*\b9\b"):
             gate.take([Result(late, 1.0)])
-    with pytest.raises(InvalidInput, match="result 12 comes after 12"):
+    with pytest.raises(InvalidInput, match=r"\b12\b"):
         gate.take([Result(12, 1.0), Result(12, 1.0)])
 
 
@@ -216,7 +216,7 @@ def test_pairs_count_whole_or_not_at_all():
     assert settled([*third, *failed, *first], paired=True) == [Result(1, 0.75), Result(5, 0.0)]
     waiting = [assigned(3, 1.0, pair=8), assigned(4, pair=8, is_open=True)]
     assert settled([*third, *waiting, *first], paired=True) == [Result(1, 0.75)]
-    with pytest.raises(InvalidInput, match="pair 7 has 3 results"):
+    with pytest.raises(InvalidInput, match=r"\b7\b.*\b3\b"):
         settled([*first, assigned(3, 1.0, pair=7)], paired=True)
 
 

