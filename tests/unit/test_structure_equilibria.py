@@ -52,7 +52,7 @@ def test_payoffs_of_all_sizes_have_an_equilibrium(least):
     nearly all pairs drew all their games are such.
     """
     rng = np.random.default_rng(-least)
-    for count in rng.integers(2, 16, 80):
+    for count in rng.integers(2, 16, 30):
         size = 10.0 ** rng.uniform(least, 0, (count, count))
         payoff = np.triu(rng.choice([-1.0, 0.0, 1.0], (count, count)) * size, 1)
         payoff -= payoff.T
