@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import signal
 import sqlite3
 from pathlib import Path
@@ -44,47 +45,13 @@ def rows(folder, name):
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
-def test_two_ranks_are_one_learner(server, start, tmp_path):
+def test_two_ranks_are_one_learner_also_when_one_of_them_is_killed(server, start, tmp_path):
     """With references, so that these too are agreed on and registered once."""
     held = ("regularisation.alpha=0.5", "regularisation.reference_interval=16")
     stage = "curriculum.stages=[{name='league', mix='league'}]"
     flags = [word for one in (*held, stage) for word in ("--set", one)]
-    assert start(server.address, "--ranks", "2", "--steps", "1536", *flags).wait() == 0
-    with MatchmakerClient(server.address) as client:
-        assert [player.name for player in snapshots(client)] == ["main@1024", "main@1536"]
-        (worker,) = client.status().workers
-        assert (worker.activity, worker.step, worker.open_leases) == ("done", 1536, 0)
-        assert worker.metrics["progress/steps"] == 1536
-        # A decision lasts four frames, but for a match's last one.
-        assert 0.95 < worker.metrics["progress/frames"] / (4 * 1536) <= 1
-    reported = query(tmp_path, "SELECT a.match_id FROM results JOIN assignments a USING (ordinal)")
-    written = [row["match_id"] for row in rows(tmp_path, "behavior_metrics.csv")]
-    assert sorted(written) == sorted(match_id for (match_id,) in reported)
-    assert len(set(written)) == len(written)
-    # Matches last 45 decisions, a rollout 16: all 16, of both ranks, end in the third rollout at
-    # first.
-    firsts = [row["step"] for row in rows(tmp_path, "monitor.csv")][:16]
-    assert firsts == ["768"] * 16
-    ends = "SELECT {0} FROM results JOIN assignments USING (ordinal) WHERE {1} = 'main'"
-    seats = query(tmp_path, ends.format("end_step0", "seat0")) + query(
-        tmp_path, ends.format("end_step1", "seat1")
-    )
-    ended_at = {step for (step,) in seats}
-    assert ended_at == {45 * 16, 90 * 16}, "steps of both ranks"
-    assert query(tmp_path, "SELECT count(*) FROM incarnations") == [(1,)]
-    (references,) = query(tmp_path, "SELECT count(*) FROM players WHERE kind = 'reference'")
-    assert references == (2,)  # at the start, and after 16 of the 24 updates
-    saved = CheckpointFolder(tmp_path / "learner-main" / "checkpoints").read_newest()
-    first, second = parts_of(saved)
-    assert len(first["environment"]["matches"]) == len(second["environment"]["matches"]) == 8
-    assert not set(first["environment"]["matches"]) & set(second["environment"]["matches"])
-    assert not torch.equal(first["algorithm"]["key_rng"], second["algorithm"]["key_rng"])
-
-
-def test_one_rank_killed_ends_all_and_the_run_continues_from_its_checkpoint(
-    server, start, tmp_path
-):
-    learner = start(server.address, "--ranks", "2")
+    checkpoints = CheckpointFolder(tmp_path / "learner-main" / "checkpoints")
+    learner = start(server.address, "--ranks", "2", "--steps", "1000000", *flags)
     with MatchmakerClient(server.address) as client:
         wait_for(lambda: snapshots(client))
         processes = ranks(learner)
@@ -94,16 +61,43 @@ def test_one_rank_killed_ends_all_and_the_run_continues_from_its_checkpoint(
         last = (tmp_path / "learner.log").read_text().splitlines()[-1]
         assert f"rank 1 (process {processes[1]})" in last
         assert "signal 9" in last
-        before = [player.name for player in snapshots(client)]
 
-        learner = start(server.address, "--ranks", "2")
-        wait_for(lambda: len(snapshots(client)) > len(before))
-        learner.send_signal(signal.SIGTERM)
-        assert learner.wait() == 0
-        names = [player.name for player in snapshots(client)]
-        assert names[: len(before)] == before
-        assert len(names) == len(set(names))
-        assert client.status().open_leases == 0
+        reached = checkpoints.read_newest()["algorithm"]["num_timesteps"]
+        end = reached // 1024 * 1024 + 1536
+        steps = ("--steps", str(end))
+        assert start(server.address, "--ranks", "2", *steps, *flags).wait() == 0
+        assert [player.step for player in snapshots(client)] == [*range(1024, end, 1024), end]
+        (worker,) = client.status().workers
+        assert (worker.activity, worker.step, worker.open_leases) == ("done", end, 0)
+        assert worker.metrics["progress/steps"] == end
+        # A decision lasts four frames, but for a match's last one.
+        assert 0.95 < worker.metrics["progress/frames"] / (4 * end) <= 1
+    kept = (
+        "FROM results JOIN assignments USING (ordinal) "
+        "WHERE position NOT IN (SELECT position FROM lost_results)"
+    )
+    reported = query(tmp_path, f"SELECT match_id {kept}")
+    written = [row["match_id"] for row in rows(tmp_path, "behavior_metrics.csv")]
+    assert sorted(written) == sorted(match_id for (match_id,) in reported)
+    assert len(set(written)) == len(written)
+    # Matches last 45 decisions, a rollout 16: all 16, of both ranks, end in the third rollout at
+    # first.
+    firsts = [row["step"] for row in rows(tmp_path, "monitor.csv")][:16]
+    assert firsts == ["768"] * 16
+    seats = [
+        ended
+        for seat in (0, 1)
+        for ended in query(tmp_path, f"SELECT end_step{seat} {kept} AND seat{seat} = 'main'")
+    ]
+    ended_at = {step for (step,) in seats if step <= 1536}
+    assert ended_at == {45 * 16, 90 * 16}, "steps of both ranks"
+    assert query(tmp_path, "SELECT count(*) FROM incarnations") == [(2,)]
+    (references,) = query(tmp_path, "SELECT count(*) FROM players WHERE kind = 'reference'")
+    assert references == (1 + end // 1024,)  # at the start, and after every 16 of four a rollout
+    first, second = parts_of(checkpoints.read_newest())
+    assert len(first["environment"]["matches"]) == len(second["environment"]["matches"]) == 8
+    assert not set(first["environment"]["matches"]) & set(second["environment"]["matches"])
+    assert not torch.equal(first["algorithm"]["key_rng"], second["algorithm"]["key_rng"])
     carried = query(
         tmp_path, "SELECT count(*) FROM assignments WHERE incarnation = 2 AND replaces != ''"
     )
@@ -116,8 +110,7 @@ def test_one_rank_killed_ends_all_and_the_run_continues_from_its_checkpoint(
         "WHERE a.position NOT IN (SELECT position FROM lost_results)",
     )
     assert twice == [(0,)]
-    stopped_at = int(names[-1].partition("@")[2])
-    assert start(server.address, "--steps", str(stopped_at + 256)).wait() == 0
+    assert start(server.address, "--steps", str(end + 256), *flags).wait() == 0
     log = (tmp_path / "learner.log").read_text()
     assert "made by 2 ranks" in log
-    assert f"continues from step {stopped_at}" in log
+    assert re.search(rf"continues .*\b{end}\b", log)
