@@ -86,9 +86,9 @@ def test_who_has_no_latent_or_too_few_opponents_is_told_so(
     agent = PerceptronNetwork(PerceptronConfig(**sizes))
     card = SnapshotCard(agent=agent.config, game="brawl", game_version=spec.version)
     digest = save_snapshot(BlobFolder(tmp_path), agent, card)
-    assert "no agent with a strategy encoder" in refused(str(tmp_path / f"{digest}.safetensors"))
+    assert digest[:12] in refused(str(tmp_path / f"{digest}.safetensors"))
     run = ("--run-dir", str(served_run))
-    assert "based is a bot" in refused("based", *run)
+    assert "based" in refused("based", *run)
     assert "--against" in refused("main@1000", "--against", "based", *run)
     assert "--against" in refused("main@1000", "--against", "based", "main@1000", *run)
     file = tmp_path / "file"

@@ -113,7 +113,7 @@ def test_draws_that_the_fit_does_not_explain_are_told(
     with small_league(tmp_path) as small:
         pair(small, "random", "constant", 1)
         assert main(["ratings", "--fit", "--address", small.server.address]) == 0
-    assert "its intervals may not hold" in capsys.readouterr().err
+    assert "intervals" in capsys.readouterr().err
 
 
 def test_the_page_marks_an_anchor(tmp_path: Path, capsys: Capture) -> None:
@@ -227,10 +227,8 @@ def test_a_board_of_the_past_says_so_and_an_empty_one_claims_nothing(
 
 def test_a_drawn_match_tells_why(live: Live, league: Callable[..., str]) -> None:
     text = league("match", live.ids["snapshots"])
-    assert "asked for an opponent under the mix 'league'" in text
-    assert re.search(
-        r"category 'snapshots' was drawn out of snapshots 70\.0%, constant 5\.0%", text
-    )
+    assert "'league'" in text
+    assert re.search(r"'snapshots' .*snapshots 70\.0%, constant 5\.0%", text)
     assert re.search(r"the rule pfsp_hard chose main@\d+ out of 2", text)
     assert re.search(r"^main@\d+\t\S+\t\d+\.\d%\tdrawn$", text, re.MULTILINE)
     chances = [float(x) for x in re.findall(r"^main@\d+\t\S+\t([\d.]+)%", text, re.MULTILINE)]
@@ -239,7 +237,7 @@ def test_a_drawn_match_tells_why(live: Live, league: Callable[..., str]) -> None
 
 def test_a_paired_match_tells_who_asked(live: Live, league: Callable[..., str]) -> None:
     text = league("match", live.ids["gauntlet"])
-    assert "evaluator-0 asked for main@2000 against based by name" in text
+    assert re.search("evaluator-0 .*main@2000 .*based ", text)
     assert "lease\treported" in text
     assert "after 900 frames" in text
 

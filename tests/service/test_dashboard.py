@@ -263,7 +263,8 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
     page.keyboard.up("d")
     page.wait_for_selector("[data-play][data-over]")
     said = page.inner_text('[data-part="state"]')
-    assert "It is rated" in said
+    assert "rated" in said
+    assert "not rated" not in said
     (own,) = [one for one in client.ratings() if one.player.name == "human"]
     assert own.games == 1
     (match,), _ = client.matches("human", "constant", book=Book.EVAL)

@@ -124,12 +124,11 @@ def test_a_demo_takes_the_options_of_its_run(
     seated = [SNAPSHOT, "random", "--seed", "1", "--game", "pettingzoo:sticks"]
     for where in ([], ["--run-dir", "runs/board-1"]):
         assert main(["demo", *seated, *where]) == 0, capsys.readouterr().err
-        assert f"{SNAPSHOT} against random, seed 1" in capsys.readouterr().out
+        assert re.search(f"{SNAPSHOT} .*random.* 1", capsys.readouterr().out)
     file = f"runs/board-1/blobs/{digest}.safetensors"
     assert main(["demo", file, "random", "--game", "pettingzoo:sticks"]) == 2
     said = capsys.readouterr().err
-    assert "sees 23 numbers and has 3 actions, pettingzoo:sticks here has 27 and 3" in said
-    assert "name its run with --run-dir" in said
+    assert re.search(r"\b23\b.*\b3\b.*pettingzoo:sticks.*\b27\b.*\b3\b.*--run-dir", said)
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def test_a_replay_chooses_nothing_that_runs(
         said = capsys.readouterr().err
         assert kind in said
         assert "--run-dir" in said
-    with pytest.raises(LeagueError, match="may not choose what runs"):
+    with pytest.raises(LeagueError, match=kind):
         verify(load_replay(file))
     assert not mark.exists()
     assert "their_game" not in sys.modules
@@ -131,7 +131,7 @@ def test_replays_to_clone_from_have_the_options_of_the_run(kuhn: Replay, tmp_pat
     for rounds in (1, 2):
         recipe = Recipe(name=game.name, version=game.spec().version, options={"rounds": rounds})
         save_replay(tmp_path / "x.replay", replace(kuhn, recipe=recipe))
-        with pytest.raises(LeagueError, match="may not choose what runs"):
+        with pytest.raises(LeagueError, match=r"x\.replay"):
             read_replays(tmp_path, game)
 
 

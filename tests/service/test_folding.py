@@ -326,7 +326,7 @@ def test_a_fold_that_fails_is_tried_again_when_as_many_results_came_again(tmp_pa
         for broken in ("/bin/false", "/nowhere/python"):
             with monkeypatch.context() as patch:
                 patch.setattr(sys, "executable", broken)
-                with pytest.raises(LeagueError, match="a start takes longer"):
+                with pytest.raises(LeagueError):
                     league.server.store_fold()
             league.server.store_fold()
             assert stored_positions(league.server) == []

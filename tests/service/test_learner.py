@@ -3,6 +3,7 @@ stops in time.
 """
 
 import csv
+import re
 import signal
 import socket
 import sqlite3
@@ -68,11 +69,11 @@ def test_a_run_is_trained_finished_continued_and_kept_when_opponents_are_missing
         assert "ghost.reference-1" in said
         *_, kept = names = snapshots(client)
         assert kept.step > 4352
-        assert f"(it continues from {kept.name})" in said
+        assert kept.name in said
         assert BlobFolder(tmp_path / "blobs").has(kept.digest)
         assert client.status().open_leases == 0
         assert learn(kept.step + 256) == 0
-        assert f"continues from step {kept.step}" in (tmp_path / "learner.log").read_text()
+        assert re.search(rf"continues .*\b{kept.step}\b", (tmp_path / "learner.log").read_text())
         assert [one.parent for one in names[1:]] == [one.name for one in names[:-1]]
 
 
@@ -99,7 +100,7 @@ def test_it_waits_for_its_matchmaker_continues_after_kill_9_and_obeys_sigterm(st
         assert names[: len(before)] == before
         assert len(names) == len(set(names))
         assert client.status().open_leases == 0
-    assert "continues from step" in log.read_text()
+    assert re.search(r"continues from\D*\d+", log.read_text())
     with open(tmp_path / "learner-main" / "reward_breakdown.csv", newline="") as file:
         steps = [int(row["step"]) for row in csv.DictReader(file)]
     assert steps == sorted(set(steps))

@@ -32,8 +32,8 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
             )
         entered = [event.text for event in events(league, "stage")]
         assert len(entered) == 3
-        assert "asked for by hand by anna@desk" in entered[1]
-        assert "has lasted its 512 steps" in entered[2]
+        assert "anna@desk" in entered[1]
+        assert "512 steps" in entered[2]
         before = matches_by_mix(league)
         client.ask_stage("wait", "bert@desk")  # while no learner runs
         with learners(tmp_path, checkpoint_seconds=0.1) as begin:
@@ -52,8 +52,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
         assert after.keys() == {"constant", "league", "past"}
         assert after["constant"] > before["constant"], "it plays the mix that was asked for"
     log = (tmp_path / "learner.log").read_text()
-    assert log.count("asked for by hand by anna@desk") == 1
-    assert log.count("asked for by hand by bert@desk") == 1
+    assert (log.count("anna@desk"), log.count("bert@desk")) == (1, 1)
 
 
 def test_snapshots_come_half_as_often_in_stages_without_a_goal(tmp_path):

@@ -46,11 +46,7 @@ def test_the_second_of_one_name_takes_over_and_the_first_stops(
         older, _ = wait_for(lambda: (found := steps_of(client))[1] > 2000 and found)
         second = begin_again(server.address, *flags)
         assert first.wait() == Fenced.exit_code
-        words = (first_folder / "learner.log").read_text()
-        assert (
-            "took its place, so stop this one" in words or "another process has taken over" in words
-        )
-        assert "Traceback" not in words
+        assert "Traceback" not in (first_folder / "learner.log").read_text()
         newer, step = wait_for(lambda: (found := steps_of(client))[0] > older and found)
         wait_for(lambda: steps_of(client)[1] > step + 500)
         assert steps_of(client)[0] == newer, "the older one does not come back"

@@ -136,7 +136,7 @@ def test_another_workers_lease_is_not_ones_own(league):
     evaluator = league.client.open_incarnation("evaluator-0").number
     (match,) = league.client.acquire_matches(learner, 1, "league")
     (verdict,) = report(league, evaluator, played(match))
-    assert f"belongs to incarnation {learner}" in verdict.reason
+    assert f"incarnation {learner}" in verdict.reason
     assert verdict.refusal is Refusal.OTHER_INCARNATION
     assert report(league, learner, played(match))[0].accepted
 

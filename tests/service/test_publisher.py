@@ -116,6 +116,6 @@ def test_the_last_snapshot_can_be_made_a_milestone_afterwards(client, blobs):
 def test_a_learner_that_was_replaced_publishes_nothing_more(client, blobs):
     old = publisher(client, blobs)
     begin_life(client)
-    with pytest.raises(Fenced, match="took its place"):
+    with pytest.raises(Fenced):
         old.publish(network(1), old.card(100, 1.0, {}))
     assert names(client) == []

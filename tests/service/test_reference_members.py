@@ -131,7 +131,7 @@ def test_a_learner_retires_no_others_and_a_fenced_one_nobody(client, blobs):
     second = client.open_incarnation("learner-second", "second").number
     client.keep_references(second, [])
     assert active(client) == [kept]
-    with pytest.raises(InvalidInput, match=f"'{kept}' is no reference of learner-second"):
+    with pytest.raises(InvalidInput, match=f"'{kept}' .*learner-second"):
         client.keep_references(second, [kept])
     begin_life(client)
     with pytest.raises(Fenced):

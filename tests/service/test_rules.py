@@ -79,7 +79,7 @@ def test_a_new_epoch_begins_with_empty_books_and_without_old_matches(tmp_path: P
         assert states["based"] is PlayerState.ACTIVE
         (verdict,), _ = client.report_results(learner, [played(held)])
         assert not verdict.accepted
-        with pytest.raises(Fenced, match="before the game's rules changed"):
+        with pytest.raises(Fenced):
             client.acquire_matches(learner, 1, "league")
         assert client.heartbeat(learner, 1).fenced
         with pytest.raises(VersionMismatch):
