@@ -35,7 +35,7 @@ DRIFT_BY_CHANCE: Final = 1 / (BLOCKS - 1)
 
 @dataclass(frozen=True)
 class Labels:
-    """Of each match its opponent (0 … K - 1) and its seed."""
+    """The opponent (0 … K - 1) and the seed of each match."""
 
     opponent_M: NDArray[np.int64]
     seed_M: NDArray[np.int64]
@@ -104,9 +104,9 @@ def probe(
     """Measures how often a linear probe names the right opponent, at moments of matches that it has
     not seen.
 
-    The probe is a linear discriminant analysis: the nearest mean by one covariance within all
-    opponents. The share of moments is averaged over each match, then over the matches against each
-    opponent, then over opponents, so chance is one in K.
+    The probe is a linear discriminant analysis: it names the opponent with the nearest mean,
+    measured by a covariance that all opponents share. The share of moments is averaged over each
+    match, then over the matches against each opponent, then over opponents, so chance is one in K.
 
     Returns:
         The share, and `[M, K]`: for each match, the share of moments in which the probe names each
@@ -130,7 +130,7 @@ def probe(
 
 
 def right_of(named_MK: Floats, labels: Labels) -> Floats:
-    """Of each match, the share of moments that is called by its opponent."""
+    """Returns for each match the share of moments in which the probe names its opponent."""
     return np.take_along_axis(named_MK, labels.opponent_M[:, None], 1)[:, 0]
 
 

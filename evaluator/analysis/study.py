@@ -105,7 +105,7 @@ def _spread(names: list[str]) -> list[str]:
 
 
 def _can_meet(member: Member, frame_skip: int) -> bool:
-    """Returns whether a member is a bot, or its weights are here and decide as often."""
+    """Returns whether a member is a bot, or has its weights here and the same frame skip."""
     blobs, digest = member.blobs, member.digest
     return blobs is None or (
         blobs.has(digest) and read_card(blobs, digest).frame_skip == frame_skip

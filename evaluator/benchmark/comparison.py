@@ -36,7 +36,7 @@ class Finding(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Compares two players by a sequential test for each, of whether it is stronger than the other.
+    """Compares two players. For each player a sequential test decides whether it is stronger.
 
     Attributes:
         first, second: the players' names.

@@ -51,7 +51,7 @@ def goals(plan: Plan, fit: Fit) -> Array:
 
     - every snapshot's rating, relative to their mean. The least certain rating counts more than all
       others together.
-    - the five best snapshots: each of ten against the mean of the five.
+    - the five best snapshots: the ratings of the ten best, each relative to the mean of the five.
     - the newest snapshot's score against each held-out bot, and against the bot whose defeat ends
       its learner's stage. A gap is weighted by how much it changes the score.
     """

@@ -91,13 +91,14 @@ def exploiters_to_meet(
 ) -> list[str]:
     """Chooses the accepted exploiters that a main's snapshot meets, unpatched exploiters first.
 
-    If there are too many, half of the room is for the newest exploiters. The others are drawn by
-    the snapshot's digest, so all exploiters are met over time, and a restart draws the same.
+    If there are too many, half of those that it meets are the newest exploiters. The others are
+    drawn by the snapshot's digest, so all exploiters are met over time, and a restart draws the
+    same.
 
     Args:
         gates: gates of all candidates.
         player: the snapshot.
-        most: the room.
+        most: largest number of exploiters to meet.
     """
     accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
     accepted.sort(key=lambda gate: -gate.decided_at)

@@ -1,4 +1,4 @@
-"""Replays of batches: a player's first match, and the first that it loses to each opponent.
+"""Replays of batches: a player's first match, and its first loss to each opponent.
 
 Shape suffixes: N rows, 2 seats, A action width.
 """
@@ -34,7 +34,7 @@ class _Match(NamedTuple):
 class Recorder:
     """Writes replays of `players` into `folder`, where the newest `most` stay.
 
-    If both seats are theirs, the match counts for seat 0.
+    If both seats belong to `players`, the match counts for seat 0.
     """
 
     folder: Path

@@ -230,7 +230,7 @@ class BatchWork(Work):
 
 
 class GateWork(Work):
-    """The matches of a candidate's gate, which the log holds, until the matchmaker has decided."""
+    """Plays the matches of a candidate's gate until the matchmaker has decided."""
 
     def __init__(
         self, client: MatchmakerClient, incarnation: int, arena: Arena, gate: CandidateGate
@@ -601,7 +601,7 @@ class Evaluator:
         return work.finished
 
     def _aside(self, work: Callable[[], T]) -> T:
-        """Calls `work` in a thread that lets learners go first while some train.
+        """Calls `work` in a thread that runs at a lower priority while learners train.
 
         A thread can't lower its nice value again. So when training is over, another thread takes
         over.

@@ -420,8 +420,8 @@ def _forgetting(player: str, met: Sequence[Met], unit: Unit) -> Section | None:
 
 
 def ancestors(met: Iterable[Met]) -> list[Met]:
-    """A player's earlier snapshots, the newest first; neighbours together until they have `ENOUGH`
-    matches.
+    """A player's earlier snapshots, the newest first. Neighbours are combined until they have
+    `ENOUGH` matches.
     """
     earlier = [row for row in met if row.ancestor_step is not None]
     pools: list[list[Met]] = []
@@ -456,8 +456,9 @@ def _together(pool: Sequence[Met]) -> Met:
 
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
-    """The ancestors against which a player has forgotten something, given the newest first. Any of
-    them is wrong in at most `ERROR`, as both ends of all intervals hold together (Bonferroni).
+    """The ancestors against which a player has forgotten something, given the newest first. The
+    probability that any of them is wrong is at most `ERROR`, because both ends of all intervals
+    hold together (Bonferroni).
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:
@@ -521,8 +522,9 @@ def summary(headline: Mapping[str, str], player: str) -> Section:
 
 def beaten(met: Sequence[Met]) -> set[str]:
     """Which bots and ancestors the player beats, by Holm's test (S. Holm, "A simple sequentially
-    rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979): any of them is
-    wrong in at most `ERROR`. Fewer than `ENOUGH` matches show nothing.
+    rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979): the probability
+    that any of them is wrong is at most `ERROR`. Opponents with fewer than `ENOUGH` matches are
+    left out.
     """
     bots = [row for row in met if row.group in (TRAINING, HELD_OUT)]
     left = [row for row in (*bots, *ancestors(met)) if row.matches >= ENOUGH]
@@ -560,8 +562,7 @@ class Bound:
     """An exploiter's evidence about a player: its `score` in `matches`, after training for `steps`.
 
     Attributes:
-        paid: what it wins a match, in `unit`, if that was measured. Otherwise it is 2p − 1 of the
-            score.
+        paid: the exploiter's winnings per match in `unit`, None if only the score was measured.
     """
 
     exploiter: str
@@ -574,7 +575,9 @@ class Bound:
 
     @property
     def exploitability(self) -> float:
-        """Returns the lower end of its winnings per match, -inf if unknown."""
+        """Returns the lower end of the exploiter's winnings per match, -inf if unknown. A score p
+        counts as winnings of 2p − 1.
+        """
         low = 2 * self.score.low - 1 if self.paid is None else self.paid.low
         return -math.inf if math.isnan(low) else low
 
@@ -591,8 +594,9 @@ def bounds_of(
     gate, and by the certificates of `bin/league exploit`. The largest comes first. `payoffs` is
     their unit, "" in games without.
 
-    With k of them and of gates that it withstood, either end of each interval errs in at most
-    `ERROR` / k. So the largest low end is too high in at most `ERROR` (Bonferroni).
+    Let k be the number of these exploiters and certificates and of the gates that the player
+    withstood. Each end of an interval is wrong with probability at most `ERROR` / k. So the largest
+    low end is too high with probability at most `ERROR` (Bonferroni).
     """
     tested = [
         gate

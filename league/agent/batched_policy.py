@@ -1,9 +1,9 @@
 """Plays many seats by many different networks in a few batched forward passes.
 
 Seats that one snapshot plays form a group. Groups of similar size and one architecture run as one
-stack, padded to the size of their class: at most twice the seats plus `SMALLEST` rows a group,
-except for padding that costs less than another forward pass. The weights of a stack are the rows of
-one matrix.
+stack, in which each group is padded to the same number of rows. A group gets at most twice as many
+rows as it has seats, plus `SMALLEST`, unless more padding costs less than another forward pass. The
+weights of a stack are the rows of one matrix.
 
 Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a model, P weights of a
 model.
@@ -315,7 +315,7 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def _write_back(self) -> None:
-        """Writes the batches' states to the seats, where only a change of seats needs them."""
+        """Writes the batches' states to the seats. Only a change of seats needs them there."""
         for batch in self._batches or ():
             if batch.state is not None:
                 states = self._states[batch.network.config]
@@ -357,7 +357,7 @@ class BatchedPolicy:
 class NetworkStack:
     """Runs M networks whose `step` is a batched product: inputs `[M, G, ...]`, outputs the same.
 
-    `members` names the rows of `weights_MP` in use, which spare rows follow. A change of members
+    `members` names the rows of `weights_MP` in use. Spare rows follow them. A change of members
     copies only the rows that change.
     """
 

@@ -130,7 +130,7 @@ class Pooling(nn.Module):
 
 
 class Block(nn.Module):
-    """Holds a pre-norm transformer layer without its attention, which its two kinds add."""
+    """Holds a pre-norm transformer layer without its attention, which the subclasses add."""
 
     def __init__(self, config: AgentConfig, offsets: int) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class Block(nn.Module):
         self.ff_out = glorot(Linear(config.feed_forward, width), branch_gain)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
-        """Finishes the layer with input `x` after attention with both residual branches."""
+        """Adds the residual branches of attention and feed-forward layer to the input `x`."""
         x = x + self.out(attended)
         return x + self.ff_out(functional.gelu(self.ff_in(self.ff_norm(x))))
 

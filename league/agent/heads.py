@@ -123,7 +123,7 @@ def action_distribution(
 
 
 class Head(nn.Module):
-    """Stacks linear layers with `activation` between them. `gain` scales the last layer's start."""
+    """Stacks linear layers with `activation` between them. `gain` scales the last initial weights."""
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ class Memory(nn.Module):
 
 
 def _kernel_is_faster(x_TBI: Tensor, starts_TB: Tensor) -> bool:
-    """Tells where `_unroll_in_kernel` beats `_Unroll`: with oneDNN, and few episodes a row."""
+    """Returns whether `_unroll_in_kernel` beats `_Unroll`: with oneDNN, and few episodes a row."""
     if not HAS_KERNEL or x_TBI.device.type != "cpu" or x_TBI.dtype != torch.float32:
         return False
     most_starts = int(starts_TB[1:].sum(0).max()) if len(starts_TB) > 1 else 0

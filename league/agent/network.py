@@ -152,8 +152,8 @@ class AgentNetwork(PlayingNetwork):
             h_BH: the LSTM's output before row `prefix`.
             c_BH: the LSTM's cell before row `prefix`.
             time_left_TB: remaining share of the match, which only the critic sees.
-            prefix: rows of history, up to `config.context`. If there are fewer rows than both the
-                episode and `config.context` have, the first steps see less history than `step` did.
+            prefix: rows of history, up to `config.context`. With fewer rows, the first steps see
+                less history than `step` did if their episodes began earlier.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)

@@ -108,8 +108,8 @@ class TorchLSTM(nn.Module):
 class PerceptronNetwork(PlayingNetwork):
     """Decides from the current observation and the memory of its LSTM.
 
-    In h and c the value's LSTM comes after the policy's. It takes no step if no value is needed, so
-    ask for values at every step of a match or never.
+    In h and c the value's LSTM comes after the policy's LSTM. The value's LSTM takes no step if no
+    value is needed, so ask for values at every step of a match or never.
     """
 
     config: PerceptronConfig

@@ -1,4 +1,4 @@
-"""Freezes agents: a safetensors file each, its card as JSON in the metadata, nothing unpickled.
+"""Freezes each agent in a safetensors file, with its card in the metadata. Nothing is unpickled.
 
 The card's fingerprint is the network's output on a fixed probe, recurrent state included. Every
 load computes it again on the CPU, so weights with another snapshot's card are refused.

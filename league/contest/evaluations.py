@@ -74,7 +74,7 @@ def ask(
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:
-    """A name or a mixture, in which weights files are players of the league."""
+    """Returns a name or a mixture, with each weights file replaced by a player of the league."""
     shares: dict[str, float] = {}
     for name, share in mixture_of(who).items():
         known = _registered(league, client, Path(name), game) if name.endswith(SUFFIX) else name

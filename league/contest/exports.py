@@ -27,7 +27,7 @@ class Export:
 
 
 def format_of(path: Path) -> str:
-    """Returns the format that a path's ending means. Raises `ConfigError` for another ending."""
+    """Returns the format with a path's ending. Raises `ConfigError` if no format has it."""
     for name, ending in FORMATS.items():
         if ending == path.suffix.lower():
             return name
@@ -47,7 +47,7 @@ def export(
         greedy: whether an agent for ai2 takes the likeliest keys.
 
     Raises:
-        ConfigError: the ending means no format.
+        ConfigError: no format has the ending of `out`.
         InvalidInput: the player has no weights, or does not suit the format.
         NotFound: there is no such player.
         VersionMismatch: the game's rules have changed.

@@ -25,7 +25,8 @@ class Series:
     """Matches of a player against an opponent.
 
     Attributes:
-        places: the matches by place, in the order of `PLACES`. A game without sides has only seats.
+        places: the matches by where the player began, in the order of `PLACES`. A game without
+            sides has only seats.
         failures: why matches could not be finished.
     """
 
@@ -48,11 +49,12 @@ def find_replay(
     Args:
         league: the run.
         name: a file, or the beginning of a match id of the run.
-        game, assignments: flags. They or the run name a game that a file alone may not.
+        game, assignments: flags. They, or the run, name the game if the file alone may not choose
+            it.
 
     Raises:
         NotFound: there is no such match.
-        InvalidInput: several match ids begin so.
+        InvalidInput: several match ids begin with `name`.
         DataCorrupt: the file is damaged.
     """
 

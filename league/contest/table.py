@@ -92,7 +92,7 @@ class Table:
         return actions_SA.reshape(game.num_matches, 2, -1)
 
     def leave(self, row: int) -> None:
-        """Makes a row idle, whose match has ended."""
+        """Makes a row idle after its match has ended."""
         for seat in (0, 1):
             self._policy.vacate(2 * row + seat)
         self._game.idle_N[row] = True

@@ -4,9 +4,9 @@ The logit of the win rate is a Gaussian process along the training steps: a rand
 is a random walk too. Wins are binomial, and a draw does not count as a win. The posterior is
 Laplace's approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine
 Learning", 2006, algorithms 3.1 and 3.2, with the kernel of their equation 6.28 for the slope). The
-sizes of the walks are unknown. So the posteriors of a small grid of sizes are mixed by their
-evidence. The estimate thus follows a fast learner closely and averages over more matches of a slow
-learner.
+sizes of the walks are unknown. So the posteriors for a small grid of sizes are averaged, weighted
+by their evidence. The estimate thus follows a fast learner closely and averages over more matches
+of a slow learner.
 
 Shapes: N points along the steps, G sizes of the two walks.
 """
@@ -97,9 +97,10 @@ def win_rate_now(
         clean: counts against the opponent in clean matches. Each snapshot's matches are placed at
             its step.
         training: the learner's own counts by the snapshot that it had frozen last
-            (`MatchmakerClient.payoff` with `climb`). Each is placed at the step halfway between
-            that snapshot and the next, or the present step.
-        now: the learner's step. Snapshots of later steps come from steps that a restart took back.
+            (`MatchmakerClient.payoff` with `climb`). A count is placed halfway between the steps of
+            that snapshot and of the next, or `now` for the newest snapshot.
+        now: the learner's step. Snapshots of later steps don't count, because a restart took these
+            steps back.
         after: snapshots up to this step don't count.
         least: number of training matches below which they are ignored. When a learner begins to
             meet an opponent, the short matches end first, and most short matches are wins.

@@ -128,8 +128,9 @@ class _OfWorker:
 
 @dataclass(slots=True)
 class _Pair:
-    """Keeps all matches of two players in a book with their workers, and the positions of the next
-    matches of each worker and of its others that were not compared.
+    """Keeps all matches of two players in a book, and the workers that played them. For each
+    worker, `mine` and `theirs` are the positions of the next match to compare of this worker and of
+    the others.
     """
 
     workers: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Computes exact KL divergences of a policy from fixed policies, and from each state's closest.
+"""Computes exact KL divergences of a policy from fixed policies, or from the closest in each state.
 
 Shape suffixes: M fixed policies, T steps, B matches, A keys or choices. M is the first axis. Any
 number of axes may lie between M and A.
@@ -55,7 +55,7 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
 
 
 def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Divergence:
-    """Averages over states the divergence from each state's closest policy, `min_m KL_m`.
+    """Averages the divergence from the closest policy, `min_m KL_m`, over the states.
 
     Args:
         kl_MTB: KL from each fixed policy in each state.

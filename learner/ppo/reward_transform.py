@@ -6,7 +6,7 @@ For the learner's seat i and the opponent's seat j:
 
 (Perolat et al. 2022, DeepNash, arXiv 2206.15378, after Perolat et al. 2021, arXiv 2002.08456). The
 second term applies only where the learner itself plays the opponent's seat, so that the game stays
-zero-sum. Unlike a KL term in the loss this reaches earlier states too, through the value.
+zero-sum. Unlike a KL term in the loss, this also affects earlier states, through the value.
 
 Shape suffixes: X rows (history and steps), T steps, N matches, R matches against oneself, M
 references, O observation, A actions, H memory.

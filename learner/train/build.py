@@ -73,7 +73,9 @@ class SessionSettings:
 
     @property
     def share(self) -> LearnerSettings:
-        """`learner` for this process: all of it, or an equal share for each of several ranks."""
+        """The section `learner` for this process: all matches, or an equal share for each of
+        several ranks.
+        """
         return self.learner.share(RankGroup().size)
 
     def hash(self) -> str:
@@ -101,7 +103,7 @@ def stage_rewards(
 
 
 def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
-    """Returns how far the stage's rewards have moved to their final ones, None if they don't."""
+    """Returns how far the reward weights have moved to their final values, None if they stay."""
     preset = stage.reward or settings.game.reward
     if settings.game.name != "brawl" or preset not in rewards.ANNEALED:
         return None

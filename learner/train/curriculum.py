@@ -120,8 +120,8 @@ class StageRunner:
     Args:
         incarnation: the incarnation that reports.
         step: step of the training.
-        reports: False for an exploiter, which has a single stage. Nobody can ask it to enter
-            another, so the league need not know it.
+        reports: False for an exploiter, which has a single stage. An operator can't ask it to enter
+            another stage, so the league need not know its stage.
     """
 
     def __init__(

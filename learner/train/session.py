@@ -158,7 +158,7 @@ class Session:
         self._checkpoint_at = time.monotonic()
 
     def publish(self, milestone: bool = False) -> None:
-        """Writes a checkpoint, then the snapshot, so that no snapshot is newer than both."""
+        """Writes a checkpoint, then the snapshot, so no snapshot is newer than the checkpoint."""
         model = self.model
         card = self.publisher.card(
             model.num_timesteps, model.return_scale.scale, self.reporter.metrics

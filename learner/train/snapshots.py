@@ -1,4 +1,4 @@
-"""Freezes the learner's weights into snapshots and references, members of the league."""
+"""Freezes the learner's weights as snapshots and references, which are members of the league."""
 
 from __future__ import annotations
 

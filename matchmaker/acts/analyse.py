@@ -70,8 +70,8 @@ def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> li
 def retire_surplus(
     league: League, tx: Transaction, players: dict[str, Player], lineages: set[str]
 ) -> list[str]:
-    """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow. Changes
-    the players that retire in `players` and returns their names.
+    """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow. Marks the
+    other snapshots as retired in `players` and returns their names.
     """
     retired: list[str] = []
     most, support = league.settings.max_saved, league.view.analysis.support

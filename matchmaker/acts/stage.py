@@ -100,7 +100,7 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
     """Records that an operator asks a learner to enter a stage. The newest request counts.
 
     Args:
-        player: the live player, or "" if only one has a curriculum.
+        player: the live player, or "" if only one player has a curriculum.
         stage: name of a stage, or "next".
 
     Raises:
@@ -123,7 +123,7 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
 
 
 def unobeyed(league: League, player: str, place: Place | None) -> StageRequest | None:
-    """Returns the newest request for a player's stage if not obeyed at `place`, else None."""
+    """Returns the newest request for a player's stage, None if it was obeyed at `place`."""
     asked = league.view.requests.get(player)
     return asked if place and asked and asked.number > place.obeyed else None
 

@@ -39,7 +39,7 @@ class SubmittedAgent(Agent):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything: a match begins. `predict` also notices when one does."""
+        """Forgets everything: a match begins. `predict` also notices when a match begins."""
         drawn = 0
         if len(self.networks) > 1:
             shares = [card["share"] for card in CARD["members"]]
@@ -53,7 +53,7 @@ class SubmittedAgent(Agent):
     def predict(self, obs: Any) -> np.ndarray:
         """Returns the keys W A S D space H L J K G of this frame, 1 for a key that is down.
 
-        Call it at every frame: it decides every `frame_skip` frames and holds in between.
+        Call it at every frame: it decides every `frame_skip` frames and holds its keys in between.
         """
         raw = np.asarray(obs, np.float64)
         damage, stocks, _ = now = raw[[[12, 44], [13, 45], [8, 40]]]
@@ -177,7 +177,7 @@ class Network:
 
 
 def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Computes `x Wᵀ` in one thread: numpy's `@` shares large products, and waits when busy."""
+    """Computes `x Wᵀ` in one thread. numpy's `@` uses several and waits if they are busy."""
     return np.einsum("ci,oi->co", x, weight)
 
 

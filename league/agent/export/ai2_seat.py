@@ -4,8 +4,8 @@
 
 It needs Python 3.10 and numpy. The file may import only the packages of the tournament's
 environment, if this Python has them too. With a checkout of the tournament's repository it gets the
-original's environment. The first line of output is {"start_seconds": …}; then it reads an
-observation of the original a line, a JSON list, and answers each with {"action": […], "ms": …}.
+original's environment. The first line of output is {"start_seconds": …}. Each line of input is an
+observation of the original as a JSON list, and the answer is {"action": […], "ms": …}.
 """
 
 import importlib.abc

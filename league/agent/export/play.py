@@ -66,7 +66,8 @@ class Agent:
     def act(self, observation: Any, legal: Any = None, greedy: bool = False) -> np.ndarray:
         """Returns the action of this frame, uint8 `[A]`.
 
-        Call it at every frame: it decides every `frame_skip` frames and holds in between.
+        Call it at every frame: it decides every `frame_skip` frames and holds the action in
+        between.
 
         Args:
             observation: float `[O]`.

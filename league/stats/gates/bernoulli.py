@@ -171,7 +171,7 @@ class BernoulliTest:
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
 
     def score(self, value: float) -> float:
-        """Returns the value itself.
+        """Returns the value itself, because the hypotheses are scores.
 
         Raises:
             InvalidInput: it is not between 0 and 1.

@@ -1,4 +1,4 @@
-"""Forecasts and estimates from the log-likelihood ratio as a Brownian motion between two bounds."""
+"""Forecasts tests and estimates scores, modelling the log-likelihood ratio as a Brownian motion."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Assigned:
     Attributes:
         ordinal: its place in all assignments.
         is_open: whether its lease can still bring a result.
-        score: the candidate's 1, ½ or 0. None without a result, or if the match failed.
+        score: the candidate's score, 1, ½ or 0. None without a result, or if the match failed.
         pair: a value that the two matches of a pair share, such as their seed.
         margin: the candidate's payoff minus its opponent's. None without payoffs.
         coin: from 0 to 1, drawn for the pair, or for the match if there are no pairs.

@@ -127,7 +127,7 @@ def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
 
 @dataclass(frozen=True, kw_only=True)
 class MultinomialTest:
-    """Tests H0: the candidate is at most `elo0` stronger, against H1: it is at least `elo1`
+    """Tests H0: the candidate is at most `elo0` Elo stronger, against H1: at least `elo1` Elo
     stronger.
 
     With `cells` = 5 it counts pairs of matches, with 3 single matches.

@@ -6,15 +6,16 @@ three ways, which say nothing about a player:
 
 - μ after a few games may be anywhere, which σ shows;
 - snapshots inherit their errors, so a climb is pulled together or moved as a whole;
-- a bot has a single μ, while in the fit of a learner a bot's rating changes and is the last one.
+- a bot has a single μ, while in the fit of a league with learners its strength changes, and its
+  rating is the last value.
 
-So bots are left out there, and the others are compared with the line μ ≈ a + b·fit through all of
-them, with b near 1. μ and the fit disagree on a player if both of these hold:
+So bots are left out in leagues with learners, and the other players are compared with the line μ ≈
+a + b·fit through all of them, with b near 1. μ and the fit disagree on a player if both of these
+hold:
 
-    its distance from the line is more than chance explains in any player of the league: with N of
-    them the quantile of 1 − 5 % / 2N (Bonferroni) times √((UNDERSTATED·σ)² + s²), s the fit's
-    standard error
-    it is worth WORTH of win rate against an equal player: Φ(|distance|/√2·β) ≥ ½ + WORTH
+    its distance from the line is larger than chance explains: the quantile of 1 − 5 % / 2N for N
+    players (Bonferroni) times √((UNDERSTATED·σ)² + s²), where s is the fit's standard error
+    its distance is worth WORTH of win rate against an equal player: Φ(|distance|/√2·β) ≥ ½ + WORTH
 
 They disagree on the league if b is below LEAST_SLOPE. Neither describes the league if pairs deviate
 from their ratings by more than MOST_TAU: results of a worker may be wrong.

@@ -13,8 +13,8 @@ Ratings are posterior means. scipy finds the mode of the concave log-posterior, 
 propagation begins (Minka 2001; Rasmussen and Williams 2006, section 3.6). Each pair's games become
 a Gaussian factor of the pair's gap. Together with all other pairs the factor gives the gap's true
 posterior mean and variance. If all of a player's games had the same result, its posterior is
-skewed, and the curvature at the mode does not measure its width. ν and s are where the evidence
-does not change:
+skewed, and the curvature at the mode does not measure its width. ν and s are set where the slope of
+the evidence is 0:
 
     s² = Σ θ² / γ,   γ = N − Σ Var θ / s²,   the number of strengths that games determine
 

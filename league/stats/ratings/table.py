@@ -1,7 +1,7 @@
 """Keeps the ratings and payoffs of a book. They depend only on its results in commit order.
 
-Before each match of a learner its σ² grows by its drift since its last match. All other players
-stay the same. A pinned player is an anchor: it keeps its points and affects only the others.
+Before each match of a learner, the learner's σ² grows by the drift since its last match. Other
+players do not drift. A pinned player is an anchor: it keeps its points and affects only the others.
 
 The share of draws and the link are measured from the log. If they changed with every result, no two
 results would be rated in the same way. So they change only at epochs, which are events of the log.
@@ -173,7 +173,7 @@ class _Standing:
 
     @property
     def is_known(self) -> bool:
-        """Returns whether it has played, inherited a belief or is pinned."""
+        """Returns whether it has played, has inherited a belief, or is pinned."""
         return self.games > 0 or self.belief != NEWCOMER  # a pinned player has σ 0
 
     def take(self, outcome: float, belief: Belief) -> None:

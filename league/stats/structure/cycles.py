@@ -1,4 +1,4 @@
-"""Measures cycles in a league: their share of the payoff, and the three-cycles that make it.
+"""Measures cycles in a league: their share of the payoff, and the three-cycles.
 
 Shapes: N players, M pairs that met. `x_NN[i, j]` is of i against j.
 
@@ -38,7 +38,9 @@ SURE = 0.05
 
 @dataclass(frozen=True)
 class Split:
-    """Holds both parts of a split payoff, whose sum is the payoff, 0 if unknown.
+    """Holds the transitive and the cyclic part of a payoff, which add up to it.
+
+    Unknown pairs have 0.
 
     `strength_N` is r with mean 0.
     """
@@ -86,7 +88,7 @@ class Cyclicity:
     These leagues have the same strengths and numbers of matches.
 
     Attributes:
-        share: over the pairs that met, NaN if there is nothing to split.
+        share: the cyclic share over the pairs that met, NaN if there is nothing to split.
         by_chance: 95th percentile of their ‖C‖², in units of the observed ‖P‖².
         p_value: share of leagues, the observed league included, whose ‖C‖² is at least as large as
             the observed.
@@ -190,8 +192,8 @@ def side_p_values(table: Table) -> Matrix:
 
 
 def holm(p_values: Matrix) -> Matrix:
-    """Returns Holm's adjusted p-values: each times the number of p-values not smaller, at most
-    1.
+    """Returns Holm's adjusted p-values: each p-value times the number of p-values that are not
+    smaller, at most 1.
     """
     order = np.argsort(p_values, kind="stable")
     remaining = np.arange(len(p_values), 0, -1)

@@ -95,8 +95,8 @@ def study(
     Args:
         groups: pairs of groups to compare.
         cycles: number of strongest three-cycles to list.
-        draws: draws of the posterior. 0 means 200 up to 200 players, fewer if each takes longer, at
-            least 20.
+        draws: draws of the posterior. 0 means 200 draws for up to 200 players, and fewer for more
+            players, but at least 20.
     """
     rng = np.random.default_rng(seed)
     draws = draws or max(20, min(200, 40_000 // len(table.names)))

@@ -119,7 +119,7 @@ def _mirrored(x_NN: Matrix) -> Matrix:
 
 
 def logits(chance_NN: Matrix) -> Matrix:
-    """Returns log(p / (1 − p)), antisymmetric. An Elo league is entirely transitive in it."""
+    """Returns log(p / (1 − p)), antisymmetric. In logits an Elo league is entirely transitive."""
     logits_NN = logit(chance_NN)
     return 0.5 * (logits_NN - logits_NN.T)
 
@@ -135,8 +135,8 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
     It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
     drawn from Beta(k p₀, k (1 − p₀)). It is large if one rating per player explains the league, and
     small if players beat each other in cycles. The N ratings were fitted to the same M pairs. So
-    the unexplained part is about 1 − (N − 1) / M of that for new pairs, and 1 / (k + 1) is
-    corrected by this factor.
+    the part that they leave unexplained is about 1 − (N − 1) / M of what they would leave for new
+    pairs, and 1 / (k + 1) is corrected by this factor.
 
     Args:
         wins_NN: wins of i over j.
