@@ -149,7 +149,7 @@ def members_of(
 ) -> dict[str, float]:
     """Reads the weights of members like `mixture_of`, and replaces named mixtures by their members.
 
-    ``main@average`` is every snapshot of the later half of main's, all with the same weight.
+    ``main@average`` is the later half of main's snapshots, all with the same weight.
     ``league@nash`` is the Nash mixture of active snapshots, which no snapshot beats.
 
     Args:
@@ -191,7 +191,7 @@ def pairs_of(share: float, pairs: int) -> int:
 def targets(evaluation: Evaluation) -> list[Target]:
     """Lists the matches that an evaluation wants, by pair of members.
 
-    A pair that two opponents have in common gets the larger of their numbers.
+    If two opponents lead to the same pair of members, the larger number of matches counts.
     """
     until: dict[tuple[str, str], int] = defaultdict(int)
     for opponent in evaluation.opponents:

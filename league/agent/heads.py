@@ -123,7 +123,10 @@ def action_distribution(
 
 
 class Head(nn.Module):
-    """Stacks linear layers with `activation` between them. `gain` scales the last initial weights."""
+    """Stacks linear layers with `activation` between them.
+
+    `gain` scales the initial weights of the last layer.
+    """
 
     def __init__(
         self,

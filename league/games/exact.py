@@ -297,7 +297,7 @@ def nash_conv(tree: GameTree, table_KA: Table) -> float:
 
 
 def exploitability(tree: GameTree, table_KA: Table) -> float:
-    """Returns NashConv / 2: the loss of a policy that alternates sides to its best response."""
+    """Returns NashConv / 2: the loss to a best response per match, if sides alternate."""
     return nash_conv(tree, table_KA) / 2.0
 
 

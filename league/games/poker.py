@@ -117,9 +117,9 @@ class PokerRules(ChoiceRules):
     """Defines a hand of `variant`. A card is its rank times the number of suits, plus its suit.
 
     The own part of an observation has the player's number and card (rank, and suit if there are
-    several), whether it is the player's turn, and the legal choices. The rest has the other's and
-    the player's chips in the pot, and the other's last choice. With several rounds it also has the
-    round, the raises in it, and the public card once it is revealed.
+    several), whether it is the player's turn, and the legal choices. The rest has the chips in the
+    pot, first the opponent's and then the player's, and the opponent's last choice. With several
+    rounds it also has the round, the raises in it, and the public card once it is revealed.
     """
 
     version = "1"

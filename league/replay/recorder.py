@@ -86,7 +86,7 @@ class BatchRecorder:
 
         Args:
             row: the row.
-            bout: the order of the match.
+            bout: the bout that was played in it.
             disturbed: as in `Replay`.
         """
         game = self._game
@@ -140,8 +140,8 @@ class MatchRecorder:
             final: from `final_digest`.
 
         Raises:
-            DataCorrupt: it does not end as it did.
-            InvalidInput: it does not end at all.
+            DataCorrupt: the match ends differently when it is played again.
+            InvalidInput: it then does not end at all.
         """
         game, name = self.recipe.make(), self.match_id or self.seed
         try:

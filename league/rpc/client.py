@@ -335,7 +335,7 @@ class MatchmakerClient(Connection):
         """Returns matches with a result, the newest first.
 
         Args:
-            player, opponent: only matches of the first, or of both.
+            player, opponent: only matches of `player`, or only matches between these players.
             book: only matches of this book.
             category: only matches of this category of opponents.
             before: only results before this position of the log, 0 for all.
@@ -378,7 +378,7 @@ class MatchmakerClient(Connection):
         Args:
             stage: the stage's name, or "next".
             by: the operator.
-            player: the live player, "" if only one has a curriculum.
+            player: the live player, "" if only one player has a curriculum.
 
         Raises:
             NotFound: there is no such stage, or no learner with stages.

@@ -98,7 +98,7 @@ class LeagueVecEnv(VecEnv):
     # -- VecEnv ---------------------------------------------------------------------------------
 
     def reset(self) -> NDArray[np.float32]:
-        """Begins a match in every row that holds no match yet. After a restart some do."""
+        """Begins a match in every row without a match. After a restart some rows hold a match."""
         self._begin([n for n, assignment in enumerate(self.assignments) if assignment is None])
         return self.observations()
 

@@ -125,7 +125,7 @@ class League:
         self.add_fold(fold, row)
 
     def add_fold(self, fold: Fold, row: FoldRow) -> None:
-        """Stores a row, unless the fold in memory was replaced since it was `fold`."""
+        """Stores a row, unless another fold has replaced `fold` in memory."""
 
         def stored() -> None:
             self.fold_position = row.log_position

@@ -92,7 +92,10 @@ def capsules_overlap(
 
 @njit
 def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> bool:
-    """Returns whether a capsule overlaps a player's hurt capsule, where the player last acted."""
+    """Returns whether a capsule overlaps a player's hurt capsule.
+
+    The hurt capsule is at the place where the player last acted.
+    """
     u, v = player.hurt_x, player.hurt_y
     if stage.is_fair:
         return capsules_overlap(u, v, rules.HURT_WIDTH, rules.HURT_HEIGHT, x, y, w, h)

@@ -262,9 +262,9 @@ def begin_tree(match: Any, player_0: Any, player_1: Any, stage: Any) -> None:
 def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
     """Returns whether the platform's contact is solved before a ground's.
 
-    A body whose box was fitted in this frame collides with the grounds first. So does, from then
-    on, a body whose box was fitted in the same frame as the platform's. The order of leaves depends
-    on the seats, so by the fair rules the grounds are first for every body.
+    A body whose box was fitted in this frame collides with the grounds first. If its box was fitted
+    in the same frame as the platform's box, it continues to do so. The order of leaves depends on
+    the seats, so by the fair rules the grounds are first for every body.
     """
     if number == NO_BOX or stage.is_fair:
         return False

@@ -40,9 +40,7 @@ SURE = 0.05
 class Split:
     """Holds the transitive and the cyclic part of a payoff, which add up to it.
 
-    Unknown pairs have 0.
-
-    `strength_N` is r with mean 0.
+    Unknown pairs have 0. `strength_N` is r with mean 0.
     """
 
     strength_N: Matrix

@@ -93,8 +93,9 @@ def sparkline(values: Sequence[float]) -> Markup:
 
 
 def choice(name: str, label: str, values: Mapping[str, str], chosen: str) -> Markup:
-    """Returns a drop-down list of a form. `values` are words by value, and the parameter `name` has
-    the label before it.
+    """Returns a drop-down list of a form with a label before it.
+
+    The list sets the parameter `name`. `values` has the words that it shows for each value.
     """
     options = joined(
         Markup('<option value="{}"{}>{}</option>').format(
