@@ -457,8 +457,8 @@ def _together(pool: Sequence[Met]) -> Met:
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
     """The ancestors against which a player has forgotten something, given the newest first. The
-    probability that any of them is wrong is at most `ERROR`, because both ends of all intervals
-    hold together (Bonferroni).
+    probability that any of these claims is wrong is at most `ERROR`, because both ends of all
+    intervals hold together (Bonferroni).
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:
@@ -522,9 +522,9 @@ def summary(headline: Mapping[str, str], player: str) -> Section:
 
 def beaten(met: Sequence[Met]) -> set[str]:
     """Which bots and ancestors the player beats, by Holm's test (S. Holm, "A simple sequentially
-    rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979): the probability
-    that any of them is wrong is at most `ERROR`. Opponents with fewer than `ENOUGH` matches are
-    left out.
+    rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979). The probability
+    that any of these claims is wrong is at most `ERROR`. Opponents with fewer than `ENOUGH` matches
+    are left out.
     """
     bots = [row for row in met if row.group in (TRAINING, HELD_OUT)]
     left = [row for row in (*bots, *ancestors(met)) if row.matches >= ENOUGH]

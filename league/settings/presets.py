@@ -47,7 +47,8 @@ def load_preset(name: str, above: tuple[str, ...] = ()) -> Tables:
     """Loads a preset over the presets that it extends. `above` are the presets that extend it.
 
     Raises:
-        ConfigError: an unknown name, a circle, or a file that is not valid TOML.
+        ConfigError: an unknown name, presets that extend each other in a cycle, or a file that is
+            not valid TOML.
     """
     if name in above:
         raise ConfigError(

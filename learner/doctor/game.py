@@ -78,8 +78,9 @@ class Trace:
 
 
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """Judges 1 to 10, 19, C and O. Plays some hundred matches, which takes seconds in a compiled
-    game.
+    """Judges the reasons 1 to 10, 19, C and O by some hundred matches.
+
+    The matches take seconds in a compiled game.
 
     Args:
         set_up: the game and its settings.

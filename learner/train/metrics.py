@@ -133,9 +133,9 @@ def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
 
 
 class Reporter:
-    """Writes a learner's files and keeps its `metrics`, on the update, the progress and alarms.
+    """Writes a learner's files, and keeps `metrics` of its updates, progress and alarms.
 
-    Every rank has a reporter. Only the leader's writes files and has metrics.
+    Every rank has a reporter. Only the leader's reporter writes files and has metrics.
     """
 
     def __init__(
