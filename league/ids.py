@@ -36,7 +36,8 @@ def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:
 class SnapshotName:
     """Names a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps.
 
-    A snapshot of another run has that run's name: ``first:main@50000`` has lineage ``first:main``.
+    The name of a snapshot of another run begins with that run's name: ``first:main@50000`` has
+    lineage ``first:main``.
     """
 
     lineage: str

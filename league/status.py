@@ -36,7 +36,8 @@ class Share:
     """Gives a category's share of a player's matches by a mix: configured, in the next draw, and
     drawn.
 
-    Categories without players have no share of the next draw, and `adaptive` moves weight.
+    Categories without players have no share of the next draw, and `adaptive` moves weight between
+    bots.
     """
 
     player: str

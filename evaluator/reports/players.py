@@ -456,9 +456,9 @@ def _together(pool: Sequence[Met]) -> Met:
 
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
-    """The ancestors against which a player has forgotten something, given the newest first. The
-    probability that any of these claims is wrong is at most `ERROR`, because both ends of all
-    intervals hold together (Bonferroni).
+    """Returns the ancestors against which a player has forgotten something. It takes ancestors with
+    the newest first. The probability that any of these claims is wrong is at most `ERROR`, because
+    both ends of all intervals hold together (Bonferroni).
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:
@@ -590,9 +590,9 @@ def bounds_of(
     exploits: Sequence[Exploit] = (),
     payoffs: str = "",
 ) -> list[Bound]:
-    """Bounds by all accepted exploiters that met the player, from clean matches, else from the
-    gate, and by the certificates of `bin/league exploit`. The largest comes first. `payoffs` is
-    their unit, "" in games without.
+    """Returns a bound for each accepted exploiter that met the player, and for each certificate of
+    `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches, or
+    else from its gate. `payoffs` is the unit of payoffs, "" in games without.
 
     Let k be the number of these exploiters and certificates and of the gates that the player
     withstood. Each end of an interval is wrong with probability at most `ERROR` / k. So the largest

@@ -70,8 +70,7 @@ class Credentials:
 
 
 def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
-    """Reads a service's certificate. A key that other users can read is logged and used, because
-    some systems deliver keys that way.
+    """Reads a service's certificate and its key.
 
     Args:
         mutual: whether clients must show a certificate, which the folder's CA has signed.

@@ -36,10 +36,10 @@ def compute_type(precision: str, device: torch.device) -> torch.dtype:
 class AdaptiveRate:
     """Controls the KL per update, by a factor in [1/64, 1] on the scheduled learning rate.
 
-    The factor shrinks by 1.2 when an update moved the policy by more than 1.5 times the desired KL
-    divergence, and grows by 1.2 when it moved less than the desired KL over 1.5. This is the rule
-    of PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). No single
-    learning rate fits a whole curriculum (docs/benchmarks.md).
+    The factor is divided by 1.2 when an update moved the policy by more than 1.5 times the desired
+    KL divergence, and multiplied by 1.2 when it moved the policy by less than the desired KL
+    divided by 1.5. This is the rule of PPO's adaptive penalty (Schulman et al. 2017, arXiv
+    1707.06347, section 4). No single learning rate fits a whole curriculum (docs/benchmarks.md).
     """
 
     def __init__(self, desired_kl: float | None) -> None:

@@ -104,7 +104,7 @@ class Measured:
         gpu_busy_share: share of the traced time in which the GPU computed, None without a trace.
         failure: why there are no bursts, for example because memory ran out.
         warning: a fact to know that does not affect the figures.
-        changes: settings of [learner] by name, in which configurations may differ.
+        changes: settings of [learner] by name. The configurations of a sweep differ in these.
     """
 
     bursts: list[Burst] = field(default_factory=list)

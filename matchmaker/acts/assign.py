@@ -124,9 +124,9 @@ def acquire_pairings(
     """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
     and swapped seats.
 
-    With `until`, only the missing pairs are leased, which may be none. A single missing match takes
-    a whole pair. Pairs are numbered over all leases of the two players, so the seed of a match
-    whose lease was lost is not played again.
+    With `until`, only missing pairs are leased, and there may be no missing pair. A single missing
+    match takes a whole pair. Pairs are numbered over all leases of the two players, so the seed of
+    a match whose lease was lost is not played again.
 
     Raises:
         NotFound: a player does not exist.

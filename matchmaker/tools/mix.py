@@ -106,7 +106,7 @@ def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str
 
     Args:
         matches: the learner's matches.
-        last: share of the steps. Then only the last share is summarised.
+        last: share of the steps. If it is given, only this last part is summarised.
 
     Returns:
         The summary of each part. Shares are relative to the part's matches, and empty groups are

@@ -141,7 +141,8 @@ def ms_a_frame(file: Path) -> float:
 def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
     """Returns the versions of Python and numpy by program.
 
-    These are the checkout's program, else the tournament's programs here, else this Python.
+    These are the checkout's Python, else the tournament's versions on this machine, else this
+    Python.
     """
     in_checkout = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
     for names in (in_checkout, PYTHONS, (sys.executable,)):

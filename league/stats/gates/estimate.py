@@ -34,9 +34,10 @@ def forecast(
     """Forecasts a new test.
 
     A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower bound
-    A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ², after E S/μ results. Both bounds
-    are moved outwards by the mean overshoot of a random walk (Siegmund, "Sequential Analysis",
-    1985). Without that, the forecast for a gate of .65 against .75 has 7 % too few matches.
+    A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ². It takes E(S)/μ results on
+    average, where S is the ratio at the end. Both bounds are moved outwards by the mean overshoot
+    of a random walk (Siegmund, "Sequential Analysis", 1985). Without that, the forecast for a gate
+    of .65 against .75 has 7 % too few matches.
 
     Args:
         score: the candidate's true score.
@@ -141,7 +142,7 @@ def worse_outcome(
 
     Args:
         drift, variance: of the motion per result.
-        risks: give the bounds.
+        risks: the error rates, which set the bounds.
         results: number of results.
         position: between the bounds or on a bound.
     """

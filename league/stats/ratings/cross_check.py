@@ -65,7 +65,7 @@ class CrossCheck:
         intervals: 95 % intervals of μ by player, in points.
         gaps: points by which μ is above the line, for players on which μ and the fit disagree,
             widest gap first.
-        widening: the factor on the intervals because of the fit's misfit.
+        widening: the factor by which the fit's misfit widens the intervals.
         contradiction: sentences if μ and the fit disagree on the league, or if no ratings describe
             it, else "".
         warning: the contradiction, and a sentence if draws don't behave as the fit assumes, else

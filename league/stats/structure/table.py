@@ -135,8 +135,8 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
     It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
     drawn from Beta(k p₀, k (1 − p₀)). It is large if one rating per player explains the league, and
     small if players beat each other in cycles. The N ratings were fitted to the same M pairs. So
-    the part that they leave unexplained is about 1 − (N − 1) / M of what they would leave for new
-    pairs, and 1 / (k + 1) is corrected by this factor.
+    they explain these pairs better than new pairs: the unexplained part is smaller by a factor of
+    about 1 − (N − 1) / M, and 1 / (k + 1) is corrected by it.
 
     Args:
         wins_NN: wins of i over j.
