@@ -36,9 +36,9 @@ class ScriptedBot:
 class ChoiceRules(ABC):
     """Defines a game of players 0 and 1, who choose frame by frame, both at once or in turns.
 
-    All randomness is in one of `deals` equally likely deals before the first choice. Parts of a
-    deal may stay hidden at first. A player knows its observations from the first frame on and
-    nothing else. From these it must be able to reconstruct all that it did and saw.
+    All randomness comes from the deal before the first choice. There are `deals` deals, all equally
+    likely. Parts of a deal may stay hidden at first. A player knows its observations from the first
+    frame on and nothing else. From these it must be able to reconstruct all that it did and saw.
 
     Attributes:
         longest: frames of the longest match.

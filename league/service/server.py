@@ -224,8 +224,8 @@ def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
 def most_connections() -> int:
     """Returns how many connections may be open at a time.
 
-    It raises the limit of open files as far as this user may. The calls, the log and the tokens
-    need files too.
+    It raises the limit of open files as far as this user may. Some files stay reserved for the
+    calls, the log and the tokens.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # a system without such a limit

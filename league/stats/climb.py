@@ -97,8 +97,9 @@ def win_rate_now(
         clean: counts against the opponent in clean matches. Each snapshot's matches are placed at
             its step.
         training: the learner's own counts by the snapshot that it had frozen last
-            (`MatchmakerClient.payoff` with `climb`). A count is placed halfway between the steps of
-            that snapshot and of the next, or `now` for the newest snapshot.
+            (`MatchmakerClient.payoff` with `climb`). A count is placed halfway between the step of
+            that snapshot and the step of the next snapshot, or halfway to `now` if there is no next
+            snapshot.
         now: the learner's step. Snapshots of later steps don't count, because a restart took these
             steps back.
         after: snapshots up to this step don't count.
