@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from game_run import make_game_run
@@ -94,7 +93,7 @@ def target(run: Path, port: int) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tab() -> Iterator[Page]:
     with browsing(f"--host-resolver-rules=MAP {NAME} 127.0.0.1") as found:
         yield found
@@ -112,14 +111,9 @@ def test_everything_works_behind_the_documented_proxy(
     prefix = "/kumite" if change is with_prefix else ""
     base = f"http://{NAME}:{port}{prefix}"
     token = (TokenFile(run).folder / "operator.token").read_text().strip()
-    tab.context.clear_cookies()
     wrong = list[str]()
-    listeners: dict[Any, Callable[[Any], None]] = {
-        "pageerror": lambda error: wrong.append(str(error)),
-        "requestfailed": lambda one: wrong.append(one.url),
-    }
-    for event, listener in listeners.items():
-        tab.on(event, listener)
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("requestfailed", lambda one: wrong.append(one.url))
     with proxied(tmp_path, change(documented()), port, target):
         tab.goto(f"{base}/curves")
         tab.fill("[name=token]", token)
@@ -138,9 +132,7 @@ def test_everything_works_behind_the_documented_proxy(
         choose(tab)
         tab.click('[data-part="choices"] a:has-text("replay")')
         tab.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
-        for event, listener in listeners.items():
-            tab.remove_listener(event, listener)
-        tab.goto("about:blank")
+        tab.close()
     assert not wrong
 
 
