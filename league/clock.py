@@ -1,4 +1,4 @@
-"""Passes time as a value: services take a `Clock`, and tests move theirs."""
+"""Passes time as a value: services take a `Clock`, and tests pass a clock that they move."""
 
 from __future__ import annotations
 

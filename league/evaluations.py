@@ -76,7 +76,7 @@ class OpponentScore:
     """Sums up all clean matches of an evaluation's player against `opponent` in the log.
 
     Attributes:
-        matches, wins, draws, losses: counts, for a mixture without its weights.
+        matches, wins, draws, losses: counts, to which the weights of a mixture are not applied.
         win_rate: wins / matches with Wilson's interval. A draw is not a win. Before the first
             match it is 0, with the interval from 0 to 1.
         means: the player's statistics per match.

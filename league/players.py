@@ -219,7 +219,7 @@ class Rating:
     pinned: bool = False
     """Marks an anchor: an operator fixed the rating."""
     trend: tuple[float, ...] = ()
-    """Scores after some of the matches, evenly chosen, oldest first."""
+    """Scores after some of the matches, evenly spaced, oldest first."""
 
     @property
     def games(self) -> int:

@@ -46,7 +46,7 @@ _Frozen = tuple[NetworkConfig, Tensor]
 class _Batch:
     """Describes a forward pass: the seats in its rows (`num_seats` for padding), model by model.
 
-    `state` is the rows' state since the first pass, until `_write_back`.
+    `state` is the state of the rows from the first pass until `_write_back`.
     """
 
     network: PlayingNetwork
@@ -65,7 +65,7 @@ class BatchedPolicy:
         seed: seed of the actions drawn. Learners with the same seed use another stream. All seats
             draw at every act, so a seat's draws do not depend on the others.
         action_size: A of every network that is seated.
-        action_kind: their kind of actions.
+        action_kind: kind of actions of these networks.
         max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
             recently used weights are dropped first. Weights of seated networks always stay.
         device: device that computes. The live network must be there too.
@@ -251,8 +251,8 @@ class BatchedPolicy:
             )
 
     def _frozen(self, digest: str) -> _Frozen:
-        """Returns a snapshot's weights, loaded when they are not held. Passes the loader's errors
-        on.
+        """Returns a snapshot's weights, and loads them if they are not in memory. Passes on the
+        loader's errors.
         """
         if digest not in self._held:
             network = self._load(digest)
@@ -334,7 +334,7 @@ class BatchedPolicy:
             return x.index_select(0, batch.seats).unflatten(0, batch.shape)
 
         state = batch.state or AgentState(*map(rows, self._states[batch.network.config]))
-        # Nothing starts here: `seat` zeroed the state, which is an empty history.
+        # No episode starts here: `seat` set the state to zeros, which are an empty history.
         never = torch.zeros(batch.shape, dtype=torch.bool, device=self.device)
         output = batch.network.step(rows(obs_SO), never, state, None)
         batch.state = output.state
@@ -355,7 +355,7 @@ class BatchedPolicy:
 
 
 class NetworkStack:
-    """Runs M networks whose `step` is a batched product: inputs `[M, G, ...]`, outputs the same.
+    """Runs M networks, whose `step` is a batched product with inputs and outputs `[M, G, ...]`.
 
     `members` names the rows of `weights_MP` in use. Spare rows follow them. A change of members
     copies only the rows that change.

@@ -95,9 +95,9 @@ class NetworkConfig:
     """
 
     MOST: ClassVar[Mapping[str, int]] = {"layers": 64, "span": 256, "sequence_length": 4096}
-    """Largest numbers by field. Other fields may be 65,536."""
+    """Largest values by field. The largest value of other fields is 65,536."""
     LEAST: ClassVar[Mapping[str, int]] = {"places": 0}
-    """Smallest numbers by field. Other fields must be at least 1."""
+    """Smallest values by field. Other fields must be at least 1."""
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The known words by field."""
     REMOVED: ClassVar[Mapping[str, Any]] = {}
@@ -161,7 +161,7 @@ class AgentConfig(NetworkConfig):
         own_size: width of the observation's first part, which belongs to the player. The rest,
             mainly the opponent's part, is a history entry.
         layers: layers of the strategy encoder.
-        width: its width.
+        width: width of this encoder.
         attention_heads: its attention heads.
         feed_forward: width of its feed-forward layers.
         observation_hidden: hidden width of the observation encoder (its output is `width`).

@@ -70,6 +70,6 @@ class PlayingNetwork(nn.Module, ABC):
             obs_BO: observations.
             starts_B: bool, where this observation begins an episode: the state is cleared first.
             state: the state that the step before returned.
-            time_left_B: remaining share of the match, for the critic alone. If it is None, the
-                value is not needed and is 0.
+            time_left_B: remaining share of the match's time, for the critic alone. If it is None,
+                the value is not needed and is 0.
         """

@@ -90,9 +90,9 @@ def _unroll_in_kernel(
     """Unrolls by torch's LSTM, which knows no episodes, with an inserted step before each start.
 
     Every row gets a step before each start within it and steps after its end, so that all have L
-    steps. At these steps alone one of two more inputs is 1 and saturates gates. The step before a
-    start has i = f = 0, so that c = 0 and h = o tanh(0) = 0. The steps after the end have i = 0 and
-    f = 1, so that the last c stays. All of this is exact, in the gradients too.
+    steps. Only at these steps, one of two further inputs is 1 and saturates gates. The step before
+    a start has i = f = 0, so that c = 0 and h = o tanh(0) = 0. The steps after the end have i = 0
+    and f = 1, so that the last c stays. All of this is exact, in the gradients too.
 
     Returns:
         The outputs `[T, B, H]` and the last c.
@@ -162,7 +162,8 @@ class _Unroll(torch.autograd.Function):
         h_out, tanh_c = (gates.new_empty(steps, batch, width) for _ in range(2))
         started = starts_TB.any(1).tolist()
         keep_TB1 = (~starts_TB).to(gates.dtype).unsqueeze(-1)
-        # Rows of everything beforehand: a view made in the loop costs as much as half a product.
+        # Makes all views of rows beforehand, because a view made in the loop costs half as much as
+        # a product.
         row_T, h_T, c_T, h_out_T, tanh_c_T = (
             tensor.unbind(0) for tensor in (gates, h, c, h_out, tanh_c)
         )
@@ -218,8 +219,8 @@ class _Unroll(torch.autograd.Function):
 
 
 def _derivatives(gates: Tensor, c_tm1: Tensor, h: Tensor, tanh_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns derivatives by the pre-activations (c_t's for i, f, g and h_t's for o), and of h_t by
-    c_t.
+    """Returns derivatives with respect to the pre-activations (of c_t for i, f and g, of h_t for
+    o), and of h_t with respect to c_t.
 
     With σ' = σ - σ² and tanh' = 1 - tanh².
     """

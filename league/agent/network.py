@@ -89,7 +89,9 @@ class ObservationEncoder(nn.Module):
 
 
 class AgentNetwork(PlayingNetwork):
-    """Plays with `step` and learns over whole sequences with `unroll`. Both agree within 1e-5."""
+    """Plays with `step` and learns on whole sequences with `unroll`. Their outputs agree within
+    1e-5.
+    """
 
     config: AgentConfig
 

@@ -92,7 +92,7 @@ class TorchLSTM(nn.Module):
         Args:
             x: inputs.
             h: outputs of all layers before the step.
-            c: their cells.
+            c: cells of all layers before the step.
         """
         layers, after = len(self.input), []
         states = zip(h.chunk(layers, -1), c.chunk(layers, -1), strict=True)

@@ -57,7 +57,7 @@ class SnapshotCard:
         reward_scale: divisor of these rewards.
         config_hash: hash of all settings of the run.
         cloned_from: the player whose recorded matches it learnt from, or "".
-        metrics: numbers when it was frozen.
+        metrics: measurements when it was frozen.
         created_at: Unix time in seconds.
         fingerprint: the network's outputs on the probe. `save_snapshot` computes it.
     """
@@ -197,8 +197,8 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
             )
     answers = fingerprint(_network_of(network.config, weights))
     card = dataclasses.replace(card, agent=network.config, fingerprint=answers)
-    # One key alone: safetensors writes several in an order that differs between processes, and a
-    # learner that was killed must publish the very same file again.
+    # Only one key, because safetensors writes several keys in an order that differs between
+    # processes. A learner that was killed must publish the very same file again.
     about = json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)
     return blobs.put(safetensors.torch.save(weights, {METADATA_KEY: about}))
 
@@ -253,8 +253,8 @@ def load_snapshot(
 
 
 def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> PlayingNetwork:
-    """Makes a frozen network with `weights`, without random numbers. RuntimeError if they don't
-    fit.
+    """Makes a frozen network with `weights`, without random numbers. Raises `RuntimeError` if the
+    weights don't fit.
     """
     with torch.device("meta"):
         network = network_of(config)

@@ -15,7 +15,9 @@ from league.evaluations import Report
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 LONGEST = 20
-"""Characters of opponents that a terminal shows in the list: one evaluation shows them all."""
+"""Characters of the opponents' names that a terminal shows in the list. The view of a single
+evaluation shows all of them.
+"""
 LISTED = "number# state player against book matches# wanted# by at"
 
 

@@ -28,7 +28,7 @@ GROUP = "kumite.commands"
 
 
 class CommandGroup(TyperGroup):
-    """Kumite's and other packages' commands. A call loads its own command, the help loads all."""
+    """Kumite's and other packages' commands. A call loads only its command, the help loads all."""
 
     @functools.cached_property
     def points(self) -> dict[str, EntryPoint]:

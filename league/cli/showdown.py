@@ -42,7 +42,9 @@ function asText() {{
 </script>
 <script src="https://play.pokemonshowdown.com/js/replay-embed.js" onerror="asText()"></script>
 """
-"""Showdown's own form of a saved replay: its script draws the log, which is text without it."""
+"""Showdown's own form of a saved replay. Its script draws the log, which is otherwise shown as
+text.
+"""
 
 LOGIN_SECONDS = 60
 """A server that has just started on a busy machine takes longer than poke-env's five seconds."""

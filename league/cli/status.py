@@ -29,7 +29,7 @@ SPARED = "rate leases player step"
 """Columns of workers that a narrow terminal leaves out."""
 MOST_CANDIDATES = 15
 NOT_SERVING = 5
-"""The exit status of `league status` that no error has."""
+"""An exit status of `league status` that no error has."""
 
 
 @app.command(cls=LeagueCommand)
@@ -77,7 +77,7 @@ def _facts(found: LeagueStatus) -> Iterator[tuple[str, str]]:
         since = long_duration(vitals.now - worker.last_beat_at)
         yield "silent", f"{worker.worker}, without a heartbeat for {since}: it hangs or has ended"
     troubles = {one.trouble: one.is_quarantined for one in found.workers if one.trouble}
-    for trouble, is_quarantined in troubles.items():  # workers that disagree have one
+    for trouble, is_quarantined in troubles.items():  # workers that disagree share one
         yield "quarantine" if is_quarantined else "disagree", trouble
     for epoch in found.epochs:
         if epoch.games:

@@ -67,8 +67,8 @@ class RestartPolicy:
     """Decides how often and how fast a process restarts. Each wait is twice the wait before."""
 
     limit: int = 5
-    """Restarts within the window. A fault that needs more is no accident. A process that is not
-    vital then waits as long as the window.
+    """Restarts within the window. A fault that needs more restarts is no accident. A process that
+    is not vital then waits as long as the window.
     """
     window_seconds: float = 300.0
     first_seconds: float = 0.5

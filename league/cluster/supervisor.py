@@ -44,7 +44,7 @@ HANG_SECONDS = 300.0
 by then, and it is replaced. A thread sends the heartbeats, also during a long update, and knows the
 worker's pace.
 """
-_LOOK_SECONDS = 5.0  # that a look counts for at most: the machine may have slept meanwhile
+_LOOK_SECONDS = 5.0  # most seconds that a look counts, because the machine may have slept
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}

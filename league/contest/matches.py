@@ -23,7 +23,7 @@ from league.replay import BatchRecorder, Bout, Contender, Recipe, Replay
 from league.replay.recorder import keys_for_decision
 
 ROWS = 64
-"""Matches at once: more cost memory and gain little."""
+"""Number of matches at once. More matches cost memory and gain little."""
 SHORTEST, LONGEST = 2, 12
 """Frames that a mistake lasts."""
 
@@ -131,7 +131,7 @@ def bouts_of(
         return pairs_of(first.members[0], second.members[0], matches, seed)
     rng = np.random.default_rng([seed, 3])
     bouts = list[Bout]()
-    while len(bouts) < matches:  # two seeds a pair, in case that a member meets itself
+    while len(bouts) < matches:  # two seeds for each pair, because a member may meet itself
         bouts += pairs_of(first.draw(rng), second.draw(rng), 2, seed + len(bouts))
     return bouts[:matches]
 
@@ -161,7 +161,7 @@ def play_bouts(
         recipe: the game.
         bouts: the matches. A seat without a bot is played by the snapshot with the seat's digest.
         load: digest → network.
-        frame_skip: frames between a snapshot's decisions, sampled at temperature 1.
+        frame_skip: frames between a snapshot's decisions, which are sampled at temperature 1.
         seed: seed of the sampling.
         greedy: whether snapshots take the likeliest action instead.
         pace: frames between decisions of a bout's `pupil`, if it is a bot. It then plays like an
@@ -209,14 +209,15 @@ class _Recorded:
         self.bouts: dict[int, Bout] = {}
         rows = game.num_matches
         self._bots_N2 = np.full((rows, 2), EXTERNAL, np.int8)
-        # Seats of pupils; those that decide every `pace` frames; frames that a mistake still lasts.
+        # Seats of pupils, pupils that decide every `pace` frames, and frames that a mistake still
+        # lasts.
         self._pupil_N2, self._slow_N2 = np.zeros((2, rows, 2), np.bool_)
         self._left_N2 = np.zeros((rows, 2), np.int64)
         # Keys of the last decision, of the last frame, and of the mistake.
         self._held_N2A, self._last_N2A, self._wrong_N2A = np.zeros(
             (3, rows, 2, game.spec.action_size), np.uint8
         )
-        # That a mistake begins in a frame without one.
+        # Probability that a mistake begins in a frame without a mistake.
         self._chance = disturb / ((SHORTEST + LONGEST) / 2 * (1.0 - disturb))
         self._rng = np.random.default_rng([seed, 2])
         self._mistakes: dict[int, list[tuple[int, int, int]]] = {}
@@ -251,7 +252,8 @@ class _Recorded:
             game.step(actions_N2A)
             done_N2A = game.played_N2A()
             assert done_N2A is not None
-            # After a match's end the next match follows: its last frame stays.
+            # After a match's end the game begins the next match, so the ended match's last frame is
+            # repeated.
             frames.append(np.where(continues_N11, done_N2A, frames[-1] if frames else done_N2A))
             continues_N11 &= ~game.ended_N[:, None, None]
         game.load(state)

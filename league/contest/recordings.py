@@ -49,7 +49,7 @@ def find_replay(
     Args:
         league: the run.
         name: a file, or the beginning of a match id of the run.
-        game, assignments: flags. They, or the run, name the game if the file alone may not choose
+        game, assignments: flags. If the file alone may not choose its game, they or the run name
             it.
 
     Raises:
@@ -119,7 +119,7 @@ def record(
     recipe = Recipe.of(settings)
     for opponent in opponents:
         bouts = bouts_of(player, opponent, matches, seed, errs=changes_keys)
-        seat_of = {  # a member that meets itself counts as the first seat
+        seat_of = {  # a member that meets itself counts in the first seat
             bout.match_id(recipe): number % 2 if bout.seats[0] != bout.seats[1] else 0
             for number, bout in enumerate(bouts)
         }

@@ -77,8 +77,8 @@ class GameSpec:
     game has no payoffs or states no bound.
     """
     older_versions: tuple[str, ...] = ()
-    """Versions with other rules. Their agents see all numbers or the first part of them, and have
-    the same actions.
+    """Versions with other rules. Agents of these versions see all numbers of an observation or only
+    the first of them, and have the same actions.
     """
 
     def bot_index(self, name: str) -> int:
@@ -279,7 +279,7 @@ class BatchedGame(ABC):
         return shared | choices | self.own_state()
 
     def time_left_N(self) -> NDArray[np.float32]:
-        """Returns the remaining share of each match: 1 at the start, 0 at the time limit."""
+        """Returns the remaining share of each match's time: 1 at the start, 0 at the limit."""
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
     def idle_actions(self) -> NDArray[np.uint8]:

@@ -108,7 +108,7 @@ def rules_of(game: BatchedGame) -> ChoiceRules:
 def is_exact(name: str, **options: Any) -> bool:
     """Returns whether exact values of a game can be computed here."""
     try:
-        if game_spec(name, **options).action_kind != CHOICE:  # spares a start of its processes
+        if game_spec(name, **options).action_kind != CHOICE:  # so that its processes need not start
             return False
         game = make_batched(name, 1, **options)
         try:

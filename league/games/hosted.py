@@ -84,7 +84,7 @@ class Pool:
     """Runs workers over `matches` rows, in contiguous and nearly equal shares.
 
     Args:
-        subject: the thing that it plays, for messages.
+        subject: the thing that the workers play, for messages.
         workers: processes; 0 chooses by matches and processor cores.
         step_seconds: longest time of a call. If a call takes longer, SIGALRM ends the worker.
         options: options of `subprocess.Popen`.

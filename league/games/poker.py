@@ -76,7 +76,7 @@ def kuhn_nash(
     ranks_N = positions_N["cards"][rows, players_N]
     chance_N = _KUHN_NASH[players_N, faces_bet_N.astype(np.intp), ranks_N]
     answers_NA = np.zeros(legal_NA.shape)
-    # A player who faces a bet calls or folds, any other bets or checks.
+    # A player who faces a bet calls or folds, and any other player bets or checks.
     answers_NA[rows, np.where(faces_bet_N, CALL, RAISE)] = chance_N
     answers_NA[rows, np.where(faces_bet_N, FOLD, CALL)] = 1 - chance_N
     return answers_NA
@@ -236,7 +236,8 @@ class PokerRules(ChoiceRules):
         return views_N2O
 
     def label(self, position: np.void, player: int) -> str:
-        """Names own card, public card and the choices by round, as `second J1 K0:crc/r`.
+        """Names the player's own card, the public card and the choices by round, as `second J1
+        K0:crc/r`.
 
         Choices are f, c and r.
         """

@@ -99,7 +99,7 @@ def users_module(name: str) -> ModuleType:
     The launchers keep `PYTHONPATH` in `KUMITE_PATH`. Both come last on the path, so that no file
     there replaces a module of Python, of a package or of the project.
     """
-    # An editable install is no entry of the path: its finder comes after all of them.
+    # An editable install is no entry of the path: its finder comes after all entries.
     entries = [str(Path(__file__).parents[2]), *os.environ.get(PATH, "").split(os.pathsep)]
     with suppress(FileNotFoundError):  # the folder was removed
         entries.insert(1, os.getcwd())

@@ -53,7 +53,7 @@ class GameSettings(Settings):
         try:
             reward_weights(spec, self.reward, self.reward_weights)
         except ConfigError as error:
-            # A preset of the fighter's was combined with another game.
+            # A preset for the fighting game was combined with another game.
             is_fighters = (
                 self.reward in game_spec("brawl").reward_presets.keys() - spec.reward_presets
             )

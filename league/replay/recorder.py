@@ -141,7 +141,7 @@ class MatchRecorder:
 
         Raises:
             DataCorrupt: the match ends differently when it is played again.
-            InvalidInput: it then does not end at all.
+            InvalidInput: the match does not end at all when it is played again.
         """
         game, name = self.recipe.make(), self.match_id or self.seed
         try:

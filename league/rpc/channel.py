@@ -49,7 +49,9 @@ _REFUSED_CERTIFICATES = {
     "certificate is not yet valid": "is not valid yet: set the clocks of both machines right",
     "CERTIFICATE_VERIFY_FAILED": "was signed by another CA: take the ca.pem of that league",
 }
-"""Words of gRPC, with the certificate's fault. The first match counts."""
+"""Words in gRPC's messages, with the fault of the certificate that they mean. The first match
+counts.
+"""
 _CLOSED = " (something there closed the connection: it may want TLS, or a client's certificate)"
 M = TypeVar("M")
 
@@ -170,7 +172,7 @@ class Connection:
 
 
 class Reminders:
-    """Passes a sentence of several threads to `say` once a minute. It is an `on_wait`."""
+    """Passes a sentence to `say` at most once a minute, from any thread. It is an `on_wait`."""
 
     PAUSE_SECONDS = 60.0
 

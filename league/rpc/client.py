@@ -127,7 +127,7 @@ class MatchmakerClient(Connection):
             checkpoint_log_position: the last result acknowledged at the checkpoint, 0 without
                 results.
             carried_matches: ids of the matches in progress at the checkpoint.
-            game_version: the version of its rules.
+            game_version: the version of the rules by which the worker plays.
 
         Raises:
             VersionMismatch: the league plays by rules of another version than `game_version`.

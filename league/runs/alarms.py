@@ -24,12 +24,16 @@ ENTROPY_UPDATES: Final = 10
 EXPLAINED_VARIANCE: Final = -0.05
 """A critic that predicts a constant has 0. Only a worse critic is in trouble."""
 EXPLAINED_UPDATES: Final = 30
-"""At the start it is below 0 for a few updates, until the critic has seen its first returns."""
+"""Updates in a row. At the start the value is below 0 for a few updates, until the critic has seen
+its first returns.
+"""
 KL_FACTOR: Final = 3.0
-"""Times the wanted KL divergence. The adaptive step size allows 1.5 and recovers."""
+"""The limit as a multiple of the wanted KL divergence. The adaptive step size allows 1.5 and
+recovers.
+"""
 KL_LARGEST: Final = 0.1
-"""The limit without a wanted KL. PPO at its usual settings moves by 0.01 to 0.03 an update, and a
-clip range of 0.2 no longer limits it if the mean is several times that.
+"""The limit without a wanted KL. PPO at its usual settings moves the policy by 0.01 to 0.03 per
+update. If the mean is several times as large, a clip range of 0.2 no longer limits the policy.
 """
 KL_UPDATES: Final = 10
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
@@ -38,8 +42,8 @@ laptop run that learns loses its first hundred. All won: there is nothing left t
 counts wrongly. A weighted reward term always 0: it is broken, or out of reach.
 """
 STREAK_UPDATES: Final = 20
-"""Games of a few moves end hundreds of matches in a single update, before anything could be
-learnt.
+"""Updates that a streak must span. Games of a few moves end hundreds of matches in a single update,
+before anything could be learnt.
 """
 DOMINANT_SHARE: Final = 0.8
 """Share of the absolute reward in a single weighted term, at which the other terms have no

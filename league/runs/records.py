@@ -26,7 +26,9 @@ class Series(NamedTuple):
 
 
 GAP = 10.0
-"""Times the usual distance of two points. Beyond it nothing is known between them."""
+"""A multiple of the usual distance of two points. Nothing is known between points that are farther
+apart.
+"""
 
 
 def broken(

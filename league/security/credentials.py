@@ -91,7 +91,9 @@ def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
 
 
 def _key_and_chain(file: Path) -> tuple[bytes, bytes]:
-    """Reads a certificate and its key. Raises `ConfigError`, also if it is not valid now."""
+    """Reads a certificate and its key. Raises `ConfigError`, also if the certificate has expired or
+    is not valid yet.
+    """
     from cryptography import x509  # only TLS needs it
 
     key, chain = _bytes(file.with_suffix(".key")), _bytes(file)
@@ -129,9 +131,8 @@ def of_run(
 ) -> Credentials:
     """Returns the credentials of a client.
 
-    Flags override the environment, which overrides the run. From a run it takes the token of
-    `role`, or else the strongest other token that can be read, and the certificates that the run's
-    settings name.
+    Flags override the environment, which overrides the run. A run gives the token of `role`, or
+    else the strongest other token that can be read, and the certificates that its settings name.
 
     Args:
         environment: the variables. None takes the process's.

@@ -127,7 +127,7 @@ class CallLog:
         self._seldom = Seldom()
 
     def __call__(self, call: Call) -> None:
-        is_slow = call.seconds >= SLOW_SECONDS and call.reply is not None  # streams have none
+        is_slow = call.seconds >= SLOW_SECONDS and call.reply is not None  # streams have no reply
         is_slow = is_slow and self._seldom.is_due(call.method)
         is_stranger = call.code in _STRANGERS and self._seldom.is_due(peer_host(call.peer))
         is_warning = is_slow or is_stranger or call.code in _FAILED

@@ -1,4 +1,5 @@
-"""Serves Prometheus metrics of a service's calls, and of the collectors it adds, on their own port.
+"""Serves Prometheus metrics of a service's calls, and of collectors that it adds, on a separate
+port.
 
 Names begin with ``kumite_`` and end with the unit. This module is loaded only if a port is asked
 for.

@@ -12,7 +12,9 @@ from league.errors import Busy
 from league.security.settings import is_loopback
 
 CALLS_PER_SECOND = 1000.0
-"""Average of a peer. A worker with a thousand matches makes some ten calls a second."""
+"""Calls that a peer may make on average. A worker with a thousand matches makes some ten calls a
+second.
+"""
 CALLS_AT_ONCE = 2000
 """Calls of a peer in a burst before that average holds."""
 MOST_PEERS = 10_000
@@ -45,7 +47,7 @@ class RateLimiter:
     ) -> None:
         self._rate, self._burst, self._clock = per_second, float(max(1, burst)), clock
         self._lock = threading.Lock()
-        # key -> (calls left, at); the peer that called last is the last
+        # key -> (calls left, at); the peer that called last comes last
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:

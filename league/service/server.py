@@ -35,7 +35,7 @@ HEALTH_PER_SECOND = 100
 STREAMS = 100
 """Calls of a connection at a time. Its client holds further calls back."""
 IDLE_SECONDS = 60
-"""How long a connection without calls lives. Its client opens a new connection when it needs it."""
+"""How long a connection without calls lives. Its client opens a new connection when needed."""
 OWN_FILES = 500
 """Open files that connections may not use. The limit is usually a thousand or more."""
 MOST_CONNECTIONS = 100_000

@@ -23,7 +23,7 @@ Tables = dict[str, dict[str, Any]]
 
 
 class Content(NamedTuple):
-    """A TOML file's content: the preset that it extends (None without) and its sections."""
+    """A TOML file's content: the preset that it extends (or None) and its sections."""
 
     extends: str | None
     sections: Tables

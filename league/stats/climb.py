@@ -34,19 +34,21 @@ FEWEST_MATCHES = 30
 MOST_POINTS = 64
 """Number of newest points that count. With two points for each snapshot, these are the last 32."""
 FIRST_SD, FIRST_SLOPE_SD = 2.0, 0.3
-"""Standard deviations at the first point of the logit, around even matches, and of its slope,
+"""Standard deviations at the first point: of the logit, around 0 (even matches), and of its slope,
 around 0. A slope is in logits over the mean distance of two points.
 """
 LEVEL_SD_G, SLOPE_SD_G = (
     size.ravel()[:, None, None] for size in np.meshgrid((0.03, 0.1, 0.3), (0.0, 0.03, 0.1))
 )
-"""Standard deviations that the level and the slope walk over that distance, (G, 1, 1)."""
+"""Standard deviations of the changes of the logit and its slope over that distance, (G, 1, 1)."""
 _ITERATIONS, _CLOSE = 50, 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate:
-    """Describes a posterior in which the logit of the win rate is normal, from `matches`."""
+    """Describes a posterior in which the logit of the win rate is normal. It comes from `matches`
+    matches.
+    """
 
     mean: float
     sd: float
@@ -169,7 +171,9 @@ def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: Array
 
 
 def _laplace(kernel_GMM: Array, won_N: Array, played_N: Array) -> tuple[Array, Array, Array]:
-    """Returns the mean and variance of the last logit, without counts, and the log evidence."""
+    """Returns the mean and variance of the last point's logit, and the log evidence. The last point
+    has no counts.
+    """
     prior_GNN, cross_GN = kernel_GMM[:, :-1, :-1], kernel_GMM[:, :-1, -1]
     logit_GN = np.tile(logit((won_N + 0.5) / (played_N + 1.0)), (len(kernel_GMM), 1))
     identity_NN = np.eye(len(won_N))

@@ -31,8 +31,8 @@ from typing import NamedTuple
 CERTAIN = math.log(10_000.0)
 """Log of the e-value from which a worker is certain to differ."""
 LEAD = math.log(100.0)
-"""Least distance of its evidence from the next worker's. If two workers differ, both differ from
-the others.
+"""Least difference between its evidence and the next worker's. If two workers have much evidence
+against them, both differ from the others.
 """
 _WIDTHS = (1.0, 4.0, 16.0)
 """Values of a for the points of pairs: biases with standard deviations of .29, .17 and .09."""
@@ -129,8 +129,8 @@ class _OfWorker:
 @dataclass(slots=True)
 class _Pair:
     """Keeps all matches of two players in a book, and the workers that played them. For each
-    worker, `mine` and `theirs` are the positions of the next match to compare of this worker and of
-    the others.
+    worker, `mine` and `theirs` are the positions of its next match to compare, and of the others'
+    next match.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -198,8 +198,8 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
         suspects: all compared workers, most evidence first.
 
     Returns:
-        The worker that certainly differs, or None. Then the workers that contradict each other
-        although the results don't show which of them is right, as with two workers.
+        The worker that certainly differs, or None. Then the workers that contradict each other if
+        the results don't show which of them is right, as with only two workers.
     """
     certain = [suspect for suspect in suspects if suspect.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:

@@ -21,7 +21,9 @@ from league.players import PayoffCell
 MOST_STATS = 64
 """Number of statistics that a table sums, as many as a result may hold of a seat."""
 FEW = 50
-"""Even matches that are added to a pair's matches before its mean may widen the stake."""
+"""Number of matches with payment 0 that are added to a pair's matches before its mean payment may
+raise the stake.
+"""
 LEAST_SQUARES = 1e-200
 """Sum of squared payments below which they count as 0, because floats would lose them."""
 USUAL = 10

@@ -23,7 +23,9 @@ from league.views.facts import LeagueFacts
 
 _DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
 _NEWEST, _ENOUGH = 16, 20
-"""Newest rated snapshots whose matches against a bot are shown together, until there are enough."""
+"""Most newest rated snapshots whose matches against a bot are shown together, and the number of
+matches that is enough.
+"""
 
 
 class LeagueReader:
@@ -62,7 +64,9 @@ class LeagueReader:
         self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
         self.facts = LeagueFacts(leading=leading)
         self.looks = 0
-        """Looks so far; a look that began after now is complete once this has risen by two."""
+        """Looks so far. A look that begins from now on is complete once this number has risen by
+        two.
+        """
         self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()

@@ -103,7 +103,7 @@ def _after(axes: Axes, report: dict[str, Any]) -> None:
 
 
 def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws how the probe names the moments against each opponent."""
+    """Draws which opponents the probe names at moments against each opponent."""
     axes.set_title("Opponents in rows, what each is called below, %")
     named_KK = np.array([opponent["named"] for opponent in report["opponents"]])
     axes.imshow(named_KK, cmap="Blues", vmin=0, vmax=1, aspect="auto")

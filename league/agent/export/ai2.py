@@ -42,7 +42,7 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
 
     Args:
         members: the snapshots. The agent draws from them when a match begins.
-        name: name of them all, for the file's readers.
+        name: common name of the snapshots, for the file's readers.
 
     Raises:
         InvalidInput: a snapshot plays another game, or the file would be too large, or can't be

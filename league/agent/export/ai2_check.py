@@ -141,7 +141,7 @@ def ms_a_frame(file: Path) -> float:
 def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
     """Returns the versions of Python and numpy by program.
 
-    These are the checkout's Python, else the tournament's versions on this machine, else this
+    The programs are the checkout's Python, else the tournament's Pythons on this machine, else this
     Python.
     """
     in_checkout = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
@@ -208,4 +208,4 @@ def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
     raw *= SCALES
     raw[:, 1] = np.clip(raw[:, 1], -7.0, 7.0)
     raw[:, 2:4] = np.clip(raw[:, 2:4], -10.0, 10.0)
-    return raw.ravel().round(5)  # float32 adds as much to counts
+    return raw.ravel().round(5)  # removes float32's rounding errors

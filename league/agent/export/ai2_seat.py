@@ -2,10 +2,10 @@
 
     python -I ai2_seat.py FILE [CHECKOUT]
 
-It needs Python 3.10 and numpy. The file may import only the packages of the tournament's
-environment, if this Python has them too. With a checkout of the tournament's repository it gets the
-original's environment. The first line of output is {"start_seconds": …}. Each line of input is an
-observation of the original as a JSON list, and the answer is {"action": […], "ms": …}.
+It needs Python 3.10 and numpy. The file may import only those packages of the tournament's
+environment that this Python has too. With a checkout of the tournament's repository the agent gets
+the original's environment. The first line of output is {"start_seconds": …}. Each line of input is
+an observation of the original as a JSON list, and the answer is {"action": […], "ms": …}.
 """
 
 import importlib.abc
@@ -105,7 +105,7 @@ def of_checkout(folder: str) -> Any:
     os.chdir(folder)
     import environment.environment as original
 
-    original.Player.load_assets = lambda self: None  # a download
+    original.Player.load_assets = lambda self: None  # it would download files
     return original.WarehouseBrawl()
 
 
@@ -120,7 +120,7 @@ def stand_in() -> Any:
 def main(file: str, checkout: str = "") -> None:
     """Plays until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the agent prints
+    os.dup2(2, 1)  # the agent's own output goes to stderr
     import numpy as np
 
     sys.meta_path.insert(0, Refusal(bool(checkout)))

@@ -71,7 +71,7 @@ class OneStep(nn.Module):
         )
         output = self.network.step(obs_BO, starts_B, state, left_B)
         logits_BA = output.logits_BA
-        if legal_BA is not None:  # as `MaskedChoice` reads them: where nothing is legal, all is
+        if legal_BA is not None:  # as in `MaskedChoice`: if no choice is legal, all are
             free_BA = legal_BA | ~legal_BA.any(-1, keepdim=True)
             logits_BA = logits_BA.masked_fill(~free_BA, -torch.inf)
         latent = [output.latent_BD] if self.has_latent else []
@@ -96,7 +96,7 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
         ) from None
     step = OneStep(copy.deepcopy(network).requires_grad_(False)).eval()
     batch = torch.export.Dim("batch")
-    # Two rows: of one, the exporter would conclude that there is never another number.
+    # Two rows, because from one row the exporter would conclude that there is always one row.
     inputs = step.example(2)
     shapes: list[Any] = [{0: batch} for _ in inputs]
     # The exporter notes optional packages and deprecations.

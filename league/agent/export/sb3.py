@@ -60,7 +60,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         self.network = network_of(config_of(agent))
         self._empty = self.network.initial_state(0)
         width = sum(math.prod(tensor.shape[1:]) for tensor in self._empty)
-        # What RecurrentPPO asks of a policy: the size of its state.
+        # RecurrentPPO reads the size of a policy's state here.
         self.lstm_actor = SimpleNamespace(num_layers=1, hidden_size=width)  # type: ignore[assignment]
         self.lstm_hidden_state_shape = (1, 1, width)
         self.optimizer = torch.optim.SGD(self.parameters(), lr=lr_schedule(1.0))
@@ -104,7 +104,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
     def _unpacked(self, packed_1BP: Tensor) -> AgentState:
         widths = [math.prod(tensor.shape[1:]) for tensor in self._empty]
         parts = zip(self._empty, packed_1BP[0].split(widths, 1), strict=True)
-        # The age is a whole number; as a float it is exact for longer than any episode lasts.
+        # The age is a whole number. A float holds it exactly for longer than any episode lasts.
         return AgentState(
             *(x.reshape(len(x), *tensor.shape[1:]).to(tensor.dtype) for tensor, x in parts)
         )

@@ -44,7 +44,7 @@ BOTS = {
 }
 """The original's own agents, by class."""
 UNHIT_FRAMES = 3 * rules.FRAMES_PER_SECOND
-"""A player that was not hit for this many frames has fallen by its own mistake."""
+"""A player that falls after this many frames without a hit has fallen by its own mistake."""
 STATS = (
     *("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit", "attacks", "hits"),
     *("dodges", "air_frames", "distance_sum", "speed_sum", "pickups", "keys_pressed"),
@@ -102,7 +102,7 @@ class Ai2Game(HostedGame):
             step_seconds=step_seconds,
             cwd=folder,
             env=inherited({"PYTHONPATH": "", "PYTHONSAFEPATH": ""}),
-            stdout=subprocess.DEVNULL,  # it prints a lot
+            stdout=subprocess.DEVNULL,  # the original prints a lot
             stderr=subprocess.DEVNULL,
         )
         super().__init__(_spec(argument, folder, max_frames), num_matches, pool, SEEN)
@@ -171,7 +171,7 @@ class Ai2Game(HostedGame):
             self._stats()[name][rows] += happened_R2
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns the lead by stocks left."""
+        """Returns seat 0's lead by the stocks left."""
         self.final_observations_N2O[rows] = self._views(rows)
         stocks_R2 = _shown(self._seen_N[rows], "stocks")
         return np.sign(stocks_R2[:, 0] - stocks_R2[:, 1])

@@ -30,7 +30,7 @@ KITE_STRIKES: Final = 55
 """Frames of each cycle in which the kiter comes in to hit. It keeps away in the other frames."""
 GUARDS_WITHIN: Final = 3.0
 SPAMMER_CHARGE: Final = 20
-"""Most frames that the sig_spammer charges an attack, until its opponent comes into reach."""
+"""Most frames for which the sig_spammer charges an attack while its opponent is out of reach."""
 DRUNKENNESS: Final = 0.3
 BASED_TURNS_BACK: Final = 5.335
 BASED_JUMPS_BELOW: Final = 1.6
@@ -51,7 +51,7 @@ CLOCKWORK_SCRIPT: Final = (
 )
 """(frames, keys held) of the original's clockwork, played once."""
 
-# One key set a frame, so that the compiled bot only looks it up.
+# A set of keys for each frame, so that the compiled bot only looks it up.
 _CLOCKWORK_KEYS = np.repeat(
     np.array([keys for _, keys in CLOCKWORK_SCRIPT], np.int32),
     [frames for frames, _ in CLOCKWORK_SCRIPT],
@@ -196,7 +196,7 @@ def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     comes_in = frame % KITE_CYCLE < KITE_STRIKES and opponent.state != rules.KO
     flees = 1.0 if me.x > opponent.x else -1.0
     away = me.x + 2.0 * flees
-    if abs(away) < stage.solids[0, 0] + 0.6:  # over the pit rather than into it
+    if abs(away) < stage.solids[0, 0] + 0.6:  # it jumps over the pit rather than into it
         away = 4.5 * flees
     if _is_off_stage(me, stage):
         return _go(me, opponent.x if comes_in else away, frame, stage)

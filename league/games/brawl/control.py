@@ -174,7 +174,7 @@ def _begin_move(player: Any, move: int, counter: int, tables: Any, stats: Any) -
 def _on_ground(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any
 ) -> int:
-    """Makes the checks that all states on the ground share and make first."""
+    """Makes the checks with which every state on the ground begins."""
     direction = _way(keys)
     if pressed & rules.JUMP and on_floor:
         player.vy = -rules.JUMP_SPEED
@@ -304,7 +304,7 @@ def _run_for_a_time(player: Any, speed: float, then: int) -> int:
 
 @njit
 def _fly_on(player: Any, source: int) -> int:
-    """Continues in the air with the counts of the state that ends."""
+    """Continues in the air with the counts of jumps and recoveries of the state that ends."""
     if player.jumps[source] != _UNKNOWN:
         _copy_counts(player, source, _AIR)
         player.jump_waits[0] = 0

@@ -37,8 +37,9 @@ class BrawlGame(BatchedGame):
         variation: 0 to 1, how much every match differs from the original's (variation.py).
         loop: the original's "run_match", which its tournament uses, or "env.step" alone.
         max_frames: time limit in frames; None is 90 s.
-        threads: threads that share the rows of a step. Results don't depend on it. A learner needs
-            the other core more than the game does, so the default is 1 (docs/benchmarks.md).
+        threads: threads that share the rows of a step. Results don't depend on their number. A
+            learner needs a second core more than the game does, so the default is 1
+            (docs/benchmarks.md).
 
     Raises:
         ConfigError: an unknown option.

@@ -142,7 +142,9 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 @njit
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Records a power's only hit on the victim, without force if it `pulls`. `land` applies it."""
+    """Records a power's only hit on the victim. A power that `pulls` hits without force. `land`
+    applies the hit.
+    """
     if attacker.power_has_struck:
         return
     attacker.power_has_struck = 1

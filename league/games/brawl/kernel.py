@@ -41,7 +41,7 @@ _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B9
 
 @njit
 def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
-    # The stream belongs to the side, so a bot draws the same from either seat.
+    # The stream belongs to the side, so a bot draws the same numbers in either seat.
     player.random = stream_of(seed, _RIGHT_STREAM if side > 0 else _LEFT_STREAM)
     begin_player(player, side, stage)
     player.dealt, player.combos, player.fell = 0.0, 0, 0

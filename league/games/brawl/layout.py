@@ -23,7 +23,7 @@ STATS: Final = (
 PLACES: Final = 6
 """Places for weapons (weapons.py)."""
 SLOTS: Final = 4
-"""The first places, which an observation shows."""
+"""Number of the first places, which an observation shows."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
 """Most frames of the platform's way there and back (stage.py)."""
@@ -72,7 +72,7 @@ PLAYER = np.dtype(
         # Where the opponent's boxes look for this player.
         ("hurt_x", np.float64),
         ("hurt_y", np.float64),
-        # Own random numbers (splitmix64), so that a bot plays the same from either seat.
+        # Own random numbers (splitmix64), so that a bot plays the same in either seat.
         ("random", np.uint64),
         ("side", np.int32),  # spawn side: -1 left, +1 right
         ("facing", np.int32),  # -1 left, +1 right

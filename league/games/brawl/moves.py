@@ -152,7 +152,7 @@ BOX_ROW = np.dtype([(name, np.float64) for name in ("x", "y", "width", "height")
 CHANGE_ROW = np.dtype(
     [
         *((name, np.int32) for name in ("frame", "has_target", "moves_victim")),
-        # The new speed is factor * speed + shift; of a victim too.
+        # The new speed is factor * speed + shift, for a victim too.
         *((name, np.float64) for name in ("factor_x", "shift_x", "factor_y", "shift_y")),
         *((name, np.float64) for name in ("victim_factor_y", "victim_shift_y")),
         *((name, np.float64) for name in ("target_x", "target_y", "rate")),

@@ -64,7 +64,7 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 10.0,
     },
-    # `duel` with twice its pull. By `duel` an agent may unlearn the climb, and wait at home.
+    # `duel` with twice its pull. With `duel` an agent may unlearn the climb and wait at home.
     "approach": {
         "toward_opponent": 0.4,
         "damage": 5.0,

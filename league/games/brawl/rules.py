@@ -84,7 +84,8 @@ WEAPON_HALF_HEIGHT: Final = (16 / 48 + 0.5) / 2
 WEAPON_WIDTH: Final = 1.5  # of the capsule in which a hand takes it
 WEAPON_HEIGHT: Final = 0.83
 DROPPED_HEIGHT: Final = 16 / 48
-SPAWN_COOLDOWN_LEAST: Final = 500  # frames; drawn once a match and spawner, later times 0.5 to 1.5
+# A cooldown is drawn for each spawner of a match, in frames. A wait is 0.5 to 1.5 times as long.
+SPAWN_COOLDOWN_LEAST: Final = 500
 SPAWN_COOLDOWN_MOST: Final = 700
 SPAWN_FIRST_LATEST: Final = 350  # the first weapon comes in a frame from 0 to this
 SPAWN_FRAMES: Final = 351  # that it stays

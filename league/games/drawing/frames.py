@@ -48,7 +48,7 @@ def _powers() -> list[dict[str, Any]]:
     """Returns the drawing's data of each power, by its number.
 
     `hits` are [from, to, capsules]. The capsules hit from frame `from` of the power to the frame
-    before `to`. The last capsules of the power before come first, with `to` at or below 0.
+    before `to`. The last capsules of the previous power come first, with `to` at or below 0.
     """
     rows: list[dict[str, Any]] = []
     for move in moves.all_moves().values():

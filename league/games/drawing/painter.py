@@ -1,8 +1,8 @@
 """Paints a match's frames: runs draw.js in QuickJS and paints its shapes with Pillow.
 
-Pillow paints at twice the size, which is then halved for smooth edges. It takes a third of the time
-of an SVG renderer for the same picture (docs/rendering.md). Skia's wheels need the system's OpenGL
-libraries. Shape suffixes: H height, W width, 3 colours.
+Pillow paints at twice the size, which is then halved for smooth edges. This takes a third of the
+time of an SVG renderer for the same picture (docs/rendering.md). Skia's wheels need the system's
+OpenGL libraries. Shape suffixes: H height, W width, 3 colours.
 """
 
 from __future__ import annotations

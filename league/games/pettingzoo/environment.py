@@ -29,7 +29,9 @@ _EXTRA = ("pettingzoo", "pygame")
 MOST_NUMBERS = 65_536
 MOST_NAMED = 8
 CLOSE = 1e-6
-"""Share of a value and its span within which a value outside its bounds is a rounding error."""
+"""A value that is outside its bounds by at most this share of its size and span is a rounding
+error.
+"""
 _UNNAMED = re.compile(r"[^A-Za-z0-9_.-]")
 _MARKS = ".XO#@%&*+="
 _LONGEST = 20_000
@@ -88,7 +90,7 @@ def reason(error: Exception) -> str:
 class Face:
     """Maps the observations and actions of an environment's two seats to the game's.
 
-    The wider seat sets `action_size` and `view_size` of both.
+    The wider seat sets `action_size` and `view_size` of both seats.
 
     Raises:
         ConfigError: it isn't an environment of two agents, or its spaces aren't supported.
@@ -355,7 +357,7 @@ class ParallelSeats(Seats):
 
 
 class TurnSeats(Seats):
-    """Plays an environment that asks an agent at a time."""
+    """Plays an environment that asks one agent at a time."""
 
     def begin(self, seed: int) -> None:
         """Begins the match of `seed` in the environment."""

@@ -1,9 +1,10 @@
 """Defines singles and doubles: a player's choices, their words for Showdown, and the bots.
 
-Singles have the choices of poke-env's `SinglesEnv`: 6 switches and 4 moves, then the moves with
-each of four special forms, of which generation 9 has the last. In doubles a choice is a pair for
-both Pokémon. Each has 45 (pass, 4 switches, 4 moves at 5 targets, and the moves terastallized), so
-there are 2,025 pairs. Before the battle a player takes 4 of 6 in one of 90 ways, two of them first.
+Singles have the choices of poke-env's `SinglesEnv`: 6 switches and 4 moves, then the moves in each
+of four special forms. Generation 9 has only the last form. In doubles a choice is a pair of
+choices, one for each Pokémon. Each Pokémon has 45 (pass, 4 switches, 4 moves at 5 targets, and the
+moves terastallized), so there are 2,025 pairs. Before the battle a player picks 4 of its 6 Pokémon,
+and which two of them fight first, in one of 90 ways.
 
 Shape suffixes: R rows, A choices, S choices of one Pokémon of doubles.
 """

@@ -302,7 +302,7 @@ def _nature(
 def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
     """Returns the type advantage over the fighting opponents, in the worst case.
 
-    It compares the best multiplier each way: 1 is ×4 against ×0.
+    It compares both sides' best multipliers: 1 is ×4 against the opponent and ×0 in return.
     """
     return (
         min(
@@ -340,7 +340,7 @@ def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float,
 
 
 def _strength(pokemon: Pokemon, stat: str) -> float:
-    """Returns a stat by species with its boosts, which a player knows of both sides."""
+    """Returns a stat by its species and boosts, which a player knows for both sides."""
     boost = pokemon.boosts[stat]
     return (2 * pokemon.base_stats[stat] + 36) * (max(2, 2 + boost) / max(2, 2 - boost))
 

@@ -69,7 +69,9 @@ class Simulator:
 
 
 def tied_to_us() -> list[str]:
-    """Returns the start of a command whose process ends with this process, even while stopped."""
+    """Returns the first words of a command. These words end the command's process with this
+    process, even while it is stopped.
+    """
     return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
 
 

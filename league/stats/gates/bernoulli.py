@@ -79,9 +79,9 @@ class Risks:
     """Sets the error rates of a test, and so the bounds on its log-likelihood ratio.
 
     `alpha` is how often the test accepts a candidate as weak as the null hypothesis. `beta` is how
-    often it rejects a candidate as strong as the alternative. The true rates α', β' hold α' <= α/(1
-    − β), β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical
-    hypotheses", Annals of Mathematical Statistics 16 (1945).
+    often it rejects a candidate as strong as the alternative. The true rates α', β' satisfy α' <=
+    α/(1 − β), β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of
+    statistical hypotheses", Annals of Mathematical Statistics 16 (1945).
     """
 
     alpha: float = 0.05
@@ -122,15 +122,15 @@ class BernoulliTest:
     **draw adds half of each**: it counts as half a win and half a loss. That is sound for any share
     of draws. A result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 −
     p0))^(1 − x). This factor is convex in x, so it is at most its chord, which is 1 at x = p0 and
-    falls below it. So under every distribution with a mean of at most p0 the ratio is a
+    less at a smaller x. So under every distribution with a mean of at most p0 the ratio is a
     non-negative supermartingale. It reaches the bound (1 − β)/α with a probability of at most α/(1
     − β) (Ville 1939). The inverse ratio has the same property under a mean of p1 or more. Draws
     make tests longer and errors rarer.
 
     The same holds if matches alternate between the seats and the mean over both seats is at most
-    p0, because the product of two chords is largest when both are equal. But matches must be
-    independent. Two matches on a common seed may depend on each other, so count them as a pair
-    (`MultinomialTest`). Source: A. Wald (1945).
+    p0, because the product of the chords at the two means is largest when the means are equal. But
+    matches must be independent. Two matches on a common seed may depend on each other, so count
+    them as a pair (`MultinomialTest`). Source: A. Wald (1945).
     """
 
     p0: float

@@ -13,11 +13,15 @@ EDGE = 1e-6
 OVERSHOOT = 0.583
 """Mean distance beyond a bound at which a random walk ends, in standard deviations of a step."""
 LEVEL = 1e-7
-"""Drift times the bounds' distance, per unit of variance, below which a walk has no drift."""
+"""A walk counts as driftless if its drift times the bounds' distance is below this times its
+variance.
+"""
 ENDED = 3.0
-"""Standard deviations, in distances of the bounds, after which all walks but 10^-19 have ended."""
+"""Standard deviation of a walk, in distances of the bounds, at which all but 10^-19 of walks have
+ended.
+"""
 TURNS = 20
-"""Terms of the series of reflections that matter before that."""
+"""Number of terms of the series of reflections that matter until then."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,8 @@ def estimate(
 
     A test that stops when its ratio is high stops on good luck, so the mean of its results is too
     high after an acceptance and too low after a rejection. Here outcomes of the test are ordered by
-    when and where it stopped (`worse_outcome`). Counts beyond a bound are moved back to the point
-    where the line to them crosses the bound.
+    when and where it stopped (`worse_outcome`). Counts beyond a bound are moved back along the line
+    from the start, to the point where it crosses the bound.
 
     Args:
         confidence: probability that the interval covers the score.

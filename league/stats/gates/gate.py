@@ -22,7 +22,9 @@ WARNING: Final = (
     "no rating. Rate from a number of matches that was fixed before."
 )
 TOLERANCE = 1e-6
-"""Largest difference between a certificate's figures and its counts' figures, relative above 1."""
+"""Largest difference between a certificate's figures and the figures computed from its counts. The
+difference is relative for figures above 1.
+"""
 
 
 class Verdict(Enum):
@@ -139,7 +141,7 @@ class Assigned:
     """Describes a match that was assigned for a gate.
 
     Attributes:
-        ordinal: its place in all assignments.
+        ordinal: its place in the order of all assignments.
         is_open: whether its lease can still bring a result.
         score: the candidate's score, 1, ½ or 0. None without a result, or if the match failed.
         pair: a value that the two matches of a pair share, such as their seed.
@@ -209,8 +211,8 @@ def settled(
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """Names the two players of a test. Digests belong to their weights, "" for a bot without
-    weights.
+    """Names the two players of a test, with the digests of their weights ("" for a bot without
+    weights).
     """
 
     game: str
@@ -227,7 +229,7 @@ class Certificate:
 
     Attributes:
         seeds: seeds of the matches or pairs counted, in this order.
-        mean: their share of the points.
+        mean: the candidate's share of the points in them.
         wilson: the 95 % interval of the mean as if the number of matches had been fixed in advance.
             A pair counts as a single match, which is safe however its matches depend on each other.
         estimate: the score, corrected for the stopping.

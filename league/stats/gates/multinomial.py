@@ -34,11 +34,12 @@ from league.errors import InvalidInput
 from league.stats.gates.bernoulli import BernoulliTest, Counts, Diffusion, checked_counts
 
 PRIOR = 1e-3
-"""Count of a cell that was never seen. At 0 no distribution could be tilted into the cell."""
+"""Count of a cell that was never seen. With 0, the likeliest distribution would never use the cell.
+"""
 LEAST = 1e-9
-"""Least variance that is believed."""
+"""Least variance of a score that the test uses."""
 FEW = 5
-"""Results other than the commonest kind below which the spread is unknown."""
+"""If fewer results than this differ from the most common kind, the spread is unknown."""
 Shares = list[float]
 
 
@@ -95,8 +96,8 @@ def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
 
     values = [score - mean for score in scores_of(len(shares))]
     least, largest = min(values), max(values)
-    # 1 + x·value with x in log-odds between the poles is a sum of non-negative terms without
-    # cancellation
+    # With x in log-odds between the poles, 1 + x·value is a sum of non-negative terms, so nothing
+    # cancels
     terms = [
         (share * value, 1.0 - value / largest, 1.0 - value / least)
         for share, value in zip(shares, values, strict=True)

@@ -30,8 +30,8 @@ _ANCHOR_SIGMA = 1e-6
 """σ of a pinned player for the package, which refuses 0. This value moves no digit."""
 _ONE_PASS = 1.0
 """The package's `min_delta`. A match of two players needs a single pass over its factor graph, and
-the package would make a second pass to see that nothing moves. It is also the least weight of a
-player, and all weights are 1.
+the package would make a second pass to see that nothing moves. `min_delta` is also the least weight
+of a player, and all weights are 1.
 """
 _DIGITS = 50
 """Digits of the mpmath backend, enough for gaps of 100,000 points."""

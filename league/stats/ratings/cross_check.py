@@ -17,8 +17,9 @@ hold:
     players (Bonferroni) times √((UNDERSTATED·σ)² + s²), where s is the fit's standard error
     its distance is worth WORTH of win rate against an equal player: Φ(|distance|/√2·β) ≥ ½ + WORTH
 
-They disagree on the league if b is below LEAST_SLOPE. Neither describes the league if pairs deviate
-from their ratings by more than MOST_TAU: results of a worker may be wrong.
+μ and the fit disagree on the league if b is below LEAST_SLOPE. Neither μ nor the fit describes the
+league if pairs deviate from their ratings by more than MOST_TAU. Then the results of a worker may
+be wrong.
 """
 
 from __future__ import annotations
@@ -41,17 +42,21 @@ WORTH = 0.05
 ERROR = 0.05
 """Probability that a healthy league is said to disagree on a player."""
 UNDERSTATED = 1.5
-"""Errors of μ in units of σ. σ does not include errors that players share (docs/ratings.md)."""
+"""Standard error of μ in units of σ. σ does not include errors that players share
+(docs/ratings.md).
+"""
 LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
-"""Least slope of the line, and the prior's standard deviation around 1 while few players say
-otherwise.
+"""Least slope of the line, and the standard deviation of the slope's prior around 1, which matters
+while there are few players.
 """
 MOST_TAU = 1.2
 """Points. Runs of brawl have 0.3 to 0.7. Simulated leagues like them have at most 0.81, and 0.9 to
 3.1 if half of the batches are reported the wrong way round.
 """
 LEAST_FREEDOM = 30
-"""Degrees of freedom of the pairs' scores. Fewer pairs deviate by chance."""
+"""Degrees of freedom of the pairs' scores from which `MOST_TAU` holds. Fewer pairs may deviate by
+chance.
+"""
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
 """0.74 points, which are worth `WORTH`."""
 _NAMED = 5

@@ -54,7 +54,7 @@ from league.stats.ratings.belief import BETA, MU, NORMAL_LINK, SIGMA, draw_margi
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 MAX_NODES = 6_000
-"""Most players. Their covariance takes 0.3 GB, and computing it several times that."""
+"""Most players. Their covariance takes 0.3 GB, and its computation takes several times as much."""
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
 """Prior of ln ν: 95 % between a draw in 1,500 and 49 in 50 games of equal players."""
 LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
@@ -70,11 +70,12 @@ _LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
 """Largest ln ν, at which equal players draw 99.8 %. Distant anchors that drew fit any large ν."""
 _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
-"""Most sweeps over all pairs, the part of its step that a factor moves in each, and the change, in
-standard errors, below which the sweeps end. Some twenty suffice.
+"""Most sweeps over all pairs (some twenty suffice), the share of its full step that a factor moves
+in a sweep, and the change, in standard errors, below which the sweeps end.
 """
 _ROUGHLY = 0.1
-"""The weight of a step of ln κ or ln τ in the change. Both stay uncertain by much more."""
+"""The weight of a step of ln κ or ln τ in that change. The uncertainty of κ and τ is much larger.
+"""
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
 """Largest log weight of a node relative to the centre. float64 ends at e^709."""
@@ -83,7 +84,7 @@ _NEAR = 2.0
 show the new variance.
 """
 _MOST_MODES = 20
-"""Searches for the mode, each at the size of a point for the previous ν."""
+"""Most searches for the mode. In each, the size of a point follows from the previous ν."""
 _WIDER, _WIDER_SWEEPS = 0.1, 8
 """Step of ln s that shows how results depend on it, and the sweeps that this takes."""
 REACH = NormalDist().inv_cdf(0.975)
@@ -98,7 +99,9 @@ players.
 """
 _LEAST_FREEDOM = 0.5
 DRAWS_BAR = 2.5
-"""`Fit.draws_z` from which draws are of another kind. docs/ratings.md says how often it warns."""
+"""`Fit.draws_z` from which draws don't follow Davidson's model. docs/ratings.md says how often this
+warns.
+"""
 
 
 def log_probabilities(d_P: Array, log_nu: float) -> tuple[Array, Array, Array]:
@@ -137,7 +140,7 @@ def points_per_logit(nu: float) -> float:
     """Returns the TrueSkill points that equal a logit: 3.44 without draws.
 
     The two models have different curves, so no factor fits everywhere. With this factor they agree
-    at 0.9 of the points. Between that and ½ they differ by at most 0.9 %.
+    on a score of 0.9. For scores between 0.9 and ½ they differ by at most 0.9 %.
     """
     c, drawn_between_equals = math.sqrt(2.0) * BETA, nu / (2.0 + nu)
     margin = draw_margin(max(drawn_between_equals, _LEAST_DRAWS)) / c
@@ -593,8 +596,9 @@ class _Posterior:
     def draws_z(self) -> float:
         """Returns the score test of κ = 0 where P(draw) ∝ ν·(2 cosh(d/2))^κ, in standard errors.
 
-        κ = 0 is Davidson's model. At κ = 1 all pairs draw ν/(1 + ν). A pair's expected draws come
-        from the games of the other pairs, as its own games would hide their misfit.
+        κ = 0 is Davidson's model. At κ = 1 all pairs draw ν/(1 + ν) of their games. A pair's
+        expected draws come from the games of the other pairs, as its own games would hide their
+        misfit.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()
@@ -610,7 +614,7 @@ class _Posterior:
         chance_P = counts.games_P * drawn_P * (1.0 - drawn_P)
         if self.log_nu == _MOST_LOG_NU or not chance_P.sum() > 0.0:
             return 0.0
-        width_P = width_P - width_P @ chance_P / chance_P.sum()  # ν explains draws in general
+        width_P = width_P - width_P @ chance_P / chance_P.sum()  # ν explains the share of all draws
         variance_P = chance_P + counts.games_P * (counts.games_P - 1.0) * (square_P - drawn_P**2)
         surplus_P = counts.draws_P - counts.games_P * drawn_P
         error = math.sqrt(width_P**2 @ variance_P)
@@ -702,7 +706,8 @@ def _variances_of_gaps(covariance_NN: Array, first_P: Numbers, second_P: Numbers
 def _misfit(
     counts: PairCounts, theta_N: Array, covariance_NN: Array, nu: float, tau: float
 ) -> tuple[float, float]:
-    """Returns Pearson's χ² of the pairs' scores over its degrees of freedom, and these.
+    """Returns Pearson's χ² of the pairs' scores over its degrees of freedom, and the degrees of
+    freedom.
 
     Chance includes the pairs' deviations of `tau` logits. A pair's leverage, the share that its own
     games have in its expectation, is subtracted from the degrees of freedom. Pairs of little

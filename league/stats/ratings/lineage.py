@@ -43,7 +43,9 @@ from league.stats.ratings.fit import Block, Fit, PairCounts, fit
 
 START_SIGMA = 3.0 * SIGMA
 SLOPE_SIGMA = 10.0
-"""Points by which a lineage climbs while its steps grow by e. Runs of brawl climb 4 to 5."""
+"""Points by which a lineage climbs while its steps grow by a factor of e. Runs of brawl climb 4 to
+5.
+"""
 TRAINING_SIGMA = 1.0
 """Points by which a learner may play all its training matches better than its snapshots would,
 because it learns against just these opponents. A run of `laptop` measured 0.3.
@@ -191,7 +193,8 @@ def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
 
 
 def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
-    """Returns a step and the end of the stretch after it, at the latest the next frozen copy.
+    """Returns a step and the end of the stretch after it, which is the step of the next frozen
+    copy.
 
     The newest stretch is assumed to be as long as the stretch before it.
     """
@@ -205,9 +208,9 @@ def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
 def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
     """Returns the prior of the nodes of a lineage, or of all bots.
 
-    The walk's covariance is the smaller x of two nodes. A mean over a stretch from a to b has the
-    variance a + (b − a)/3, as stretches follow each other. Half of a bot's walk is common to all
-    bots.
+    The walk's covariance of two nodes is the smaller of their values of x. A mean over a stretch
+    from a to b has the variance a + (b − a)/3, as stretches follow each other. Half of a bot's walk
+    is common to all bots.
     """
     numbers, nodes = zip(*walk, strict=True)
     first_K, last_K = np.log1p(np.array([(n.first, n.last) for n in nodes]).T / _SETTLING)

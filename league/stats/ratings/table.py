@@ -6,9 +6,9 @@ players do not drift. A pinned player is an anchor: it keeps its points and affe
 The share of draws and the link are measured from the log. If they changed with every result, no two
 results would be rated in the same way. So they change only at epochs, which are events of the log.
 A book is due for its first epoch at FIRST_GAMES rated results, and for the next epoch each time its
-results have grown by GROWTH. Ten million results make two dozen epochs. The matchmaker's next sweep
-opens a due epoch. An epoch measures the games since the previous epoch, applies to the games after
-it and is never revised.
+results have grown by the factor GROWTH. Ten million results make two dozen epochs. The matchmaker's
+next sweep opens a due epoch. An epoch measures the games since the previous epoch, applies to the
+games after it and is never revised.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _SHARES = np.round(np.arange(0.0, 1.0001, 0.1), 1)
 _SHARPNESS_SIGMA = 0.2
 """Standard deviation of the prior of ln a, around 0."""
 TREND = 16
-"""Number of past scores that are kept of a player, up to twice as many. When they have doubled,
-every other score is dropped.
+"""Least number of past scores that are kept of a player. At twice this number, every other score is
+dropped.
 """
 
 
@@ -362,7 +362,7 @@ class RatingTable:
         if source is None or not source.is_known:
             return
         child.mu = source.mu
-        if source.before_pin is None:  # an anchor's certainty is its own
+        if source.before_pin is None:  # a pinned parent passes on only its μ
             grown = 0.0 if source.step is None else self.drift.variance(source.step, step)
             child.sigma = min(math.hypot(source.sigma, math.sqrt(grown)), NEWCOMER.sigma)
 
@@ -380,7 +380,9 @@ class RatingTable:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> RatingTable:
-        """Returns the table of `state`. More games give the same bits as without a stop."""
+        """Returns the table of `state`. Folding more games gives the same bits as without the
+        interruption.
+        """
         table = cls(Drift(**state["drift"]))
         epoch = dict(state["epoch"])
         table.epoch = Epoch(**epoch | {"link": Link(**epoch["link"])})

@@ -87,9 +87,9 @@ class Cyclicity:
 
     Attributes:
         share: the cyclic share over the pairs that met, NaN if there is nothing to split.
-        by_chance: 95th percentile of their ‖C‖², in units of the observed ‖P‖².
+        by_chance: 95th percentile of these leagues' ‖C‖², in units of the observed ‖P‖².
         p_value: share of leagues, the observed league included, whose ‖C‖² is at least as large as
-            the observed.
+            the observed ‖C‖².
     """
 
     share: float

@@ -18,8 +18,8 @@ from league.stats.structure.equilibria import nash_averaging
 from league.stats.structure.table import Table, margins, table_of
 
 MOST_MIXED = 500
-"""Newest players of a league's mixture. 500 take 1.7 s if half of them have mass, 1,000 take 27
-s.
+"""Most players of a league's mixture, which are the newest. The mixture of 500 takes 1.7 s if half
+of them have mass, and the mixture of 1,000 takes 27 s.
 """
 HAS_MASS = 1e-6
 """Least mass. A smaller mass is a rounding error."""
@@ -77,7 +77,7 @@ class MixtureRating:
     Attributes:
         weights: shares of the members that have such matches.
         mu: rating by `rating_of`.
-        sigma: mean over the members.
+        sigma: mean of the members' σ.
         wins, draws, losses: sums over the members.
     """
 

@@ -49,8 +49,8 @@ class Structure:
     """Describes the structure of a league, as `study` finds it.
 
     Attributes:
-        mass, score: mass and score in the Nash mixture. In games with payoffs scores are payoffs a
-            match.
+        mass, score: mass and score in the Nash mixture. In games with payoffs scores are payoffs
+            per match.
         supported_N: share of the draws in which a player has mass.
         cluster_mass: total mass of each cluster's members. It is reliable even if chance decides
             which member has the mass.

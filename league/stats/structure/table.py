@@ -111,7 +111,9 @@ class Table:
 
 
 def _mirrored(x_NN: Matrix) -> Matrix:
-    """Takes the upper triangle, and 1 minus it below. ½ on the diagonal."""
+    """Returns the upper triangle, mirrored below the diagonal as 1 minus its values, with ½ on the
+    diagonal.
+    """
     upper_NN = np.triu(x_NN, 1)
     whole_NN: Matrix = upper_NN + np.tril(1.0 - upper_NN.T, -1)
     np.fill_diagonal(whole_NN, 0.5)
@@ -136,7 +138,7 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
     drawn from Beta(k p₀, k (1 − p₀)). It is large if one rating per player explains the league, and
     small if players beat each other in cycles. The N ratings were fitted to the same M pairs. So
     they explain these pairs better than new pairs: the unexplained part is smaller by a factor of
-    about 1 − (N − 1) / M, and 1 / (k + 1) is corrected by it.
+    about 1 − (N − 1) / M, and 1 / (k + 1) is corrected by this factor.
 
     Args:
         wins_NN: wins of i over j.

@@ -15,7 +15,7 @@ REQUEST_SECONDS = 20.0
 request.
 """
 BACKLOG = 64
-"""Connections that wait until the pages can answer, and that are accepted at a time."""
+"""How many connections may wait until the pages can answer, and how many are accepted at a time."""
 _most = cache(most_connections)
 
 

@@ -58,7 +58,7 @@ class Source:
     Args:
         client: a client of its matchmaker.
         run_dir: the run's folder. None, for a league elsewhere, means no curves and replays.
-        title: of the pages.
+        title: title of the pages.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from league.replay import Playback, Replay, end_frame
 WARM_UP_FRAMES = 45
 """Frames before a cut that the drawing sees without showing them, for its camera and effects."""
 ROUNDING = 1e-9
-"""How far seconds times frames a second may be from a whole number, in frames."""
+"""How far the product of seconds and frames per second may be from a whole number."""
 VERDICT_SECONDS = 2.4
 VERDICT_AFTER_SECONDS = 0.7
 """How long the last knock-out is shown without the verdict."""

@@ -240,7 +240,7 @@ def _footer(screen: Screen) -> Words:
 
 
 def _learners(screen: Screen) -> Panel:
-    """Returns each learner's activity, steps and speed, an exploiter's generation and chances."""
+    """Returns each learner's activity, steps and speed, and exploiters' generations and chances."""
     table = _grid("<*")
     workers = {worker.worker: worker for worker in screen.league.workers}
     for name in screen.learners:

@@ -1,4 +1,4 @@
-"""Shows the learners' opponents: shares as set, expected and met, expected and played scores."""
+"""Shows the learners' opponents: set, expected and met shares, and expected and played scores."""
 
 from __future__ import annotations
 
