@@ -85,7 +85,9 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """Gives what a book's ratings expect of results after `after_position`, from `games`."""
+    """Gives the expectations of a book's ratings for results after `after_position`, measured in
+    `games` games.
+    """
 
     book: Book
     after_position: int

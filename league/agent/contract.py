@@ -1,8 +1,8 @@
 """Defines the contract of every architecture: a network that plays step by step, alone or stacked.
 
-A new architecture is a `NetworkConfig` and a `PlayingNetwork`, both named in
-`league.agent.architectures`. `league.agent.batched_policy` can stack it when it is made of the
-layers of `league.agent.layers` and of plain parameters.
+A new architecture is a `NetworkConfig` and a `PlayingNetwork`, which `league.agent.architectures`
+names. `league.agent.batched_policy` can stack it when it is made of the layers of
+`league.agent.layers` and of plain parameters.
 
 Shape suffixes: B matches, O observation, A keys, H memory, D width. L, S, P, E as in
 `league.agent.encoder`.

@@ -87,7 +87,7 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status. An error is one sentence on stderr."""
-    # read when torch is loaded; two busy threads on two cores are slower than one
+    # torch reads this when it is loaded. Two busy threads on two cores are slower than one thread.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):  # a worker's words may not fit into its encoding
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -70,7 +70,7 @@ class Supervisor:
         self._shown = shlex.quote(str(folder.path))  # in commands
         self._stop_worker_seconds, self._drain_seconds = stop_worker_seconds, drain_seconds
         self._silent_seconds, self._hang_seconds = silent_seconds, hang_seconds
-        self._heard: dict[str, tuple[float, float]] = {}  # last heartbeat, silence since; by worker
+        self._heard: dict[str, tuple[float, float]] = {}  # by worker: last heartbeat, silence since
         self._config_before = self._config()
         self._in_trouble = False
         self._stalled: dict[str, float] = {}  # seconds without progress, by worker

@@ -59,10 +59,10 @@ class GameSpec:
     bots: tuple[BotSpec, ...]
     max_frames: int
     action_kind: str = KEYS
-    # names of the numbers, for people; may be empty
+    # names of the numbers, for people (may be empty)
     observation_names: tuple[str, ...] = ()
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
+    """Weights by preset and term. Every game has `dense` and `sparse` (the outcome alone)."""
     places: tuple[int, ...] = ()
     """Indices of positions in [-1, 1], the same in the own part and in the rest. Edges of a stage
     are sharp, so the agent also sees waves of these positions."""
@@ -71,7 +71,7 @@ class GameSpec:
     is written as its share of the size. The agent learns an embedding of each vocabulary.
     """
     payoff_unit: str = ""
-    """Unit of payoffs, as "chips"; "" in games without."""
+    """Unit of payoffs, such as "chips", or "" in games without payoffs."""
     largest_payoff: float | None = None
     """Largest payoff of a match to a player, in the unit of the stat `payoff`. It is None if the
     game has no payoffs or states no bound.
@@ -82,7 +82,7 @@ class GameSpec:
     """
 
     def bot_index(self, name: str) -> int:
-        """Returns the index of the bot called `name`; raises `KeyError`."""
+        """Returns the index of the bot called `name`, or raises `KeyError`."""
         return {bot.name: index for index, bot in enumerate(self.bots)}[name]
 
 
@@ -98,8 +98,8 @@ class BatchedGame(ABC):
     Attributes:
         observations_N2O: float32 in [-1, 1], the seat's own half first. After a match has ended it
             is the next match's first observation.
-        final_observations_N2O: last observation of the match that ended in this step (rows where
-            `ended_N`; other rows are stale).
+        final_observations_N2O: last observation of the match that ended in this step, in rows where
+            `ended_N`. Other rows are stale.
         reward_terms_N2K: float32, raw (unweighted) value of each term over this step's frames.
         ended_N: bool, whether the match ended in this step.
         outcomes_N: float32, for seat 0: 1 win, 0.5 draw, 0 loss (rows where `ended_N`).
@@ -124,7 +124,7 @@ class BatchedGame(ABC):
     failures: Mapping[int, str] = MappingProxyType({})
 
     def __init__(self, spec: GameSpec, num_matches: int) -> None:
-        """Allocates the arrays; raises `InvalidInput` for fewer than 1 match or frame."""
+        """Allocates the arrays. Raises `InvalidInput` for fewer than 1 match or frame."""
         if num_matches < 1:
             raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
         if spec.max_frames < 1:
@@ -149,7 +149,7 @@ class BatchedGame(ABC):
 
         Args:
             seeds: [N], the seed of each row's match.
-            where: [N], the rows in which to begin a match; None begins a match in all rows.
+            where: [N], the rows in which to begin a match. None begins a match in all rows.
 
         Raises:
             InvalidInput: a wrong shape.

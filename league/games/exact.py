@@ -97,7 +97,7 @@ class GameTree:
 
 
 def rules_of(game: BatchedGame) -> ChoiceRules:
-    """Returns a game's rules; raises `InvalidInput` for a game whose tree can't be walked."""
+    """Returns a game's rules. Raises `InvalidInput` for a game whose tree can't be walked."""
     if not isinstance(game, ChoiceGame):
         raise InvalidInput(
             f"{game.spec.name} has no exact values: matrix games, kuhn and leduc are small enough"

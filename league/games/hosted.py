@@ -85,7 +85,7 @@ class Pool:
 
     Args:
         subject: the thing that the workers play, for messages.
-        workers: processes; 0 chooses by matches and processor cores.
+        workers: number of processes. 0 chooses by matches and processor cores.
         step_seconds: longest time of a call. If a call takes longer, SIGALRM ends the worker.
         options: options of `subprocess.Popen`.
     """
@@ -257,7 +257,7 @@ class HostedGame(BatchedGame):
         self._played: list[list[bytes]] = [[] for _ in range(n)]
         self._seen_N = np.zeros(n, seen)  # the workers' last answers
         self._nothing = self._seen_N[0].copy()
-        self._broken: dict[int, str] = {}  # rows whose match failed; their next step says why
+        self._broken: dict[int, str] = {}  # why a row's match failed, for its next step
 
     @property
     def worker_pids(self) -> list[int]:

@@ -41,7 +41,7 @@ _BUILT_IN: dict[str, tuple[Sequence[Sequence[float]], tuple[str, ...]]] = {
 
 
 def named_payoffs(argument: str) -> Payoffs:
-    """Returns the game that `matrix:ARGUMENT` names; raises `ConfigError`."""
+    """Returns the game that `matrix:ARGUMENT` names, or raises `ConfigError`."""
     if argument in _BUILT_IN:
         rows, names = _BUILT_IN[argument]
         return np.array(rows, np.float64), names

@@ -150,7 +150,7 @@ def make_batched(
     Args:
         name: the game's name.
         num_matches: N, matches that step together.
-        max_frames: time limit in frames; None is the game's own.
+        max_frames: time limit in frames. None is the game's own limit.
         options: the game's options (brawl: `stage`, `rules`, `loop`, `variation`).
 
     Raises:

@@ -57,7 +57,9 @@ class Beat(NamedTuple):
 
 
 class Leaderboard(NamedTuple):
-    """Ratings of a book, best first, the anchors of all books, and the newest result and event."""
+    """Ratings of a book, best first, the anchors of all books, and the log positions of the newest
+    result and event.
+    """
 
     ratings: list[Rating]
     anchors: dict[str, float]
@@ -66,7 +68,8 @@ class Leaderboard(NamedTuple):
 
 
 class Payoffs(NamedTuple):
-    """Counts of the pairs of a book that met, and the newest result and event in them."""
+    """Counts of the pairs of a book that met, and the log positions of the newest result and event.
+    """
 
     cells: list[PayoffCell]
     log_position: int

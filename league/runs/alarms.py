@@ -37,9 +37,10 @@ update. If the mean is several times as large, a clip range of 0.2 no longer lim
 """
 KL_UPDATES: Final = 10
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
-"""Matches of a kind in a row. All lost: an agent that wins 1 % loses 300 once in 20 times, and a
-laptop run that learns loses its first hundred. All won: there is nothing left to learn, or the game
-counts wrongly. A weighted reward term always 0: it is broken, or out of reach.
+"""Matches of a kind in a row. If all are lost: an agent that wins 1 % loses 300 in a row once in 20
+times, and a laptop run that learns loses its first hundred. If all are won, there is nothing left
+to learn, or the game counts wrongly. If a weighted reward term is always 0, the term is broken or
+out of reach.
 """
 STREAK_UPDATES: Final = 20
 """Updates that a streak must span. Games of a few moves end hundreds of matches in a single update,

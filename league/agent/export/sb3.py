@@ -163,7 +163,7 @@ def _by_value() -> Iterator[None]:
 def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:
     """Makes a `RecurrentPPO` of one environment and one step, with the snapshot's weights."""
     config = network.config
-    env: Any = None  # as in `load`, which takes it from there
+    env: Any = None  # as in `RecurrentPPO.load`
     model: Any = RecurrentPPO(SnapshotPolicy, env, n_steps=1, device="cpu", _init_setup_model=False)
     model.n_envs = 1
     model.observation_space = spaces.Box(-1.0, 1.0, (config.observation_size,), np.float32)

@@ -72,10 +72,10 @@ class Ai2Game(HostedGame):
     Args:
         num_matches: matches that step together.
         argument: folder of the checkout.
-        max_frames: frames after which stocks decide; None is 90 s.
-        python: the original's Python; "" looks in its `.venv` and `venv`.
+        max_frames: frames after which stocks decide. None is 90 s.
+        python: the original's Python. "" looks in the `.venv` and `venv` of the checkout.
         step_seconds: longest time that one frame of the original may take before its match fails.
-        workers: processes; 0 chooses by matches and processor cores.
+        workers: number of processes. 0 chooses by matches and processor cores.
 
     Raises:
         ConfigError: the folder holds no checkout, or there is no such Python.

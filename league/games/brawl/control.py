@@ -342,7 +342,7 @@ def _down(player: Any, is_out: bool, stage: Any) -> int:
 def _decide(
     player: Any, opponent: Any, keys: int, match: Any, stage: Any, tables: Any, stats: Any
 ) -> int:
-    """Plays a frame of the current state; returns the next state, or `_SAME`."""
+    """Plays a frame of the current state, and returns the next state or `_SAME`."""
     pressed, state = keys & ~player.keys, player.state
     is_out = abs(player.x) > stage.blast_x or abs(player.y) > stage.blast_y
     if state == rules.KO:

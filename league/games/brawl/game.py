@@ -36,7 +36,7 @@ class BrawlGame(BatchedGame):
         rules: "ai2" for the original's rules, or "fair" (docs/game.md).
         variation: 0 to 1, how much every match differs from the original's (variation.py).
         loop: the original's "run_match", which its tournament uses, or "env.step" alone.
-        max_frames: time limit in frames; None is 90 s.
+        max_frames: time limit in frames. None is 90 s.
         threads: threads that share the rows of a step. Results don't depend on their number. A
             learner needs a second core more than the game does, so the default is 1
             (docs/benchmarks.md).
@@ -67,7 +67,7 @@ class BrawlGame(BatchedGame):
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
         self._weapons_NP = self._matches_N["weapons"]
-        self._arrays = (  # in the order of the kernel; the caller's arrays as records
+        self._arrays = (  # in the order of the kernel, the caller's arrays as records
             *(stage_1, move_tables(), self._players_N2, self._matches_N),
             *(
                 self.observations_N2O.view(layout.OBSERVATION),

@@ -201,7 +201,7 @@ STAGE = np.dtype(
     ],
     align=True,
 )
-"""A stage in units of the game; stage.py fills it."""
+"""A stage in units of the game. stage.py fills it."""
 
 STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
 """One player's totals: a row of `stats_N2S`, by name."""

@@ -16,7 +16,7 @@ PLAYER: Final = (
     *("x", "y", "vx", "vy", "facing", "state", "grounded", "damage", "stocks"),
     *("weapon", "move", "move_frame", "power", "power_frame", "stun_left", "keys"),
 )
-"""Columns of a player's row; `keys` are bits in the order of `KEY_NAMES`."""
+"""Columns of a player's row. `keys` are bits in the order of `KEY_NAMES`."""
 WEAPON: Final = ("x", "y", "type", "dropped", "ready", "frames_left")
 """Columns of a row for a weapon on the ground."""
 DIGITS: Final = 3

@@ -104,7 +104,7 @@ class Canvas:
         self._image = Image.new("RGB", (width * SMOOTH, height * SMOOTH))
         self._zoom = self._image.height / HEIGHT
         self._blending = ImageDraw.Draw(self._image, "RGBA")
-        self._opaque = ImageDraw.Draw(self._image)  # several times as fast
+        self._opaque = ImageDraw.Draw(self._image)  # several times as fast as blending
 
     def paint(self, shapes: list[list[Any]]) -> NDArray[np.uint8]:
         for kind, *arguments in shapes:

@@ -39,9 +39,9 @@ class PettingZooGame(HostedGame):
         num_matches: matches that step together.
         argument: `MODULE` or `MODULE:FACTORY`. Without a factory the module's `parallel_env`, `env`
             or `raw_env` makes the environment, in this order.
-        max_frames: steps after which a match ends with its rewards so far; None is 1000.
+        max_frames: steps after which a match ends with its rewards so far. None is 1000.
         step_seconds: longest time that one call of the environment may take before its match fails.
-        workers: processes that hold the environments; 0 chooses by matches and processor cores.
+        workers: processes that hold the environments. 0 chooses by matches and processor cores.
         options: the environment's options.
 
     Raises:
@@ -78,7 +78,7 @@ class PettingZooGame(HostedGame):
             workers=workers,
             step_seconds=step_seconds,
             env=inherited(users_path()),
-            stdout=2,  # environments print; our standard output is for answers
+            stdout=2,  # environments print, and our standard output is for answers
         )
         super().__init__(spec, num_matches, pool, seen_type(face))
         self._options = options

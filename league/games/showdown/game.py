@@ -44,12 +44,12 @@ class ShowdownGame(HostedGame):
     Args:
         num_matches: battles that step together.
         argument: the format, one of `FORMATS`.
-        max_frames: rounds of choices after which the player with more Pokémon left wins; None is
+        max_frames: rounds of choices after which the player with more Pokémon left wins. None is
             300.
         teams: folder of PokePaste texts, for a format to which players bring their teams. A match
             draws a team for each seat by its seed.
         step_seconds: longest time that a round of the battles of one process may take.
-        workers: processes, each with a simulator; 0 chooses by matches and processor cores.
+        workers: processes, each with a simulator. 0 chooses by matches and processor cores.
 
     Raises:
         ConfigError: an unknown format, no simulator is installed, or a team breaks the rules.
@@ -93,7 +93,7 @@ class ShowdownGame(HostedGame):
             workers=workers,
             step_seconds=step_seconds,
             env=inherited({"PYTHONHASHSEED": "0"}),
-            stdout=2,  # of libraries that print; the simulator's is a pipe
+            stdout=2,  # for libraries that print (the simulator has a pipe)
         )
         spec = _spec(battle_format, kind, digest(pool_of_teams) if teams else "", max_frames)
         super().__init__(spec, num_matches, pool, seen_type(kind))

@@ -150,7 +150,7 @@ class Singles(Kind[Battle]):
 
 
 class Doubles(Kind[DoubleBattle]):
-    """Lets two Pokémon of each side fight, of four picked after both teams have been shown."""
+    """Lets two Pokémon of each side fight. A side picks four after both teams have been shown."""
 
     active, brings_team = 2, True
     action_names = (

@@ -1,7 +1,7 @@
 """Writes the view of a player of a Showdown battle as numbers, and names them.
 
 A player sees the same as in the ordinary client: its whole team, and the revealed part of the
-opponent's team. poke-env keeps both.
+opponent's team. poke-env keeps both teams.
 """
 
 from __future__ import annotations

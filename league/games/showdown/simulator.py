@@ -77,7 +77,7 @@ def tied_to_us() -> list[str]:
 
 def is_stopped(process: subprocess.Popen[Any]) -> bool:
     """Returns whether a signal has stopped (not ended) a child of this process."""
-    with contextlib.suppress(ChildProcessError, AttributeError):  # it has ended; macOS can't say
+    with contextlib.suppress(ChildProcessError, AttributeError):  # it has ended, or macOS can't say
         flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, flags) is not None
     return False

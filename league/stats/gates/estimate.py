@@ -61,7 +61,7 @@ def _upper_first(tilt: float, lower: float, upper: float) -> float:
     """Returns how likely a motion with drift `tilt` per unit of variance reaches `upper` first."""
     if abs(tilt) * (upper - lower) < LEVEL:
         return -lower / (upper - lower)
-    # this form, for the bound in the direction of the drift, has no positive exponent
+    # in this form, for the bound towards which the motion drifts, no exponent is positive
     far, exponent = (lower if tilt > 0 else upper), 2.0 * abs(tilt)
     reached = math.expm1(-exponent * abs(far)) / math.expm1(-exponent * (upper - lower))
     return reached if tilt > 0 else 1.0 - reached

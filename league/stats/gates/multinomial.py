@@ -3,8 +3,8 @@
 A pair of matches on a common seed, a match from each seat, scores 0, ¼, ½, ¾ or 1 on average. An
 advantage of a seat or seed helps each player once, so a pair varies less than two independent
 matches. The test counts five kinds of pairs ("pentanomial") instead of assuming how the two matches
-depend on each other. The frequency of each kind is not part of the hypotheses: both take the
-likeliest distribution for their Elo, so the test is "generalised".
+depend on each other. The hypotheses do not say how frequent each kind is: each hypothesis takes the
+likeliest distribution for its Elo, so the test is "generalised".
 
     LLR = N Σ p ln(q1/q0),  p the shares seen, q0 and q1 the likeliest under elo0 and elo1
 
@@ -16,7 +16,7 @@ constraint Σ q d = 0 the likelihood is largest at
 which has a single root between its poles −1/max d and −1/min d. Sources: M. Van den Bergh, "A
 practical introduction to the GSPRT" and "The generalized maximum likelihood ratio for the
 expectation value of a distribution" (proposition 1.1). Known answers come from fishtest. The error
-rates hold for many pairs, and by measurement (docs/gates.md) for a few dozen. Numbers are plain
+rates hold for many pairs, and by measurement (docs/gates.md) for a few dozen. The code uses plain
 floats, because numpy's overhead on five numbers is five times the cost of the computation.
 """
 

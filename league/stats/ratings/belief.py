@@ -196,7 +196,8 @@ def _rated(
     ]
     after = trueskill.rate_1vs1(*before, drawn=drawn, min_delta=_ONE_PASS, env=package)
     for old, new in zip(before, after, strict=True):
-        # A match between two players always narrows both beliefs, so anything else is cancellation.
+        # A match always narrows the beliefs of both players, so any other result is a cancellation
+        # error.
         if not (math.isfinite(new.mu) and 0.0 < new.sigma <= old.sigma * (1.0 + 1e-9)):
             raise FloatingPointError(f"σ went from {old.sigma} to {new.sigma}")
     return Belief(after[0].mu, after[0].sigma), Belief(after[1].mu, after[1].sigma)

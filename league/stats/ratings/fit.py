@@ -506,7 +506,7 @@ class _Posterior:
         return abs(slope) / math.sqrt(curvature)
 
     def _spread_slope(self) -> tuple[float, float]:
-        """Returns the slope of the evidence over ln s, and roughly its bend."""
+        """Returns the slope of the evidence over ln s, and its approximate bend."""
         own_N = self.own_N
         variance = float(np.sum(np.diagonal(self.covariance_NN) * self.has_own_N))
         free = len(own_N) - self.prior * variance
@@ -515,7 +515,7 @@ class _Posterior:
         return square - free - off, 2.0 * free**2 / max(len(own_N), 1) + _SPREAD_SIGMA**-2.0
 
     def _kappa_slope(self, group: int) -> tuple[float, float]:
-        """Returns the slope of the evidence over ln κ of a group, and roughly its bend.
+        """Returns the slope of the evidence over ln κ of a group, and its approximate bend.
 
         A block with precision Q and walk W adds ½κ(θᵀQWQθ − tr(QW − QWQ Var θ)) to the slope.
         """
@@ -546,7 +546,7 @@ class _Posterior:
         return gap_P, share_P * tau2 + share_P**2 * variance_P
 
     def _tau_slope(self) -> tuple[float, float]:
-        """Returns the slope of the evidence over ln τ, and roughly its bend."""
+        """Returns the slope of the evidence over ln τ, and its approximate bend."""
         first_P, second_P = self.counts.first_P, self.counts.second_P
         tau2, share_P = self._shares()
         variance_P = _variances_of_gaps(self.covariance_NN, first_P, second_P)
@@ -559,7 +559,8 @@ class _Posterior:
     def whole_covariance_NN(self) -> Array:
         """Returns the covariance of θ including the uncertainty of s (Kass and Steffey 1989).
 
-        To first order that adds dθ/d ln s (dθ/d ln s)ᵀ Var ln s, both measured at a wider s.
+        To first order this uncertainty adds dθ/d ln s (dθ/d ln s)ᵀ Var ln s. The derivative and the
+        variance are measured with a wider s.
         """
         wider = copy.deepcopy(self)
         wider.spread *= math.exp(_WIDER)

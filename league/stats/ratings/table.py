@@ -53,8 +53,8 @@ _SHARES = np.round(np.arange(0.0, 1.0001, 0.1), 1)
 _SHARPNESS_SIGMA = 0.2
 """Standard deviation of the prior of ln a, around 0."""
 TREND = 16
-"""Least number of past scores that are kept of a player. At twice this number, every other score is
-dropped.
+"""At most twice this number of past scores is kept of a player. When that many are kept, every
+other score is dropped.
 """
 
 

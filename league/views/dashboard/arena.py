@@ -146,7 +146,7 @@ class Arena:
             client = self._source.client
             try:
                 wanted, swapped = client.acquire_pairings(self._opened(), [pairing])
-            except Fenced:  # another dashboard of this league took over: take it back
+            except Fenced:  # another dashboard of this league took over the worker: take it back
                 self._incarnation = None
                 wanted, swapped = client.acquire_pairings(self._opened(), [pairing])
             if [seat.name for seat in wanted.seats] != [first, second]:

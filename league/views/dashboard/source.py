@@ -26,7 +26,7 @@ from league.views.facts import LeagueFacts
 from league.views.reader import LeagueReader
 
 MIX_SECONDS = 60.0
-"""How long a count of the whole log may take, and how long it is kept."""
+"""How long a count over the whole log may take, and how long the count is kept."""
 BEHIND = 0.5
 """Seconds until a thread begins to read data that no page waits for."""
 FIRST_LOOK_SECONDS = 5.0
@@ -35,7 +35,7 @@ READ_SECONDS = 3.0
 FORGOTTEN = 60.0
 """Seconds after which a value without a reader is forgotten."""
 MATCH_SECONDS = 3600.0
-"""How long a match with a result is kept after a request. It does not change."""
+"""How long a match with a result is kept after a request. Such a match does not change."""
 SCORES_SECONDS = 60.0
 """How long an evaluation's counts by opponent are kept."""
 EVENTS = 200
