@@ -25,7 +25,7 @@ LEAST_SHARE = 1e-9
 shares would underflow.
 """
 FILES = "file"
-"""Run name of weights files that are no run's: ``file:0a1b2c3d4e5f@2000``."""
+"""Run name of weights files that belong to no run: ``file:0a1b2c3d4e5f@2000``."""
 PAIRED = "matches come in pairs, one at least for each member of a mixture"
 """Explains why more matches may be played than were asked for."""
 LONGEST = 160

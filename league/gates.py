@@ -1,4 +1,4 @@
-"""Describes gates, which exploiters, and snapshots of mains if `admit = "gate"`, must pass."""
+"""Describes the gates that exploiters must pass, and mains' snapshots too if `admit = "gate"`."""
 
 from __future__ import annotations
 

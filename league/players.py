@@ -231,7 +231,7 @@ class PayoffCell:
     """Counts the matches of `row` against `column`, from the row's point of view.
 
     On request a cell has the row's matches and wins in seat 0, the frames, and the row's mean
-    statistics per match, where a match without the number counts as 0.
+    statistics per match, where a match without a statistic counts as 0.
 
     In games with payoffs, a match pays half of the difference between the row's and the column's
     payoff. `paid` is the sum, `staked` the sum of the absolute values, and `squares` the sum of the

@@ -259,8 +259,8 @@ class ProcessGroup:
         hurried: Callable[[], bool] = lambda: False,
         tick: Callable[[], None] = lambda: None,
     ) -> list[str]:
-        """Asks processes to stop, in this order, waits at most `seconds` for all, and kills those
-        that are late. Returns the names of the killed processes. `tick` is called while waiting.
+        """Asks processes to stop, in this order, waits at most `seconds` for all, and kills the
+        late processes. Returns the names of the killed processes. `tick` is called while waiting.
 
         Args:
             names: the processes. Unknown names are ignored.

@@ -68,8 +68,7 @@ class Leaderboard(NamedTuple):
 
 
 class Payoffs(NamedTuple):
-    """Counts of the pairs of a book that met, and the log positions of the newest result and event.
-    """
+    """Counts of a book's pairs that met, and the log positions of the newest result and event."""
 
     cells: list[PayoffCell]
     log_position: int

@@ -1,4 +1,4 @@
-"""Maps errors to gRPC and back: a table from class to code, and the way back.
+"""Maps errors to gRPC's codes and back, by a table of classes and their codes.
 
 The message travels as the status' details and the class' name as trailing metadata. So a client
 raises the same class as the service.

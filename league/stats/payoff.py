@@ -119,7 +119,8 @@ class Stakes:
     def counted(self, cell: PayoffCell | Counts) -> tuple[float, float, float]:
         """Returns a pair's wins, draws and losses.
 
-        In games with payoffs these are wins and losses of a stake that carry the same evidence.
+        In games with payoffs these are wins and losses of a stake that carry as much evidence as
+        the matches.
         """
         stake = self.stake
         if not stake or not cell.games:

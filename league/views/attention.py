@@ -206,10 +206,10 @@ def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) ->
         age_P: age of each output in seconds.
 
     Returns:
-        The mean age of attention in seconds, and its 5th and 95th percentiles. The entropy of
-        attention, relative to equal attention to all outputs. The share of the weights' variance
-        that age alone explains, which is 1 if the weights are the same at every decision. None
-        without such decisions.
+        A list of the mean age of attention in seconds, the 5th and 95th percentiles of this age
+        over the decisions, the entropy of attention relative to equal attention to all outputs, and
+        the share of the weights' variance that age alone explains. This share is 1 if the weights
+        are the same at every decision. None without such decisions.
     """
     slots = weights_TP.shape[1]
     full_TP = np.asarray(weights_TP[slots - 1 :], np.float64)

@@ -24,7 +24,7 @@ MEASURED = (
     ("", ("clipped", "policy/clip_fraction", ".3f"), ("rate", "learning/rate", ".1e")),
     ("value", ("explained variance", "value/explained_variance", ".3f")),
 )
-"""The measurements of a learner by lines: label, metric and format of each number."""
+"""The measurements of a learner, line by line: label, metric and format of each number."""
 
 
 class State(Enum):

@@ -104,7 +104,9 @@ class Table:
         return k * won_NN + wins_NN, k * drew_NN + draws_NN, k * (1 - won_NN - drew_NN) + wins_NN.T
 
     def draw_chances(self, chance_NN: Matrix) -> Matrix:
-        """Returns chances of a draw proportional to 2 min(p, 1 − p), with the table's share."""
+        """Returns chances of a draw in proportion to 2 min(p, 1 − p), with the table's share of
+        draws.
+        """
         room_NN = 2 * np.minimum(chance_NN, 1 - chance_NN)
         expected = float(np.sum(self.games_NN * room_NN))
         return room_NN * (min(float(self.draws_NN.sum()) / expected, 1.0) if expected else 0.0)

@@ -59,7 +59,7 @@ class Arena:
         self._running = 0
         self._asking = threading.Lock()
         self._incarnation: Incarnation | None = None
-        self._frames = 0  # of all rated matches: leases live while it rises
+        self._frames = 0  # of all rated matches. Leases live while this number rises.
 
     def names(self) -> list[str]:
         """Returns who can play: the bots, then the snapshots, the newest first."""
