@@ -48,7 +48,7 @@ def is_due(last: Analysis, matches: int) -> bool:
 
 
 def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
-    """Computes the shares of active snapshots in the Nash mixture, by the eval book."""
+    """Computes the shares of active snapshots in the Nash mixture of the eval book's results."""
     # scipy takes half a second to load
     from league.stats.structure.mixtures import mixed_players, nash_mixture
     from league.stats.structure.table import table_of_book
@@ -98,7 +98,8 @@ def is_active_snapshot(player: Player) -> bool:
 def open_due_epochs(league: League) -> list[Book]:
     """Opens the rating epochs of the books that have grown enough, and returns these books.
 
-    An epoch is an event of the log with the share of draws and the link of predictions.
+    An epoch is an event of the log. It sets the expected share of draws and the link function of
+    predictions.
     """
     view = league.view.checked()
     with view.lock:

@@ -27,7 +27,7 @@ from matchmaker.store.transaction import Transaction
 MAX_COUNT = 1024
 GAUNTLET = "gauntlet"
 ID_DIGITS, TOKEN_DIGITS = 22, 32
-"""Random hexadecimal digits in a match's id, after its ordinal, and in a lease's token."""
+"""Random hexadecimal digits of a match's id (after the ordinal), and of a lease's token."""
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
@@ -102,8 +102,8 @@ def _draw_table(
 ) -> tuple[int, DrawTable]:
     """Returns the table that the learner's opponents are drawn from, and its number in the log.
 
-    A table takes milliseconds, so it is reused until an event other than a result. Results alone
-    replace it after `limits.DRAW_SECONDS`.
+    Computing a table takes milliseconds, so it is reused until the log has a new event other than a
+    result. If only results are new, it is reused for `limits.DRAW_SECONDS`.
     """
     view, now = league.view, league.clock.now()
     last = view.draws.get((learner.name, mix))
@@ -124,9 +124,9 @@ def acquire_pairings(
     """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
     and swapped seats.
 
-    With `until`, only missing pairs are leased, and there may be no missing pair. A single missing
-    match takes a whole pair. Pairs are numbered over all leases of the two players, so the seed of
-    a match whose lease was lost is not played again.
+    With `until`, only missing pairs are leased, so a pairing may get no match. For a single missing
+    match a whole pair is leased. Pairs are numbered over all leases of the two players, so the seed
+    of a match whose lease was lost is not played again.
 
     Raises:
         NotFound: a player does not exist.
@@ -174,9 +174,9 @@ def lease_gate_matches(
 
     Args:
         players: the candidate and its victim.
-        seed: seed of the gate's seeds.
-        begun: matches that were leased before.
-        count: matches to lease.
+        seed: seed from which the matches' seeds are derived.
+        begun: number of matches that were leased before.
+        count: number of matches to lease.
         matches_per_seed: number of consecutive matches that share a seed.
 
     Returns:

@@ -22,7 +22,7 @@ MAX_NAME = 80
 MAX_PLAYER_NAME = 160  # the longest are names of snapshots from other runs
 MAX_KINDS = 16
 MAX_MEASURED = 1e15
-"""Bound of a metric or a match's statistic. A larger value is a fault, and sums stay finite."""
+"""Largest metric or statistic of a match. It keeps sums finite, and larger values are faults."""
 MAX_TIME = 253_402_300_799.0
 """The last second of the year 9999, so every accepted time can be written as a date."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
@@ -114,7 +114,7 @@ def player(player: Player, game: str) -> None:
 
 
 def pairing(pairing: Pairing) -> None:
-    """Checks the fields of a pairing that need no look at players."""
+    """Checks the fields of a pairing that can be checked without its players."""
     checked_player_name(pairing.player)
     checked_player_name(pairing.opponent)
     if pairing.player == pairing.opponent:

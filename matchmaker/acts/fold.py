@@ -1,8 +1,8 @@
 """Stores folds while the league is served.
 
 The matchmaker itself could store its fold. But with a million results between two thousand players
-this takes seconds, in which calls wait. So another process folds the log from the last stored fold:
-`python -m matchmaker.acts.fold DB SETTLED`.
+this takes seconds, and calls would wait meanwhile. So another process folds the log from the last
+stored fold: `python -m matchmaker.acts.fold DB SETTLED`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from matchmaker.store.sqlite import SqliteStore
 NICE = 10
 """The nice value of the other process, so that learners and calls go first."""
 FAR_BEHIND = 4
-"""Number of `folding.EVERY` results after which memory writes the fold itself.
+"""If this many times `folding.EVERY` results are new, the matchmaker stores the fold itself.
 
-The other process would take minutes. After an update of the program or a quarantine there may be no
-usable fold.
+The other process would then take minutes. After an update of the program or a quarantine there may
+be no usable fold.
 """
 
 
@@ -97,7 +97,7 @@ def _read(written: bytes, at: float) -> FoldRow:
 
 def main() -> None:
     """Writes the fold of the whole log to standard output, after its positions and its version."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the matchmaker, and it stops this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the matchmaker, which ends us
     step_back(NICE)
     db, settled = sys.argv[1:]
     with closing(SqliteStore(Path(db), read_only=True)) as store, store.read() as reader:

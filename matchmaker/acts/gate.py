@@ -56,8 +56,8 @@ LIMIT = 2000
 """Matches against a victim, or pairs with a member, after which a gate ends undecided.
 
 Most gates take 130 matches or 270 pairs, and hardly any candidate as strong as the alternative
-takes 2,000. In a game with payoffs the limit applies to the results that count, of `PLAYED * LIMIT`
-that may be played.
+takes 2,000. In a game with payoffs the limit applies to the results that count, and up to
+`PLAYED * LIMIT` may be played.
 """
 PLAYED = 5
 """Factor on the limit for a gate with payoffs, where matches with small stakes seldom count."""
@@ -74,7 +74,8 @@ def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str,
     """Finds the member that a new player must beat: the newest member of its learner, or "" if the
     player needs no gate. `players` are in order of registration.
 
-    A learner's gates are played in order of opening, so each admitted snapshot has beaten the last.
+    A learner's gates are played in order of opening, so each admitted snapshot has beaten the
+    snapshot admitted before.
     """
     if settings.admit == "all" or player.name in players or not is_of_a_main(player):
         return ""
@@ -89,7 +90,7 @@ def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str,
 
 
 def is_of_a_main(player: Player) -> bool:
-    """Returns whether it is a snapshot of this run's main. Snapshots of other runs are anchors."""
+    """Returns whether a player is a snapshot of a main of this run. Other runs' are anchors."""
     return (
         player.kind is PlayerKind.SNAPSHOT
         and player.role is Role.MAIN
@@ -189,7 +190,7 @@ def acquire_gate_matches(
         return []
     if not gate.is_exploiters:
         first = state.open_gates(state.creators[candidate])[0].candidate
-        if first != candidate:  # which becomes its victim if it is admitted
+        if first != candidate:  # `first`, if admitted, becomes the victim of `candidate`
             raise Refused(f"the gate of {candidate} can't begin before that of {first}")
     now = judged(league, tx, gate)
     rules, test = state.rules[candidate], now.playing

@@ -1,5 +1,5 @@
-"""Handles the life of a worker: it opens an incarnation, sends heartbeats, and is fenced by its
-next incarnation.
+"""Handles the life of a worker: the worker opens an incarnation, sends heartbeats, and is fenced by
+its next incarnation.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Beat(NamedTuple):
 
     Attributes:
         fenced: whether a newer incarnation of the worker exists.
-        lease_deadline: when its leases expire if there is no more progress, in Unix seconds.
-        asked: the stage that its player was asked to enter.
+        lease_deadline: when the worker's leases expire if there is no more progress, in Unix
+            seconds.
+        asked: the stage that the worker's player was asked to enter.
     """
 
     fenced: bool

@@ -22,8 +22,8 @@ from matchmaker.store.transaction import Transaction
 IDENTITY = ("game", "kind", "role", "digest")
 """Fields that a second registration of the same player must repeat."""
 FARTHEST = 1000.0
-"""Points that an anchor may lie from 0. A newcomer has 25, and learners stay within a few dozen of
-it.
+"""Most points by which an anchor may differ from 0. A newcomer has 25 points, and learners stay
+within a few dozen points of 25.
 """
 
 
@@ -161,7 +161,7 @@ def keep_references(
     league: League, tx: Transaction, incarnation: int, names: Sequence[str]
 ) -> References:
     """Retires references of the incarnation's worker that are not in `names`, and reactivates
-    retired references that are.
+    retired references that are in `names`.
 
     Args:
         names: the references that the learner is held near.

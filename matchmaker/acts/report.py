@@ -25,7 +25,7 @@ _CLOSED = {
     "released": (Refusal.RELEASED, "its lease was handed back"),
     "abandoned": (Refusal.FENCED, "its lease was given up when a newer incarnation took over"),
 }
-"""Reasons to refuse the result of a lease in this state."""
+"""Reason to refuse a result, by the state of its lease."""
 
 
 class _Unfit(InvalidInput):

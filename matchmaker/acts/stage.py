@@ -46,11 +46,11 @@ def enter_stage(
     Args:
         step: the learner's step.
         stages: all stages of its curriculum.
-        index: of the active stage.
+        index: index of the active stage.
         since_step: the learner's step when the stage began.
-        by_hand: whether an operator began it.
+        by_hand: whether an operator began the stage.
         obeyed: number of the newest request that the learner has obeyed, 0 for no request.
-        reason: why the last stage ended, "" at a start.
+        reason: why the stage before ended, "" when the learner starts.
 
     Raises:
         InvalidInput: a field is out of bounds, or the worker trains no player.

@@ -39,7 +39,7 @@ def quarantine_worker(
 
     Args:
         release: whether to end the quarantine.
-        repaired: with `release`, whether results from before stay out.
+        repaired: with `release`, whether results from before the release stay excluded.
         reason: why it is in quarantine.
         by: who asks.
 
@@ -99,7 +99,7 @@ class Watch:
 
     def _start_again(self) -> None:
         self._compared, self._ordinal = Homogeneity(), 0
-        self._first: pairings.PairedResult | None = None  # of a pair
+        self._first: pairings.PairedResult | None = None  # may begin a pair
 
     def look(self) -> None:
         """Reads the new clean matches, and quarantines an evaluator that plays a different game.

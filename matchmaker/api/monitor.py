@@ -31,7 +31,7 @@ LONGEST = 200
 PROBE_KEY = "storage_probe"
 PROBE_BYTES = 64 * 1024
 LEAST_FREE_BYTES = 64e6
-"""Free bytes on the log's disk below which the health is NOT_SERVING. They last for minutes."""
+"""Free bytes on the log's disk below which the health is NOT_SERVING. Filling it takes minutes."""
 
 
 class Monitor:
@@ -179,7 +179,7 @@ class Monitor:
         number = getattr(call.request, "incarnation", 0)
         worker = str(getattr(call.request, "worker", ""))[:80] or self._workers.get(number, "")
         if number and not worker:
-            with suppress(LeagueError), self.league.store.read() as reader:  # it may be closing
+            with suppress(LeagueError), self.league.store.read() as reader:  # it may be closed
                 worker = self._workers[number] = self.league.incarnation(reader, number).worker
         return {key: value for key, value in (("worker", worker), ("incarnation", number)) if value}
 

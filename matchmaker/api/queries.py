@@ -26,9 +26,9 @@ from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
 
 MATCHES = 200
-"""Most matches of a page."""
+"""Largest number of matches on a page."""
 LOOKED_AT = 50_000
-"""Most results that a page reads, which takes 0.1 s."""
+"""Largest number of results that are read for a page. Reading them takes 0.1 s."""
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:

@@ -36,7 +36,7 @@ from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
 CHECKED_AT_START_BYTES = 32 << 20
-"""Size above which a log is served while its pages are checked. 7 GiB take minutes."""
+"""Size above which a log is served while its pages are checked. Checking 7 GiB takes minutes."""
 ANALYST_SECONDS = 2.0
 """Seconds that a stop waits for an analysis of the league. Ending an analysis loses nothing."""
 LOOK_EVERY = 200
@@ -61,8 +61,8 @@ class MatchmakerServer:
         seed: seed of a new league's draws, random if None.
         read_only: whether the league must not change.
         at: with `read_only`, the moment in the past to serve.
-        new_epoch: whether to begin new ratings if the game's rules have another version than the
-            log's.
+        new_epoch: whether to begin new ratings if the version of the game's rules differs from the
+            version in the log.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ from matchmaker.store.transaction import Transaction
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
 REPORT_SECONDS = 0.5
-"""Least time between two looks of a stream of reports. Each commit may have changed them."""
+"""Least time between two reads for a stream of reports. Any commit may change the reports."""
 
 
 def _result(message: t.Result) -> MatchResult | Verdict:
@@ -77,7 +77,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "Result": _result,
     **{cls.__name__: partial(from_message, cls) for cls in (Pairing, Player, Stage)},
 }
-"""Decodes a message to a domain value, by the message's name."""
+"""Functions that decode a message to a domain value, by the message's name."""
 _ENUMS: dict[str, Callable[[Any], Any]] = {
     "Role": partial(from_enum, Role),
     "Book": partial(from_enum, Book, unspecified=Book.EVAL),

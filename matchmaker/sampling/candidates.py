@@ -1,4 +1,4 @@
-"""Finds the players that may be drawn, and their numbers for the formulas."""
+"""Finds the players that may be drawn, and computes the numbers that the formulas need."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEWEST_RATED = 2
 _LEAST_VARIANCE = 1e-6
 """Least variance in points². A pinned snapshot has variance 0."""
 PATCHED_SHARE = 0.1
-"""Share of the weight of `exploiters` that exploiters patched by the learner have together."""
+"""Share of the weight of `exploiters` that all exploiters patched by the learner get together."""
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """States of a victim. A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
@@ -149,7 +149,7 @@ def _clean_belief(pool: Pool) -> Belief | None:
     """Returns the learner's strength by its newest snapshots' clean ratings, None if unrated.
 
     Each rating counts by the inverse of its variance, which grows with the learner's drift since
-    then.
+    the snapshot.
     """
     clean = pool.tables[Book.EVAL]
     rated = (
@@ -174,7 +174,7 @@ def _clean_belief(pool: Pool) -> Belief | None:
 
 
 def members(category: str, learner: Player, players: Mapping[str, Player]) -> list[Player]:
-    """Lists a category's active players, oldest first. Held-out players never belong.
+    """Lists a category's active players, oldest first. Held-out players are left out.
 
     Args:
         category: a category or the name of a bot.
@@ -213,7 +213,7 @@ def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
 
 
 def situation_of(pool: Pool) -> roles.Situation:
-    """Describes the league for a role's rules. Another learner is its newest snapshot."""
+    """Describes the league for a role's rules. Other learners appear as their newest snapshots."""
     learner, players = pool.learner, pool.players
     snapshots = [
         player

@@ -45,7 +45,7 @@ class Distribution:
         return list(accumulate(self.probabilities))
 
     def pick(self, uniform: float) -> int:
-        """Returns the index whose part of [0, 1) contains `uniform`. It never has probability 0."""
+        """Returns the index whose part of [0, 1) contains `uniform`. Its probability is never 0."""
         index = bisect_right(self._bounds, uniform)
         if index < len(self.names):
             return index

@@ -1,7 +1,7 @@
 """Computes the shares of a mix's categories, and the weights of the players in a category.
 
-PFSP follows Vinyals et al. 2019, on a Beta posterior of the learner's win probability p. The prior
-mean p₀ is the prediction of the ratings:
+PFSP follows Vinyals et al. 2019, with a Beta posterior of the learner's win probability p. The
+prior mean p₀ is the prediction of the ratings:
 
     a = k·p₀ + points,  b = k(1 − p₀) + games − points
     E[(1−p)²] = b(b+1)/((a+b)(a+b+1)),  E[p(1−p)] = ab/((a+b)(a+b+1)),  E[1−p] = b/(a+b)

@@ -27,7 +27,9 @@ forgotten, and self-play.
 NO_LONGER_BEATS = 0.5
 """Win probability below which, in the paper's text, a main "can no longer beat" a player."""
 EXPLOITED_BELOW, FORGOTTEN_BELOW, TOO_STRONG = 0.3, 0.7, 0.3
-"""Least win rates in the pseudocode against past exploiters, a past main, and a current main."""
+"""Win rates in the pseudocode. A past exploiter below the first counts as unbeaten, and a past main
+below the second as forgotten. A current main up to the third is too strong.
+"""
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
 """Win probability of a main exploiter up to which a main is too strong to learn from."""
 BEATS_ABOVE = 0.7
@@ -85,7 +87,9 @@ def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
 
 
 def _main_by_text(situation: Situation) -> list[Branch]:
-    """Returns 35 % self-play, 50 % over all past, 15 % over forgotten players or else self-play."""
+    """Returns 35 % self-play, 50 % over all past players, and 15 % over forgotten players. Without
+    forgotten players the 15 % are self-play, too.
+    """
     rivals = (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
     past = [rival for rival in situation.past if rival.role in rivals]
     lost_to = [rival for rival in past if rival.chance < NO_LONGER_BEATS]
@@ -124,7 +128,8 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
     """Returns the past up to the newest player that is beaten more often than the player before it.
-    After it the win rate only falls: each newer player is stronger, and nothing is forgotten.
+    After that player the win rate only falls: each newer player is stronger, and nothing is
+    forgotten.
     """
     for last in range(len(past) - 1, 0, -1):
         if past[last - 1].chance < past[last].chance:
@@ -133,9 +138,9 @@ def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
 
 
 def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
-    """Returns half of the matches against mains, the other half f_var over past mains.
+    """Gives half of the matches to current mains and half to past mains, drawn by f_var.
 
-    Past mains also replace a main that it beats in less than 20 %.
+    Past mains also replace a current main that the exploiter beats in less than 20 % of matches.
     """
     past = _past_of(situation, [main.parent for main in situation.mains])
     branches = [_branch(PAST, 0.5, "pfsp_var", past)]
@@ -149,7 +154,7 @@ def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_exploiter_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Returns the current main, or f_var over its past if the win rate is up to 10 %."""
+    """Gives all matches to the current main, or to its past by f_var if it wins at most 10 %."""
     branches = []
     share = _part(situation)
     for main in situation.mains:

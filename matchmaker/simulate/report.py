@@ -24,7 +24,7 @@ Matches = Counter[tuple[str, str]]
 SURELY_WRONG = 1e-4
 """Least p-value of a sampler that counts as right. A right sampler fails in 1 of 10,000 cases."""
 FEWEST = 5.0
-"""Expected matches below which cells are counted together."""
+"""Cells with a smaller expected number of matches are combined."""
 PAIRS = 20_000
 """Pairs of players on which ratings are compared with the truth."""
 CERTAIN_GAMES = 1e9
@@ -59,7 +59,7 @@ def report_of(simulation: Simulation) -> Report:
 
 
 def follows(report: Report) -> bool:
-    """Returns whether the shares can come from the rule, given chance."""
+    """Returns whether chance can explain the difference between the shares and the rule."""
     return min(report[name]["p_value"] for name in ("category_fit", "opponent_fit")) >= SURELY_WRONG
 
 

@@ -31,7 +31,7 @@ NU = 0.35
 
 @dataclass(frozen=True)
 class Chances:
-    """Gives the chances of G games from the first player's side. The rest are losses."""
+    """Gives the first player's chances of a win and of a draw in G games. Otherwise it loses."""
 
     win_G: Array
     draw_G: Array
@@ -93,8 +93,8 @@ def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _disc(rng: np.random.Generator, players: int) -> Scenario:
-    """Places players on a disc. A player beats players a quarter turn after it, more so farther
-    out.
+    """Places players on a disc. A player does best against players a quarter turn ahead, and the
+    farther out both players are, the more surely it beats them.
     """
     angle_N, radius_N = rng.uniform(0.0, 2.0 * np.pi, players), np.sqrt(rng.random(players))
     x_N, y_N = radius_N * np.cos(angle_N), radius_N * np.sin(angle_N)
@@ -135,8 +135,8 @@ class Drift(Scenario):
     """
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
-    """Elo of a new learner, Elo gained and Elo wandered while matches grow e-fold, and matches
-    before the start.
+    """Elo of a new learner, Elo that it gains and Elo that it wanders while its matches grow by a
+    factor of e, and matches that are counted before its first.
     """
     strength_N: Array
 

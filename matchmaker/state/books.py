@@ -176,7 +176,7 @@ class Books:
 
 
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
-    """Gives a frozen copy its learner's rating, or its parent's in a book without the learner.
+    """Gives a frozen copy its learner's rating, or its parent's rating if the book has no learner.
 
     The greedy book is left out. Playing the likelier keys makes it a different player, whose
     results are predicted better without an inherited rating.
@@ -190,8 +190,8 @@ def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
 
 
 def _lineage(name: str, kind: PlayerKind) -> str:
-    """Returns the learner in a frozen copy's name, or "". It never fails, because a log must always
-    fold.
+    """Returns the learner in a frozen copy's name, or "". It never fails, because folding a log
+    must always succeed.
     """
     parts = SnapshotName if kind is PlayerKind.SNAPSHOT else ReferenceName
     try:

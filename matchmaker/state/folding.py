@@ -23,7 +23,7 @@ VERSION = 10
 EVERY = 30_000
 """Results after which another fold is due. A restart folds that many in about three seconds."""
 FEWEST = 1_000
-"""Results that are worth a fold when the matchmaker stops."""
+"""Fewest new results for which a matchmaker that stops stores a fold."""
 KEPT = 8
 """Number of stored folds. A learner that returns to a checkpoint drops the folds after it."""
 Drawn = Counter[tuple[str, str, str]]

@@ -221,7 +221,7 @@ def copy_as_of(database: Path, copy: Path, words: str) -> float:
 
 
 def player_states(reader: Reader, event_position: int | None = None) -> PlayerStates:
-    """Returns the players' states as the events up to a position, or all events, made them."""
+    """Returns the players' states after the events up to a position, or after all events."""
     states: PlayerStates = {}
     for event in reader.events_of(*_STATES, "player_released", "milestone", "gate_decided"):
         if event_position is not None and event.position > event_position:

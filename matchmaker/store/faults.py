@@ -36,7 +36,7 @@ def as_league_errors(path: Path) -> Iterator[None]:
     except LeagueError:
         raise
     except sqlite3.OperationalError as error:
-        # no code: Python's own error for bytes that are no text. ERROR: unknown tables.
+        # Python's own error for bytes that are no text has no code. Unknown tables give ERROR.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             raise DataCorrupt(f"{path} is damaged ({error}): restore a backup") from error
         if _is_another_users(error, path):
@@ -85,7 +85,8 @@ def _read_only(path: Path, reason: str) -> StorageReadOnly:
 
 def _is_read_only(error: sqlite3.OperationalError, path: Path) -> bool:
     code = error.sqlite_errorcode & 0xFF  # the primary part of an extended code
-    # SQLite creates files next to the log even for reading, so these errors may mean it too.
+    # SQLite creates files next to the log even for reading, so a read-only disk may cause
+    # these errors, too.
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         return _is_mounted_read_only(path)
     return code == sqlite3.SQLITE_READONLY

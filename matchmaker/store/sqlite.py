@@ -271,8 +271,8 @@ class SqliteStore:
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Yields a transaction, which commits at the end of the block and rolls back on any
-        exception. If memory can't be rebuilt, committed data is on disk and it raises
-        `Unavailable`.
+        exception. If only the rebuilding of memory fails, `Unavailable` is raised although the data
+        is on disk.
         """
         self._check_open()
         with self._lock, as_league_errors(self.path), self._transaction() as transaction:
@@ -373,7 +373,7 @@ class SqliteStore:
         """Runs requests in a common commit, up to a request whose effect on memory fails. Returns
         how many requests ran.
         """
-        done, is_ahead = 0, False  # whether memory holds what is not on disk yet
+        done, is_ahead = 0, False  # whether memory has changes that are not on disk yet
         with self._lock, self.memory.lock:
             try:
                 with as_league_errors(self.path), self._transaction() as transaction:

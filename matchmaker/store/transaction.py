@@ -50,9 +50,9 @@ a.match_id, a.seat0, a.seat1, a.book, a.category, l.incarnation, r.crc
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
 """,
 }
-"""Reads tables whose rows need columns of another table: a result has columns of its match."""
+"""Queries for tables whose rows need other columns: a result has columns of its match."""
 _COVERED = {"assignments": _LEASE, "results": ResultRow._fields.index("lost_by")}
-"""Number of columns that a checksum covers, in tables where it does not cover all others."""
+"""Number of columns that a checksum covers, in tables where it leaves out some columns."""
 TABLES = (
     *("meta", "players", "incarnations", "heartbeats", "policies", "draws", "assignments"),
     *("results", "lost_results", "events", "requests", "folds"),

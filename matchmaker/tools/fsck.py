@@ -28,7 +28,7 @@ from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import differing_from_shown
 
 TOLERANCE = 1e-6
-"""Largest difference of ratios, relative above 1. Another machine may round differently."""
+"""Largest difference of ratios, relative if they exceed 1, as machines may round differently."""
 _STATES = {
     GateState.OPEN: PlayerState.CANDIDATE,
     GateState.ACCEPTED: PlayerState.ACTIVE,
@@ -141,8 +141,8 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
 
 def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """Yields the endless sequence of matches of a draw between named players, in the form that is
-    compared.
+    """Yields the endless sequence of matches of a draw between named players, in the form in which
+    `wrong_draws` compares them.
     """
     if draw is None:
         return

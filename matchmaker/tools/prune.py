@@ -1,4 +1,4 @@
-"""Implements ``bin/league prune``, which removes weights of retired snapshots not needed."""
+"""Implements ``bin/league prune``, which removes unneeded weights of retired snapshots."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[st
         yield from (name for generation in generations for name in generation.victims)
         yield generations[-1].parent  # the next generation begins with its weights
     for evaluation, targets in Evaluations(reader.events_of(*EVALUATIONS)).asked.values():
-        if evaluation.state is EvaluationState.OPEN:  # a done one opens again without its results
+        if evaluation.state is EvaluationState.OPEN:  # done evaluations open again without results
             yield from (name for target in targets for name in (target.player, target.opponent))
 
 
