@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 NICE = 5
-"""Nice value of exploiters: on two cores two of them and an evaluator as nice leave a main its
-core.
+"""Nice value of exploiters. On two cores, two exploiters and an evaluator with this value leave a
+main its core.
 """
 log = logging.getLogger("learner")
 
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
     rank = int(os.environ.get("RANK", "0")) if is_rank() else 0
     logging.basicConfig(
-        level=logging.WARNING if rank else logging.INFO,  # the others would repeat the leader
+        level=logging.WARNING if rank else logging.INFO,  # other ranks would repeat it
         format=f"%(asctime)s %(name)s{f' (rank {rank})' if rank else ''}: %(message)s",
         stream=sys.stderr,
     )
@@ -126,7 +126,7 @@ def _work(words: list[str]) -> int:
             previous, flags = flags, flags.completed(learner.cpu_ranks(), learner.is_divisible)
             words += () if flags == previous else flags.arguments()
         if flags.ranks > 1:
-            learner.share(flags.ranks)  # fails at once if it can't be divided
+            learner.share(flags.ranks)  # fails at once if it is impossible
             return launch(words, flags.ranks)
     run(options, sections)
     return 0

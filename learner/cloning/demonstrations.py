@@ -154,8 +154,8 @@ def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray
     """Derives the keys `[T, A]` of each decision from the keys of its frames. The last decision may
     have fewer than `frame_skip` frames.
 
-    A decision presses every key that was down in any of its frames. But if a key was pressed again
-    while it was still held, it is released, because only a new press makes a player jump again
+    A decision presses every key that was down in any of its frames. But a key that was pressed
+    again while it was still held is released, because only a new press makes a player jump again
     (`league.replay.recorder`). Of all rules tried, only this rule keeps a bot's strength
     (docs/cloning.md).
 

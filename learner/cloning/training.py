@@ -36,17 +36,17 @@ FEWEST_SEEDS = 4
 HELD_OUT = 0.1
 """Share of the matches' seeds that is not learnt from and decides when to stop."""
 PATIENCE = 3
-"""Passes without a lower held-out loss after which it stops."""
+"""Passes without a lower held-out loss after which training stops."""
 LAST_RATE = 0.05
-"""Step size of the last pass as a share of the first one's."""
+"""Step size of the last pass, as a share of the first pass's step size."""
 STREAMS = 8
 """Matches learnt from side by side."""
 SEQUENCE = 64
 """Decisions that the gradient goes back through. The memory itself runs over whole matches."""
 MAX_GRAD_NORM = 1.0
 SMOOTHING = 0.002
-"""Share by which the keys learnt are drawn to 1/2 (choices: to all that are legal), so that keys
-that the player never used stay possible at 0.1 %, and training can find them."""
+"""Share by which the targets are moved toward 1/2 (choices: toward all legal choices). Keys that
+the player never used then stay possible at 0.1 %, so training can find them."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def launch(words: Sequence[str], count: int, program: Sequence[str] = ("-m", "le
 
     logging.getLogger("torch.distributed.elastic").setLevel(logging.ERROR)
     stops: list[int] = []
-    with tempfile.TemporaryDirectory(prefix="kumite-ranks-") as folder:  # readable by this user
+    with tempfile.TemporaryDirectory(prefix="kumite-ranks-") as folder:  # private to this user
         # The wrapper makes the kernel end a rank with this process, also after kill -9.
         command = ["-I", "-S", die_with_parent.__file__, str(os.getpid()), sys.executable]
         environment = {"WORLD_SIZE": str(count), RENDEZVOUS: f"file://{folder}/rendezvous"}

@@ -78,7 +78,7 @@ E from a run's files, M with --emergency."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }
-"""The reasons that each reason alone makes look bad. Any failure explains M. It has no circle."""
+"""For each reason, the reasons that it alone can make look bad. All lead to M. No cycle exists."""
 SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
 """The eight system checks, and the updates that the last reasons are about."""
 

@@ -29,13 +29,13 @@ ACTIONS_AT_MOST = 32
 PAIRS_AT_MOST = 96
 RANDOM_MATCHES = 32
 WIDEST = 1000
-"""Numbers in an observation above which most of them are rarely worth their weights."""
+"""Size of an observation above which most of its numbers are rarely worth their weights."""
 HARDLY_SEEN = 0.3
-"""Share of matches. A number that shows a player's own state twice still differs where the
-opponent's play touched it.
+"""Share of matches below which the opponent's play hardly shows. It shows in some matches even if a
+player sees only its own state twice, because the opponent's play affects that state.
 """
 CLIPPED_SHARE = 0.01
-"""Share of views. Rare values outside their bounds cost little."""
+"""Share of views with a clipped value above which the check fails. Rare clipping costs little."""
 SCALE_FLOOR = 1e-8
 """Smallest running variance of the return in the learner (`ReturnScale`)."""
 ALONE = 0.95
@@ -90,7 +90,7 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
     yield from _effects(set_up, seed)
     played = random_play(set_up, set_up.opponents, seed)
     indices = [set_up.spec.bot_index(name) for name in set_up.bots] + [EXTERNAL]
-    # random play serves where a game has one bot
+    # random play counts as a player, so a single bot has an opponent, too
     pairs = [(a, b) for a in indices for b in indices if (a, b) != (EXTERNAL, EXTERNAL)]
     pairs = (pairs * max(1, 32 // max(len(pairs), 1)))[:PAIRS_AT_MOST] or [(EXTERNAL, EXTERNAL)]
     rows = np.arange(len(pairs))
@@ -184,7 +184,7 @@ def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint
 
 
 def _differ(trace: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
-    """Returns whether the rows of two traces differ anywhere in a bit."""
+    """Returns whether the rows of two traces differ in any bit."""
     steps = min(len(trace.ended_TN), len(other.ended_TN))
     differ_N = np.zeros(len(rows), np.bool_)
     for name in ("observations_TN2O", "terms_TN2K", "ended_TN", "scores_TN"):
@@ -244,7 +244,7 @@ def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
 def _bounds(*traces: Trace) -> Finding:
     """Judges C: whether the game had to clip its observations."""
     clipped: Counter[str] = sum((Counter(trace.clipped) for trace in traces), Counter())
-    views = sum(  # each row's first, one after each decision, and the first of each next match
+    views = sum(  # the first of each match, and the view after each decision
         len(ended_TN[0]) + ended_TN.size + int(ended_TN.sum())
         for ended_TN in (trace.ended_TN for trace in traces)
     )
@@ -263,7 +263,7 @@ def _bounds(*traces: Trace) -> Finding:
 
 
 def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """Judges 2 and 4: plays matches again with an action of seat 0 changed, or with another seat 1.
+    """Judges 2 and 4: plays matches again with a changed action of seat 0, or other play of seat 1.
 
     Each match has a row without a change, a row for each changed action, and a last row in which
     seat 1 plays differently.
@@ -409,7 +409,7 @@ def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
         score_N = trace.first_scores()
         rows = np.isfinite(score_N) & (score_N != 0.5)
         ahead = np.sign(paid_N2[rows, 0] - paid_N2[rows, 1]) * np.sign(score_N[rows] - 0.5)
-        right += float((0.5 + 0.5 * ahead).sum())  # a match that paid both alike counts half
+        right += float((0.5 + 0.5 * ahead).sum())  # equal pay counts half
         decided += int(rows.sum())
     aligned = right / decided if decided else 1.0
     yield judged(

@@ -47,7 +47,7 @@ BY_ALARM = {
     "C": ("no value was clipped to its bounds", "clipped"),
     "W": ("no opponent always wins, and not every match is won", "never_won", "always_won"),
 }
-"""Reasons that alarms alone judge: the measurement without them, and their kinds."""
+"""Reasons that alarms alone judge: the words if no alarm is on, then the kinds of alarms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ def read_run(folder: Path, name: str = "main") -> RunEvidence:
 
 
 def _flattered(folder: Path, name: str) -> dict[str, float]:
-    """Compares, by opponent, its newest 1,000 training matches with the newest clean ones."""
+    """Compares a learner's newest 1,000 training matches with its clean matches, by opponent."""
     trained: dict[str, list[float]] = defaultdict(list)
     for row in read_rows(folder / f"learner-{name}" / "monitor.csv")[-1000:]:
         trained[row["opponent"]].append(float(row["score"]))
@@ -228,7 +228,7 @@ def _policy(run: RunEvidence, entropies: list[float]) -> Iterator[Finding]:
     yield judged(
         "18",
         f"entropy {entropies[0]:.3g} at first, {now:.3g} now: {share:.0%} of the largest",
-        # where one update took it, the update is to blame and not the entropy's weight
+        # if a single update lowered the entropy, that update is to blame, not the bonus
         failure=run.has_alarm("entropy_collapse") and left >= BROKE,
         warning=share < ENTROPY_LOW and left >= BROKE,
         fix="raise learner.ent_coef and learner.ent_coef_final, and start from an older snapshot "

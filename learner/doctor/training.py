@@ -39,22 +39,22 @@ from learner.train.build import SessionSettings
 
 UPDATES = 5
 TOO_NARROW, NARROW = 8, 16
-"""Numbers in a layer. An LSTM of three learnt 70 % of simple facts of its input, an LSTM of eight
-not 80 %, and the smallest agent's narrowest layer holds 64.
+"""Widths of a layer. An LSTM of width 3 learnt 70 % of simple facts about its input, and an LSTM of
+width 8 less than 80 %. The smallest agent's narrowest layer has width 64.
 """
 VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 30.0
 STUCK = 1e-7
 """KL divergence below which a policy has not moved at all."""
 MANY_WEIGHTS = 20_000.0
-"""Weights for each decision of a rollout, above which a network learns it by heart: on two matches
-of 16 decisions, `base` knew 20 points more of them than of others."""
+"""Weights per decision of a rollout above which a network learns the rollout by heart. Trained on
+two matches of 16 decisions, `base` knew 20 points more about them than about other matches."""
 EMERGENCY_SECONDS = 40.0
 """Seconds of processor time, so that a busy machine takes longer and finds the same."""
 EASY = 0.75
 """Score of random play from which on there is nothing to learn against a bot."""
 MATCH_SECONDS = 30.0
 FEWEST_COMPARED, MOST_COMPARED = 128, 2048
-"""Matches from the beginning and the end of the training; at least one for each of the batch."""
+"""Matches compared from the start and the end of training, at least as many as the batch has."""
 SIGNIFICANT = 3.0
 """Standard errors by which the last matches must pay more than the first."""
 MINIMAL_LEARNER = {
@@ -104,7 +104,7 @@ def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
         findings.append(judged("16", fault, failure=True, fix=fix))
     source: MixSource = model.env.source  # type: ignore[assignment]
     if not fault and not source.failed:
-        due = watch.due + float(model.env.terms_NK.sum())  # and of matches in progress
+        due = watch.due + float(model.env.terms_NK.sum())  # plus matches in progress
         findings.append(
             judged(
                 "B",
@@ -256,7 +256,7 @@ def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterat
         fix="connect the part to the loss: no detach, no dead activation, orthogonal start",
     )
     usual = median(update["learning/gradient_norm"] for update in updates)
-    large = norm > EXPLODED  # a first gradient alone is held by clipping
+    large = norm > EXPLODED  # clipping copes with a large first gradient
     yield judged(
         "12",
         f"norm {norm:.3g} at first (most in {most}), then {usual:.3g}",

@@ -110,7 +110,7 @@ class ReturnScale:
             self.return_N = self.gamma * self.return_N + r_TN[t]
             returns_TN[t] = self.return_N
             self.return_N = np.where(ended_TN[t], 0.0, self.return_N)
-        # About the mean so far, which all ranks share, so that no digits are lost in the squares.
+        # Subtracting the mean so far, which all ranks share, keeps the squares precise.
         centred = returns_TN - self.mean
         sums = torch.tensor(
             [centred.size, centred.sum(), np.square(centred).sum()], dtype=torch.float64

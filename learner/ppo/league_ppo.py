@@ -56,8 +56,8 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
 
 STOP_INTERVAL = 32
-"""Steps between two questions among the ranks whether any of them must stop. Each question waits
-for the slowest rank.
+"""Steps after which the ranks ask each other again whether any of them must stop. Each question
+waits for the slowest rank.
 """
 GAE_LAMBDA = 0.95
 """Lambda of the generalised advantage estimate, as in every preset and the seeds' guide."""
@@ -554,7 +554,7 @@ class LeaguePPO(RecurrentPPO):
         values = {name: float(np.mean(numbers)) for name, numbers in logged.items()}
         values["policy/first_kl"] = logged["policy/approx_kl"][0]
         if self.policy.forecast is not None:
-            # The first loss is of matches that it had not yet learnt from.
+            # The first loss comes from matches that the head had not yet learnt from.
             values["forecast/first_loss"] = logged["loss/forecast"][0]
             values["forecast/marginal_loss"] = marginal_loss(
                 self.agent.action_kind, self.buffer, self.group.sum

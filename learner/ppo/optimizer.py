@@ -14,7 +14,7 @@ from learner.distributed.rank_group import RankGroup
 from learner.ppo.loss import WeightedMeans
 
 SMALLEST_SCALE = 1.0
-"""Smallest loss scale. A float16 gradient that overflows below it is infinite without the scale."""
+"""Smallest loss scale. At this scale an overflow means that the gradient itself is infinite."""
 SMALLEST_RATE = 1.0 / 64.0
 
 

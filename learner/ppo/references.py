@@ -39,7 +39,7 @@ MATCH_SHARE = 0.25
 the cost stays below a tenth of the learner's time. The reward form needs all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
-"""Updates after which a renewed reference's predecessor stays in the portfolio."""
+"""Updates between replaced anchors that join the portfolio. The anchors in between leave."""
 log = logging.getLogger(__name__)
 
 Memory = tuple[Tensor, Tensor]

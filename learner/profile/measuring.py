@@ -44,7 +44,7 @@ PRELOADED = ["learner.profile.measuring", "torch.utils.tensorboard", "league.gam
 
 
 class Spread(NamedTuple):
-    """Holds the median, the least and the most over bursts."""
+    """Holds the median, the smallest and the largest value of all bursts."""
 
     median: float
     lowest: float

@@ -38,7 +38,7 @@ CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
 MIB = 1 << 20
 STARVED = 0.85
-"""Below this many cores a process on the CPU waits for something: a core, a worker, a sleep."""
+"""Busy cores below which a process on the CPU waits for something: a core, a worker or a sleep."""
 ADVICE = {
     "game": "more matches share each call's fixed cost (learner.matches); a game with its own "
     "workers takes more of them in game.options",
@@ -63,7 +63,7 @@ class Profile:
         sections: all settings.
         rows: the measurements in the order in which they were made.
         current: the configuration of the settings.
-        machine: facts about it and its software.
+        machine: facts about the machine and its software.
         snapshots: number of frozen opponents.
         stopped: whether Ctrl-C ended it early.
     """
@@ -178,7 +178,7 @@ def take(
 def plan(
     learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
 ) -> list[Changes]:
-    """Combines the values of all axes to the valid combinations, the settings' own first.
+    """Lists the valid combinations of the values of all axes, the settings' own combination first.
 
     Args:
         learner: the settings [learner].

@@ -28,13 +28,13 @@ from learner.rollout.source import OpponentSource
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """Errors of an opponent whose weights can't be used. Its match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
-"""Such opponents in a row after which the learner stops asking for others. If one in twenty could
-be played, a row this long would come twice in a million times.
+"""Such opponents in a row after which the learner stops asking for others. If 1 in 20 opponents
+could be played, such a long row would have a probability of two in a million.
 """
 FAILURES_IN_A_ROW = 16
 """Failed matches in a row (at least two for each row) after which the learner gives the game up."""
 FAILING_STEPS = 8
-"""Fewest steps in which these failed: a process that dies takes all of its matches at once."""
+"""Least number of steps with failures, as a process that dies fails all its matches at once."""
 
 
 class LeagueVecEnv(VecEnv):

@@ -20,8 +20,8 @@ from learner.settings import CurriculumSettings, StageSettings
 from learner.train.build import SessionSettings, annealed_share, stage_rewards
 
 WinRates = Callable[[Stage, int, int], WinRate | None]
-"""Returns the win rate against a stage's opponent at the present step, by matches after an earlier
-step. None where there are no matches, or no new ones worth a look.
+"""Returns the win rate against a stage's opponent at the present step, from matches after an
+earlier step. It returns None if there are no matches, or too few new matches for another look.
 """
 LOOKS = 5
 """Looks at the win rate in each snapshot interval. It changes little in between."""

@@ -69,7 +69,7 @@ class WandbWriter(KVWriter):
     def __init__(
         self, folder: Path, mode: Literal["offline", "online"], config: Mapping[str, Any]
     ) -> None:
-        # Before its import: it is to send numbers only, nothing of the user's machine.
+        # Set before its import, so that wandb sends only numbers and nothing about the machine.
         os.environ.setdefault("WANDB_DISABLE_GIT", "true")
         os.environ.setdefault("WANDB_DISABLE_CODE", "true")
         try:

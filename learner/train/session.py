@@ -67,7 +67,7 @@ class Session:
                 self.stages.begin(model, self.broker)
                 with contextlib.suppress(GenerationOver):
                     model.learn(
-                        steps - model.num_timesteps,  # the parent adds those already done
+                        steps - model.num_timesteps,  # the parent class adds the steps made
                         callback=LeagueCallback(self),
                         reset_num_timesteps=False,
                         tb_log_name="learner",
@@ -106,7 +106,7 @@ class Session:
         self.reporter.beat("rollout")
 
     def _due(self) -> dict[str, bool]:
-        """Decides by the league's rules for the role, and by the time since a checkpoint."""
+        """Decides what is due, by the rules for the role and the time since the last checkpoint."""
         parts, step, last = self.parts, self.model.num_timesteps, self.publisher.last_step
         late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS
         due = {"snapshot": False, "over": False, "reset": False, "checkpoint": late}
@@ -114,7 +114,7 @@ class Session:
         if generation is None:
             interval = self.stages.snapshot_interval
             intervals = step // interval - last // interval
-            if intervals > 0:  # by its role the matchmaker may want it to win more first
+            if intervals > 0:  # for some roles the matchmaker wants wins first
                 due["snapshot"] = ask(name, intervals * interval, interval).due
             return due
         standing = ask(name, step - last, parts.generation_steps)
