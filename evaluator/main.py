@@ -28,7 +28,7 @@ STOP_SECONDS = 2.5
 PARALLEL_MATCHES = 128
 """Matches played at once: with more, a step's forward pass is hardly cheaper per match."""
 WAIT_SECONDS = 300.0
-"""How long it waits for a matchmaker that does not answer before it gives up."""
+"""How long the evaluator waits for a matchmaker that does not answer before it gives up."""
 
 _log = logging.getLogger("evaluator")
 
@@ -77,7 +77,7 @@ def _stop_on_signals(stop: threading.Event) -> None:
     signals = signal.SIGTERM, signal.SIGINT
 
     def on_signal(number: int, frame: object) -> None:
-        for number in signals:  # Python, at its end, drops handlers but not this
+        for number in signals:  # Python drops handlers at exit, but not SIG_IGN
             signal.signal(number, signal.SIG_IGN)
         stop.set()
         threading.Thread(target=_leave_in_time, name="last-resort", daemon=True).start()

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from league.settings.base import Settings
 
 FIRST_SHARE = 0.5
-"""Part of a snapshot's matches that it plays at once; the rest is allocated later."""
+"""Share of a snapshot's matches that it plays at once. The other matches are allocated later."""
 
 
 class EvaluatorSettings(Settings):

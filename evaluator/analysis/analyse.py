@@ -39,16 +39,16 @@ from league.replay import Replay
 from league.views.attention import summary_of
 
 MOMENTS: Final = 16
-"""Of each match that probes read."""
+"""Moments of each match that probes read."""
 SHOWN: Final = 8
-"""Of each match in the pictures and in the silhouette, whose time grows with their square."""
+"""Moments of each match in pictures and in the silhouette, whose time grows with their square."""
 AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
 """Seconds of a match after which the probe is asked."""
 LEAST: Final = 4
-"""Matches against an opponent, fewer don't count."""
+"""Matches against an opponent. Opponents with fewer matches don't count."""
 SIGNIFICANT: Final = 0.05
 LEAST_SEEDS: Final = 6
-"""With fewer, two opponents have too few orders for a p-value below that."""
+"""With fewer seeds, two opponents have too few orders for a p-value below `SIGNIFICANT`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ def analyse(
     recognises is what training has taught the encoder.
 
     Args:
-        seed: of shuffles and the fresh encoder.
+        seed: seed of the shuffles and of the fresh encoder.
         shuffles: number of random orders of the opponents, by which chance is measured.
         pictures: whether to add the points that `league.views.strategy_figure` draws, which takes
             seconds.
@@ -286,8 +286,8 @@ def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
 
 
 def verdict_of(report: dict[str, Any]) -> str:
-    """Says in a sentence whether the latent names the opponent, and whether training taught it
-    that.
+    """Says in a sentence whether the latent tells opponents apart, and whether training taught it
+    to do so.
     """
     latent, untrained = (report["probes"][name] for name in ("latent", "untrained"))
     count, seeds = len(report["opponents"]), report["seeds"]

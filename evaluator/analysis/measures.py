@@ -22,14 +22,14 @@ from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 Parts = Sequence[NDArray[np.floating]]
-"""Of each match `[T, D]`: a row for each decision."""
+"""An array `[T, D]` for each match, with a row for each decision."""
 
 FOLDS: Final = 5
 SHUFFLES: Final = 200
 SHRINKAGE: Final = 0.001
-"""Added to the probe's covariance of numbers with a deviation of 1."""
+"""Added to the variances in the probe's covariance. All numbers have a deviation of 1."""
 BLOCKS: Final = 8
-"""Equal parts of a match in `drift`."""
+"""Number of equal parts into which `drift` divides a match."""
 DRIFT_BY_CHANCE: Final = 1 / (BLOCKS - 1)
 
 
@@ -161,7 +161,7 @@ class _Fold:
         within_DD = self.total_DD - between_DD + SHRINKAGE * np.eye(len(between_DD))
         weight_DK = np.linalg.solve(within_DD, mean_KD.T)
         scores_NK = self.x_ND @ weight_DK - 0.5 * (weight_DK * mean_KD.T).sum(0)
-        return met, scores_NK.round(9)  # no error of rounding decides between equals
+        return met, scores_NK.round(9)  # rounding errors must not decide
 
 
 def _folds(points: Points, labels: Labels) -> list[_Fold]:
@@ -169,7 +169,7 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
     weight_N = 1 / np.bincount(points.match_N)[points.match_N]
     seeds, place_M = np.unique(labels.seed_M, return_inverse=True)
     fold_M = place_M % min(FOLDS, len(seeds))
-    least = 1e-6 * float(np.abs(points.x_ND).max()) + 1e-30  # below it lie errors of rounding
+    least = 1e-6 * float(np.abs(points.x_ND).max()) + 1e-30  # smaller are rounding errors
     folds = []
     for number in range(int(fold_M.max()) + 1):
         train_M = fold_M != number

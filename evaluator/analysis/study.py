@@ -59,8 +59,8 @@ class Study:
         """Plays the matches and analyses them.
 
         Args:
-            matches: against each opponent, seats swapped.
-            seed: of the first match, and of sampled keys.
+            matches: number of matches against each opponent, with seats swapped.
+            seed: seed of the first match and of sampled keys.
             pictures: as for `analyse`.
 
         Returns:

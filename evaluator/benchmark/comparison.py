@@ -78,8 +78,8 @@ class Comparison:
 
     @property
     def payoff(self) -> Estimate | None:
-        """Estimates the mean payment to `first`, as `elo` does. In games without payoffs it is
-        None.
+        """Estimates the mean payment to `first`, with an interval like `elo`. In games without
+        payoffs it is None.
         """
         return self._lead(lambda share: (2.0 * share - 1.0) * self.stake) if self.stake else None
 
@@ -88,14 +88,14 @@ class Comparison:
         interval = estimate(gate.test, gate.counts, gate.risks)
         if interval is None and not self.played:
             return None
-        interval = interval or Estimate(0.5, 0.0, 1.0)  # of pairs in which little was at stake
+        interval = interval or Estimate(0.5, 0.0, 1.0)  # in all pairs little was at stake
         score, low, high = (of(share) for share in (interval.score, interval.low, interval.high))
         return Estimate(score, low, high) if seat == 0 else Estimate(-score, -high, -low)
 
     @property
     def _last(self) -> tuple[int, Gate]:
-        """Returns the test that accepts, or else the test with more results, and its player's
-        index.
+        """Returns a player's index and the player's test: the test that accepts, or else the test
+        with more results.
         """
         if self.finding in (Finding.FIRST, Finding.SECOND):
             seat = int(self.finding is Finding.SECOND)
@@ -138,7 +138,7 @@ def _assigned(index: int, replay: Replay) -> Assigned:
     pair has swapped seats."""
     paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]
     score, margin = replay.outcome, paid[0] - paid[1] if len(paid) == 2 else None
-    if margin is not None and score == 0.5:  # where payments differ by a rounding error
+    if margin is not None and score == 0.5:  # payments may differ by a rounding error
         margin = 0.0
     if index % 2:
         score, margin = 1.0 - score, None if margin is None else -margin
@@ -164,7 +164,7 @@ def compare(
 
     Args:
         gate: the test that each player has to pass, without results.
-        most: matches after which it ends undecided.
+        most: matches after which the comparison ends undecided.
         seed: seed of the first pair and of sampled actions.
         greedy: whether networks take the likeliest action.
         on_pair: receives the comparison after each pair.

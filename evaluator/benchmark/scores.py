@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from league.agent.contract import PlayingNetwork
 
 LEAST_MATCHES = 4
-"""Two pairs: one alone shows no spread."""
+"""Two pairs, because a single pair shows no spread."""
 Floats = NDArray[np.float64]
 
 
@@ -183,7 +183,7 @@ def _seen(settings: GameSettings, replay: Replay, seat: int) -> _Seen:
     played_TA = replay.actions_T2A[:, seat]
     if replay.free_T2 is not None:
         played_TA = played_TA[replay.free_T2[:, seat]]
-    if replay.seats[seat].bot:  # the game does not report what it does
+    if replay.seats[seat].bot:  # the game does not report its actions
         played_TA = played_TA[:0]
     outcome = replay.outcome if seat == 0 else 1.0 - replay.outcome
     return _Seen(outcome, totals, played_TA.sum(0, dtype=np.float64), len(played_TA))

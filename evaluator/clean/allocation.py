@@ -36,10 +36,10 @@ from league.stats.ratings.fit import Fit, log_probabilities
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
-"""Members of the top that is ranked, and the highest rated snapshots that may be in it."""
+"""Size of the top that is ranked, and number of best rated snapshots that may belong to it."""
 WIDEST = 4.0
 """Weight of the snapshot whose rating is the least certain. All snapshots together have weight 1.
-At 1 the first snapshots, between which a learner climbs most, would stay less certain than others.
+With 1, the first snapshots, between which a learner climbs most, would stay the least certain.
 """
 
 

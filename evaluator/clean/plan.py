@@ -24,19 +24,19 @@ from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.stages import CurriculumStatus
 
 PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
-"""Pairs of first matches against the snapshot before, the one before that, each of the strongest,
-the bot that a curriculum waits for, and each bot of similar strength; the last until none is left.
+"""Pairs of first matches against the parent, the grandparent, each of the strongest snapshots, the
+bot that a curriculum waits for, and each bot of similar strength. The last get all remaining pairs.
 """
 STRONGEST = 2
 """The highest rated other snapshots that a new one meets."""
 ANCESTORS = 4
 """Earlier snapshots of its lineage that a milestone meets, evenly spaced."""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
-"""Accepted exploiters that a main's newest snapshot meets, and how often: with four exploiters the
-early ones of a short run were met too seldom to be patched.
+"""Accepted exploiters that a main's newest snapshot meets, and matches with each. With only four,
+the early exploiters of a short run were met too seldom to be patched.
 """
 BATCH_MATCHES = 128
-"""Most matches of a request that are planned at once; then something else has its turn."""
+"""Most matches of a request that are planned at once. After them, other work has its turn."""
 TOGETHER = 24
 """Matches that batches have together at most, unless the first batch alone has more. A snapshot
 that arrives meanwhile waits for them.
@@ -73,12 +73,12 @@ class Batch:
 
 
 def is_imported(player: Player) -> bool:
-    """Whether it is another run's snapshot, which serves as an anchor."""
+    """Whether a player is another run's snapshot, which serves as an anchor."""
     return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
 
 
 def can_be_evaluated(player: Player) -> bool:
-    """Whether it is a snapshot that may play. An exploiter's snapshot has to be accepted first."""
+    """Whether a player is a snapshot that may play. An exploiter's must have been accepted."""
     return (
         player.kind is PlayerKind.SNAPSHOT
         and player.state is not PlayerState.QUARANTINED
@@ -259,8 +259,8 @@ class Plan:
         return met and _shortened(met, -(-missing // 2))
 
     def _opponents(self, player: Player) -> Iterator[tuple[str, int]]:
-        """Yields opponents, each with a number of pairs of matches, the most informative first,
-        without end."""
+        """Yields opponents without end, the most informative first, each with a number of pairs of
+        matches."""
         neighbours, parent = list[str](), player.parent
         while len(neighbours) < 2 and parent in self.facts.players:
             neighbours.append(parent)
@@ -329,7 +329,7 @@ class Plan:
         return self._batch(player.name, entries, of_exploiters=True)
 
     def _milestone(self, player: Player) -> Batch | None:
-        """All bots, sampled and greedy, and ancestors."""
+        """A milestone's matches: all bots, sampled and greedy, and ancestors."""
         matches, greedy = self._settings.milestone_matches, self._settings.greedy_matches
         lineage = SnapshotName.parse(player.name).lineage
         before = [

@@ -53,29 +53,29 @@ from league.stats.ratings.lineage import fit_league
 from league.status import CORE_WAIT, MOST_CORE_WAIT
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
-"""What loading a snapshot raises when its file, card or digest is damaged; others continue."""
+"""Errors of loading a snapshot with a damaged file, card or digest. Other snapshots still play."""
 REPORT_SECONDS = 1.0
 """Finished matches are reported at most this long after they end."""
 HEARTBEAT_SECONDS = 2.0
-"""Well below the matchmaker's lease time."""
+"""Time between heartbeats, well below the matchmaker's lease time."""
 POLL_SECONDS = 1.0
-"""Between looks for new snapshots while there is nothing to play."""
+"""Time between looks for new snapshots while there is nothing to play."""
 GATE_MATCHES = 32
-"""Matches of a gate in play: most gates are decided by some 130."""
+"""Matches of a gate that are played at once. Most gates are decided after some 130 matches."""
 REFUSALS_IN_A_ROW = 3
-"""Reports of which every result was refused, one after the other, before the evaluator gives up."""
+"""Consecutive reports with every result refused after which the evaluator gives up."""
 FAILURES = 4
-"""Reports of broken matches of two players before they are left out, until a restart: a process
-that dies takes all of its matches at once.
+"""Reports with broken matches of two players after which their matches are left out until a
+restart. Reports are counted, because a process that dies breaks all of its matches at once.
 """
 FITTED = 300
 """Matches are allocated among this number of newest snapshots: their fit takes a second."""
 TABLE_SECONDS = 30.0
-"""Between writes of the table of results while matches are played."""
+"""Time between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
-"""Replays (a few kB each) that stay in the run's folder, the newest."""
+"""Number of newest replays (a few kB each) that stay in the run's folder."""
 CORE_SECONDS = 2.0
-"""Between looks at how long the matches waited for a core."""
+"""Time between looks at how long the matches waited for a core."""
 T = TypeVar("T")
 _log = logging.getLogger("evaluator")
 
@@ -289,7 +289,7 @@ class Progress:
 
     @property
     def activity(self) -> str:
-        """As heartbeats report it."""
+        """The current work, as heartbeats report it."""
         if self.is_idle:
             return "waiting for snapshots"
         waits = ", waiting for a free core" if self.core_wait > MOST_CORE_WAIT else ""
@@ -375,7 +375,7 @@ class Evaluator:
         """Plans all matches that are due now, as `client` sees the league."""
         client = client or self._client
         gates, requests = client.gates(), client.evaluations(open_only=True)
-        # after these, so that a player who comes with one meanwhile is not missing
+        # read after gates and requests, so that all their players are among these
         players = {player.name: player for player in client.players()}
         counts = {
             (cell.row, cell.column, book): cell.games
@@ -448,7 +448,7 @@ class Evaluator:
         try:
             entries, pace = self._playable(batches, players)
         except UNPLAYABLE:
-            return True  # the next plan is without it
+            return True  # the next plan leaves the player out
         recorder, subject = None, ", ".join(batch.subject for batch in batches if batch.subject)
         subjects = {batch.subject for batch in batches if batch.subject in players}
         if self._recipe is not None:
@@ -517,7 +517,7 @@ class Evaluator:
     ) -> tuple[list[Entry], int]:
         """Returns the entries that have the first entry's pace, and this pace.
 
-        Raises an error of loading, and leaves the player out from now on.
+        If a player can't be loaded, it raises the error and leaves the player out from now on.
         """
         entries, pace = list[Entry](), 0
         for entry in (entry for batch in batches for entry in batch.entries):
@@ -657,7 +657,7 @@ class Evaluator:
                 metrics=self._stall.judged(metrics),
             )
         except Unavailable:
-            return  # the main thread's own calls decide how long to wait
+            return  # the main thread decides how long to wait
         except LeagueError as error:
             fenced = isinstance(error, Fenced)
             if not fenced:

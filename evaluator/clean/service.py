@@ -30,7 +30,7 @@ SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_nam
 THREADS = 4
 MAX_REQUEST_BYTES = 64 * 1024
 STOP_SECONDS = 0.25
-"""The program itself must end soon after a signal (`evaluator.main.STOP_SECONDS`)."""
+"""Time for running calls to end. The program must end within `evaluator.main.STOP_SECONDS`."""
 _log = logging.getLogger("evaluator")
 
 
@@ -47,7 +47,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
         progress, drained, unspent = self._evaluator.progress, False, 0
         waiting: Sequence[str] = progress.waiting
-        if not progress.current:  # then it needs a new look
+        if not progress.current:  # idle: only a new plan is up to date
             plan = self._evaluator.plan(self._client)
             gates = [gate.candidate for gate in plan.gates]
             due = [batch.subject for kind in plan.batches() for batch in kind]

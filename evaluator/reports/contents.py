@@ -38,7 +38,7 @@ from league.views.report import Forest, Panel, Report, Section, Trend
 
 TOP = 5
 TOLD = 20
-"""Opponents in the table of training matches."""
+"""Most opponents in the table of training matches."""
 
 
 def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, Any]) -> Report:

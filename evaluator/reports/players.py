@@ -31,15 +31,15 @@ PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
 ENOUGH = 20
-"""Matches that say something of a player without an interval, or of an ancestor; the fewest after
-which a player may be said to beat an opponent.
+"""Fewest matches for a statement about a player without an interval or about an ancestor, and for
+the claim that a player beats an opponent.
 """
 ERROR = 0.05 / 3
-"""How often a report may name an opponent that the player does not beat, a weakness that it does
-not have, and a drop that is none: 5 % together.
+"""Largest probability that a report claims a win over an opponent that the player does not beat.
+The same holds for a weakness and for a drop that don't exist. Together the three are 5 %.
 """
 STAKES = "of what is at stake"
-"""Unit of a bound by a gate in a game with payoffs."""
+"""Unit of a bound that comes from a gate, in a game with payoffs."""
 MOST = 40
 """Opponents in charts and tables: those met most often."""
 RATIO_UP_TO = 20.0
@@ -242,7 +242,7 @@ def _ancestor_step(player: str, other: str) -> int | None:
 def player_sections(
     player: str, met: Sequence[Met], bounds: Sequence[Bound] = (), payoffs: str = ""
 ) -> list[Section]:
-    """All that is known of a player, in the order of a report; `payoffs` is their unit."""
+    """All that is known of a player, in the order of a report. `payoffs` is the unit of payoffs."""
     unit = unit_of(met, payoffs)
     shown = sorted(met, key=lambda row: -row.matches)[:MOST]
     shown.sort(key=lambda row: (GROUPS.index(row.group), -row.score.low, row.opponent))
@@ -482,7 +482,7 @@ def headline(
 
     Args:
         exact: whether the game is small enough for exact values.
-        payoffs: their unit.
+        payoffs: the unit of payoffs.
     """
     unit = unit_of(met, payoffs)
     lines = {
