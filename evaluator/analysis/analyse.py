@@ -41,7 +41,9 @@ from league.views.attention import summary_of
 MOMENTS: Final = 16
 """Moments of each match that probes read."""
 SHOWN: Final = 8
-"""Moments of each match in pictures and in the silhouette, whose time grows with their square."""
+"""Moments of each match in the pictures and in the silhouette. The silhouette's time grows with the
+square of this number.
+"""
 AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
 """Seconds of a match after which the probe is asked."""
 LEAST: Final = 4

@@ -169,7 +169,7 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
     weight_N = 1 / np.bincount(points.match_N)[points.match_N]
     seeds, place_M = np.unique(labels.seed_M, return_inverse=True)
     fold_M = place_M % min(FOLDS, len(seeds))
-    least = 1e-6 * float(np.abs(points.x_ND).max()) + 1e-30  # smaller are rounding errors
+    least = 1e-6 * float(np.abs(points.x_ND).max()) + 1e-30  # smaller values are rounding errors
     folds = []
     for number in range(int(fold_M.max()) + 1):
         train_M = fold_M != number

@@ -25,7 +25,8 @@ from league.stages import CurriculumStatus
 
 PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
 """Pairs of first matches against the parent, the grandparent, each of the strongest snapshots, the
-bot that a curriculum waits for, and each bot of similar strength. The last get all remaining pairs.
+bot that a curriculum waits for, and each bot of similar strength. The last
+get all remaining pairs.
 """
 STRONGEST = 2
 """The highest rated other snapshots that a new one meets."""
@@ -78,7 +79,9 @@ def is_imported(player: Player) -> bool:
 
 
 def can_be_evaluated(player: Player) -> bool:
-    """Whether a player is a snapshot that may play. An exploiter's must have been accepted."""
+    """Whether a player is a snapshot that may play. An exploiter's snapshot has to be accepted
+    first.
+    """
     return (
         player.kind is PlayerKind.SNAPSHOT
         and player.state is not PlayerState.QUARANTINED

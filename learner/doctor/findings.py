@@ -78,7 +78,9 @@ E from a run's files, M with --emergency."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }
-"""For each reason, the reasons that it alone can make look bad. All lead to M. No cycle exists."""
+"""For each reason, the reasons that it alone can make look bad. Every reason leads to M. There are
+no cycles.
+"""
 SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
 """The eight system checks, and the updates that the last reasons are about."""
 

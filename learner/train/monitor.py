@@ -51,7 +51,8 @@ class StepTable:
         with open(self.path, newline="", encoding="utf-8") as file:
             lines = (line for line in file if not line.startswith("#"))
             rows = [row for row in csv.DictReader(lines) if set(row) == set(self.columns)]
-        whole = [row for row in rows if None not in row.values()]  # no row cut by a kill
+        # A learner that was killed may leave half a row.
+        whole = [row for row in rows if None not in row.values()]
         return [row for row in whole if int(row["step"]) <= step]
 
     def append(self, values: Sequence[object]) -> None:

@@ -97,7 +97,8 @@ def _read(written: bytes, at: float) -> FoldRow:
 
 def main() -> None:
     """Writes the fold of the whole log to standard output, after its positions and its version."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the matchmaker, which ends us
+    # Ctrl-C stops the matchmaker, which ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     step_back(NICE)
     db, settled = sys.argv[1:]
     with closing(SqliteStore(Path(db), read_only=True)) as store, store.read() as reader:

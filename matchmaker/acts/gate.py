@@ -90,7 +90,9 @@ def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str,
 
 
 def is_of_a_main(player: Player) -> bool:
-    """Returns whether a player is a snapshot of a main of this run. Other runs' are anchors."""
+    """Returns whether a player is a snapshot of this run's main. Snapshots of other runs are
+    anchors.
+    """
     return (
         player.kind is PlayerKind.SNAPSHOT
         and player.role is Role.MAIN
