@@ -26,7 +26,7 @@ from league.stages import CurriculumStatus
 PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
 """Pairs of first matches against the parent, the grandparent, each of the strongest snapshots, the
 bot that a curriculum waits for, and each bot of similar strength. The last
-get all remaining pairs.
+kind of bot gets all remaining pairs.
 """
 STRONGEST = 2
 """The highest rated other snapshots that a new one meets."""
