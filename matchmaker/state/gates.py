@@ -23,8 +23,8 @@ class GateRules:
         gate: the test before the first result.
         after: ordinal of the newest assignment before the gate's first match.
         seed: seed of the matches' seeds.
-        stake: mean margin of training matches. In games with payoffs, results count in this unit.
-            It is 0 in logs of versions that counted wins.
+        stake: mean margin of training matches. In games with payoffs, a draw counts like a result
+            with this margin. It is 0 in logs of versions that counted wins.
         most: largest margin that the game allows, 0 if the game states no bound. It is None in logs
             of versions that used `STAKES` stakes instead.
     """
