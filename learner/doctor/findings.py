@@ -82,7 +82,7 @@ LEADS_TO: Mapping[str, frozenset[str]] = {
 no cycles.
 """
 SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
-"""The eight system checks, and the updates that the last reasons are about."""
+"""The system checks, and the updates that the last reasons are about."""
 
 
 @dataclass(frozen=True, kw_only=True)
