@@ -69,7 +69,7 @@ def play(
 
     Args:
         seed, greedy, failures, disturb: as for `play_bouts`.
-        pace: frames for which the pupil, a bot, holds its keys.
+        pace: frames for which a bout's `pupil` holds its keys, if it is a bot.
 
     Raises:
         InvalidInput: the networks have different frame skips.

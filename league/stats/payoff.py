@@ -133,9 +133,9 @@ class Stakes:
     def mean(self, cell: PayoffCell, confidence: float = 0.95) -> Measured | None:
         """Computes the mean payment of a pair's matches with an interval.
 
-        For the interval, z² matches with the book's mean square and a mean of 0 are added, where z
-        is the normal quantile (Agresti and Coull). So the interval stays wide if there are few
-        matches that all paid the same.
+        The interval adds z² imaginary matches to the pair's matches, where z is the normal quantile
+        (Agresti and Coull). Their mean payment is 0, and their mean square is the book's. So the
+        interval stays wide if there are few matches that all paid the same.
 
         Args:
             cell: the pair's counts.

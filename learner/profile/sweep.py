@@ -62,7 +62,7 @@ class Profile:
     Attributes:
         sections: all settings.
         rows: the measurements in the order in which they were made.
-        current: the configuration of the settings.
+        current: the values that the settings give to `AXES`, before a sweep changes them.
         machine: facts about the machine and its software.
         snapshots: number of frozen opponents.
         stopped: whether Ctrl-C ended it early.
@@ -226,7 +226,7 @@ def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
 
     Args:
         rows: the measurements.
-        current: the configuration of the settings.
+        current: the values that the settings give to `AXES`, before a sweep changes them.
 
     Returns:
         The row, None when nothing was measured.

@@ -286,8 +286,8 @@ def tallied(
         rules: the gate's rules.
 
     Returns:
-        The gate with its results, the seeds of these results, and the test in the form that the log
-        keeps.
+        Three values: the gate after it took its results, the seeds of these results, and the test
+        in the form that the log keeps.
     """
     most = rules.most_of(match.margin for match in matches if match.margin is not None)
     results = settled(matches, paired=rules.gate.paired, stake=rules.stake, most=most)
