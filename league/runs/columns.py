@@ -49,8 +49,8 @@ STRATEGY: Final = {
     "full history",
     "attention_entropy": "entropy of the latent's attention over past entries, nats, mean over "
     "heads",
-    "attention_entropy_share": "the same over its largest possible value: 1 looks at all entries "
-    "alike",
+    "attention_entropy_share": "the same over its largest possible value: 1 means that all entries "
+    "get equal weight",
     "attention_age_frames": "mean age of the entries attended to, in frames",
     "context_entropy_share": "as attention_entropy_share, of the attention that one's own "
     "observation steers",
