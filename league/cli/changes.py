@@ -93,10 +93,10 @@ def quarantine(
         if worker is not None:
             _quarantine_worker(client, worker, reason, repaired=repaired)
         elif player is None:
-            found = client.players(states=[PlayerState.QUARANTINED])
-            rows = [(one.name, one.kind.value, f"{one.step}") for one in found]
-            workers = [one for one in client.status().workers if one.is_quarantined]
-            rows += [(one.worker, "worker", f"{one.step}") for one in workers]
+            quarantined = client.players(states=[PlayerState.QUARANTINED])
+            rows = [(player.name, player.kind.value, f"{player.step}") for player in quarantined]
+            workers = [worker for worker in client.status().workers if worker.is_quarantined]
+            rows += [(worker.worker, "worker", f"{worker.step}") for worker in workers]
             print_table("In quarantine", QUARANTINED, rows)
         elif reason is None:
             state = client.release_player(player, operator())
@@ -144,7 +144,7 @@ def stage(
     with context.league.connect() as client:
         status = one_curriculum(client.curricula(), player)
         if stage is None:
-            rows = [_stage_row(one, one == status.stage) for one in status.stages]
+            rows = [_stage_row(stage, stage == status.stage) for stage in status.stages]
             print_table(f"Stages of {status.player}", STAGES, rows)
             print_pairs(_stage_facts(client, status))
             return
@@ -197,13 +197,13 @@ def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
     clean = client.payoff(Book.EVAL, columns=[opponent])
     training = client.payoff(Book.TRAIN, columns=[opponent], climb=True)
     after, least = evidence_after(status.place), stage.min_matches
-    found = win_rate_now(player, clean, training, status.step, after=after, least=least)
-    if found is None:
+    rate = win_rate_now(player, clean, training, status.step, after=after, least=least)
+    if rate is None:
         since = " of a snapshot frozen since then" if status.place.by_hand else ""
         return f"none yet: no match{since} against {opponent} has been reported"
-    few = "" if found.matches >= FEWEST_MATCHES else f", fewer than {FEWEST_MATCHES}"
-    reached = "reached" if goal_reached(stage, found) else "not reached"
-    return f"{found.sentence(player, opponent)}{few}: goal {reached}"
+    few = "" if rate.matches >= FEWEST_MATCHES else f", fewer than {FEWEST_MATCHES}"
+    reached = "reached" if goal_reached(stage, rate) else "not reached"
+    return f"{rate.sentence(player, opponent)}{few}: goal {reached}"
 
 
 @app.command("import", cls=SeveralPlayers)
@@ -227,10 +227,10 @@ def import_(
 ) -> None:
     """Imports another run's snapshots into this league, as anchors at their ratings there."""
     league = context.league
-    found = import_snapshots(league, source, players or ["*"], prefix=prefix, sample=sample)
+    imported = import_snapshots(league, source, players or ["*"], prefix=prefix, sample=sample)
     rows = [
-        (one.anchor.name, one.origin.player.name, f"{one.origin.mu:.2f}", one.anchor.digest[:12])
-        for one in found
+        (row.anchor.name, row.origin.player.name, f"{row.origin.mu:.2f}", row.anchor.digest[:12])
+        for row in imported
     ]
     print_table("Imported", IMPORTED, rows)
     count = "1 snapshot is an anchor" if len(rows) == 1 else f"{len(rows)} snapshots are anchors"

@@ -64,10 +64,16 @@ def evaluations(
 
 
 def _row(report: Report) -> tuple[str, ...]:
-    one, against = report.evaluation, ", ".join(report.evaluation.opponents)
+    evaluation, against = report.evaluation, ", ".join(report.evaluation.opponents)
     if is_terminal() and len(against) > LONGEST:
-        against = f"{len(one.opponents)} opponents"
+        against = f"{len(evaluation.opponents)} opponents"
     return (
-        *(str(one.number), one.state.value, one.player, against, one.book.value),
-        *(str(report.matches_done), str(report.matches_total), one.by, when(one.at)),
+        *(
+            str(evaluation.number),
+            evaluation.state.value,
+            evaluation.player,
+            against,
+            evaluation.book.value,
+        ),
+        *(str(report.matches_done), str(report.matches_total), evaluation.by, when(evaluation.at)),
     )

@@ -81,12 +81,12 @@ def export(
     from league.contest.members import Finder
 
     finder = Finder(context.league, game, blobs)
-    found = written(finder, snapshot, out, format or "", greedy=greedy)
-    if found.format == "ai2":
+    exported = written(finder, snapshot, out, format or "", greedy=greedy)
+    if exported.format == "ai2":
         from league.agent.export.ai2_check import ms_a_frame
 
         say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
-    say(f"{out}: {found.name} as {found.format}, step {found.step:,} of {found.game}")
+    say(f"{out}: {exported.name} as {exported.format}, step {exported.step:,} of {exported.game}")
 
 
 def _check(file: Path, game: str | None) -> None:
@@ -190,9 +190,9 @@ def attention(
     write_whole(out, draw(reading, start or 0.0, stop))
     rows = []
     for name, weights_TP in (("latent", reading.latent_TP), ("context", reading.context_TP)):
-        found = summary_of(weights_TP, reading.age_P)
-        if found is not None:
-            rows.append((name, *(f"{value:.3f}" for value in found)))
+        summary = summary_of(weights_TP, reading.age_P)
+        if summary is not None:
+            rows.append((name, *(f"{value:.3f}" for value in summary)))
     print_table(f"What {contender.name} looked at", ATTENTION, rows)
     say(f"{out} shows {len(reading.frame_T)} decisions of {contender.name}")
 

@@ -102,7 +102,7 @@ def _learning_generations(client: MatchmakerClient) -> list[Generation]:
     names = [
         GenerationName.parse(player.name).learner for player in live if player.role in EXPLOITING
     ]
-    return [found for name in names if (found := client.generation(name)) is not None]
+    return [generation for name in names if (generation := client.generation(name)) is not None]
 
 
 def _learning_row(generation: Generation) -> tuple[str, ...]:
@@ -146,10 +146,10 @@ def _pairs(test: VictimGate) -> str:
 
 
 def _gate_of(gates: Sequence[CandidateGate], candidate: str, command: str) -> CandidateGate:
-    found = next((gate for gate in gates if gate.candidate == candidate), None)
-    if found is None:
+    chosen = next((gate for gate in gates if gate.candidate == candidate), None)
+    if chosen is None:
         raise NotFound(f"there is no candidate {candidate!r}: {command} lists them")
-    return found
+    return chosen
 
 
 def _gate_facts(gate: CandidateGate) -> list[tuple[str, str]]:

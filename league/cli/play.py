@@ -138,11 +138,11 @@ def _replay_row(path: Path) -> tuple[str, ...]:
     from league.replay import load_replay
 
     try:
-        found = load_replay(path)
+        replay = load_replay(path)
     except DataCorrupt as error:
         return path.stem, "", "", f"unreadable: {error}", ""
-    winner = "a draw" if found.winner is None else found.names[found.winner]
-    return (path.stem, *found.names, winner, str(found.frames))
+    winner = "a draw" if replay.winner is None else replay.names[replay.winner]
+    return (path.stem, *replay.names, winner, str(replay.frames))
 
 
 def _show(played: Replay, speed: float) -> None:

@@ -78,8 +78,8 @@ def sprt(
         if given:
             flags = ", ".join(f"--{name}" for name in given)
             raise InvalidInput(f"a certificate holds its own hypotheses: leave out {flags}")
-        found = _certificate(certificate, Certificate)
-        gate, subject = found.gate, asdict(found.subject)
+        signed = _certificate(certificate, Certificate)
+        gate, subject = signed.gate, asdict(signed.subject)
     else:
         test = _test(given, by_match=by_match)
         gate = Gate(test=test, risks=Risks(alpha=alpha, beta=beta))
@@ -165,9 +165,9 @@ def _report(gate: Gate, truths: list[float]) -> dict[str, Any]:
         "verdict": gate.verdict.value,
         "llr": gate.llr,
     }
-    found = estimate(gate.test, gate.counts, gate.risks)
-    if found is not None:
-        scores = {"value": found.score, "low": found.low, "high": found.high}
+    estimated = estimate(gate.test, gate.counts, gate.risks)
+    if estimated is not None:
+        scores = {"value": estimated.score, "low": estimated.low, "high": estimated.high}
         elos = {name: elo_of(score) for name, score in scores.items()}
         report["points"] = mean_score(gate.counts)
         report["score"] = scores
@@ -209,8 +209,8 @@ def _lines(gate: Gate, report: dict[str, Any]) -> list[tuple[str, str]]:
         ]
     else:
         lines.append(("bounds", bounds))
-    for one in report["expected"]:
-        after = amount(one["results"], cells)
-        text = f"accepts {one['accepted']:.1%}, after {after} on average"
-        lines.append((f"if truly {one['truth']:g}", text))
+    for row in report["expected"]:
+        after = amount(row["results"], cells)
+        text = f"accepts {row['accepted']:.1%}, after {after} on average"
+        lines.append((f"if truly {row['truth']:g}", text))
     return lines

@@ -81,9 +81,9 @@ def ratings(
     if check:
         for place, rating in enumerate(rated):
             name = rating.player.name
-            found = check.intervals[name]
+            interval = check.intervals[name]
             gap = f"mu {check.gaps[name]:+.1f}" if name in check.gaps else ""
-            numbers = (f"{x:.2f}" for x in (found.estimate, found.low, found.high))
+            numbers = (f"{x:.2f}" for x in (interval.estimate, interval.low, interval.high))
             rows[place] += (*numbers, gap)
         note = "fit: all games at once with its 95 % interval"
         say(f"({note}, {check.widening:.2f} times as wide as by chance)")
@@ -91,10 +91,10 @@ def ratings(
     for mixture in mixtures:  # among the players, which alone have ranks
         row = _mixture_row(mixture)
         if paid:
-            row += (f"{sum(paid[one] * part for one, part in mixture.weights.items()):+.2f}",)
+            row += (f"{sum(paid[name] * weight for name, weight in mixture.weights.items()):+.2f}",)
         if check:
-            found = check.of_mixture(mixture.weights)
-            row += (*(f"{x:.2f}" for x in (found.estimate, found.low, found.high)), "")
+            interval = check.of_mixture(mixture.weights)
+            row += (*(f"{x:.2f}" for x in (interval.estimate, interval.low, interval.high)), "")
         rows.insert(sum(float(other[3]) >= mixture.score for other in rows), row)
     print_table(f"Ratings, book {book.value}", heads, rows, caption=caption, spared=SPARED)
 
@@ -122,15 +122,22 @@ def players(
 ) -> None:
     """Lists every player that is or was in the league, in order of registration."""
     with context.league.connect() as client:
-        found = client.players(kinds=kind or [], states=state or [])
+        listed = client.players(kinds=kind or [], states=state or [])
     rows = [
         (
-            *(one.name, one.kind.value, one.role.value, one.state.value, str(one.step), one.parent),
-            "milestone" if one.milestone else "held out" if one.held_out else "",
-            when(one.created_at),
-            one.digest[:12],
+            *(
+                player.name,
+                player.kind.value,
+                player.role.value,
+                player.state.value,
+                str(player.step),
+                player.parent,
+            ),
+            "milestone" if player.milestone else "held out" if player.held_out else "",
+            when(player.created_at),
+            player.digest[:12],
         )
-        for one in found
+        for player in listed
     ]
     print_table("Players", PLAYERS, rows)
 
@@ -151,7 +158,7 @@ def payoff(
         known = {player.name: player for player in client.players()}
         rated = client.ratings(book)
 
-        def found(name: str) -> str:  # in a clean book a live player is its newest snapshot
+        def resolved(name: str) -> str:  # in a clean book a live player is its newest snapshot
             if name not in known:
                 hint = nearest(name, known) or "bin/league players lists them"
                 raise InvalidInput(f"there is no player {name!r}: {hint}")
@@ -159,7 +166,7 @@ def payoff(
                 return name
             return newest_snapshot(name, known.values(), rated).name
 
-        rows, columns = list(map(found, row or ())), list(map(found, column or ()))
+        rows, columns = list(map(resolved, row or ())), list(map(resolved, column or ()))
         cells = client.payoff(book, rows=rows, columns=columns)
         unit = client.status().payoff_unit or "payoff"
     if not cells:
@@ -167,15 +174,17 @@ def payoff(
     sides = {cell.row for cell in cells}, {cell.column for cell in cells}
     if is_terminal() and min(map(len, sides)) > 1:
         order = [rating.player.name for rating in rated]
-        what = f"{unit.capitalize()} per match" if paid_each(cells) else "Share of matches won"
-        _print_matrix(cells, order, f"{what} by the row, book {book.value}")
+        quantity = f"{unit.capitalize()} per match" if paid_each(cells) else "Share of matches won"
+        _print_matrix(cells, order, f"{quantity} by the row, book {book.value}")
         return
     stakes, listed = Stakes.of(cells), []
-    for one in cells:
-        counts = map(str, (one.games, one.wins, one.draws, one.losses))
-        paid = stakes.mean(one)
+    for cell in cells:
+        counts = map(str, (cell.games, cell.wins, cell.draws, cell.losses))
+        paid = stakes.mean(cell)
         texts = paid and (f"{paid.value:+.2f}", f"{paid.low:+.2f} to {paid.high:+.2f}")
-        listed.append((one.row, one.column, *counts, share(one.wins, one.games), *(texts or ())))
+        listed.append(
+            (cell.row, cell.column, *counts, share(cell.wins, cell.games), *(texts or ()))
+        )
     heads, caption = PAYOFF, ""
     if stakes.stake:
         heads, caption = PAYOFF + PAID, f"payoff: {unit} per match, with its 95 % interval"

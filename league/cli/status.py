@@ -39,47 +39,49 @@ def status(context: LeagueContext, as_json: AsJson = False) -> int:
     The exit status is 5 while the service's health is NOT_SERVING.
     """
     with context.league.connect() as client:
-        found, gates = client.status(), client.gates(open_only=True)
-    trouble = found.vitals.trouble
+        shown, gates = client.status(), client.gates(open_only=True)
+    trouble = shown.vitals.trouble
     health, tests = "NOT_SERVING" if trouble else "SERVING", list(map(_gate_line, gates))
     if as_json:
         extra = {"health": health, "gates": tests}
-        print(json.dumps(asdict(found) | extra, indent=1, default=lambda enum: enum.value))
+        print(json.dumps(asdict(shown) | extra, indent=1, default=lambda enum: enum.value))
         return NOT_SERVING if trouble else 0
     headline = "health", health + (f": {trouble}" if trouble else "")
-    print_pairs([headline, *_facts(found), *(("gate", line) for line in tests)])
-    if found.workers:
+    print_pairs([headline, *_facts(shown), *(("gate", line) for line in tests)])
+    if shown.workers:
         print()
-        rows = [_worker_row(worker, found.vitals.now) for worker in found.workers]
+        rows = [_worker_row(worker, shown.vitals.now) for worker in shown.workers]
         print_table("Workers", WORKERS, rows, spared=SPARED)
-    if found.shares:
+    if shown.shares:
         print()
         shares = [
-            (one.player, one.category, share(one.configured, 1), share(one.expected, 1),
-             share(one.realised, 1), f"{one.matches:,}")
-            for one in found.shares
+            (row.player, row.category, share(row.configured, 1), share(row.expected, 1),
+             share(row.realised, 1), f"{row.matches:,}")
+            for row in shown.shares
         ]  # fmt: skip
         print_table("Opponents", SHARES, shares)
     return NOT_SERVING if trouble else 0
 
 
-def _facts(found: LeagueStatus) -> Iterator[tuple[str, str]]:
+def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
     """The league in a few lines of name and value."""
-    vitals = found.vitals
+    vitals = league.vitals
     has_free = vitals.disk_free_bytes >= 0
     free = f", {decimal(vitals.disk_free_bytes)} free on its disk" if has_free else ""
     up = long_duration(vitals.now - vitals.started_at) if vitals.started_at else "unknown"
-    yield "game", f"{found.game}, Kumite {found.version}, up {up}"
-    yield "log", f"{found.log_position:,} results, {vitals.event_position:,} events"
+    yield "game", f"{league.game}, Kumite {league.version}, up {up}"
+    yield "log", f"{league.log_position:,} results, {vitals.event_position:,} events"
     yield "disk", f"{decimal(vitals.store_bytes)} of log{free}"
-    yield "leases", f"{found.open_leases:,} open of {vitals.assignments:,} assigned"
-    for worker in filter(found.is_silent, found.workers):
+    yield "leases", f"{league.open_leases:,} open of {vitals.assignments:,} assigned"
+    for worker in filter(league.is_silent, league.workers):
         since = long_duration(vitals.now - worker.last_beat_at)
         yield "silent", f"{worker.worker}, without a heartbeat for {since}: it hangs or has ended"
-    troubles = {one.trouble: one.is_quarantined for one in found.workers if one.trouble}
+    troubles = {
+        worker.trouble: worker.is_quarantined for worker in league.workers if worker.trouble
+    }
     for trouble, is_quarantined in troubles.items():  # workers that disagree share one
         yield "quarantine" if is_quarantined else "disagree", trouble
-    for epoch in found.epochs:
+    for epoch in league.epochs:
         if epoch.games:
             since = f"since result {epoch.after_position + 1:,}"
             draws = f"{100 * epoch.draw_probability:.1f}% draws expected"

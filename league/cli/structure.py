@@ -66,38 +66,38 @@ def structure(
     table = table_of(cells, ratings, games_at_least)
     ratings = [rating for rating in ratings if rating.player.name in table.names]
     groups = [_members(pattern, table.names) for pattern in versus or ()]
-    found = study(table, [(groups[0], groups[1])] if groups else [], cycles=top)
-    print_structure(found, ratings, top, versus, unit)
+    result = study(table, [(groups[0], groups[1])] if groups else [], cycles=top)
+    print_structure(result, ratings, top, versus, unit)
     if json_file is not None:
-        _write_json(json_file, found, ratings, book, versus)
+        _write_json(json_file, result, ratings, book, versus)
     if plot is not None:
         from league.views.structure_figure import draw  # matplotlib takes a second to load
 
         title = f"Structure of the league, book {book.value}"
-        write_whole(plot, draw(found, [rating.score for rating in ratings], title))
+        write_whole(plot, draw(result, [rating.score for rating in ratings], title))
         say(f"{plot} shows {len(ratings)} players")
 
 
 def _members(pattern: str, names: Sequence[str]) -> list[int]:
-    found = [index for index, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
-    if not found:
+    indices = [index for index, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
+    if not indices:
         raise InvalidInput(
             f"no player with enough matches is called {pattern!r}: bin/league ratings lists them"
         )
-    return found
+    return indices
 
 
 def _write_json(
-    file: Path, found: Structure, ratings: Sequence[Rating], book: Book, versus: Groups
+    file: Path, structure: Structure, ratings: Sequence[Rating], book: Book, versus: Groups
 ) -> None:
     from league.stats.structure.study import as_json
 
     compared = [
         dict(zip(("first", "second"), versus or (), strict=True))
-        | {name: float(getattr(one, name)) for name in ("value", "low", "high")}
-        for one in found.performances
+        | {name: float(getattr(interval, name)) for name in ("value", "low", "high")}
+        for interval in structure.performances
     ]
-    content = as_json(found) | {"book": book.value, "versus": compared}
+    content = as_json(structure) | {"book": book.value, "versus": compared}
     for player, rating in zip(content["players"], ratings, strict=True):
         player |= {"rank": rating.rank, "rating": rating.score}
     write_whole(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -105,59 +105,62 @@ def _write_json(
 
 
 def print_structure(
-    found: Structure, ratings: Sequence[Rating], top: int, versus: Groups, unit: str = "payoff"
+    structure: Structure, ratings: Sequence[Rating], top: int, versus: Groups, unit: str = "payoff"
 ) -> None:
     """Prints a summary, then players, three-cycles and clusters, up to `top` lines of each. `unit`
     is the unit of payoffs.
     """
     from league.stats.structure.clusters import WITHIN
 
-    print_pairs(_summary(found, versus, unit))
+    print_pairs(_summary(structure, versus, unit))
     print()
-    shown = [int(index) for index in found.order[:top]]
+    shown = [int(index) for index in structure.order[:top]]
     hidden = len(ratings) - len(shown)
-    rows = [_player_row(found, ratings[index], index) for index in shown]
+    rows = [_player_row(structure, ratings[index], index) for index in shown]
     caption = f"{hidden} more: --top {len(ratings)} shows all" if hidden else ""
     title = "Players, best against the mixture first"
     print_table(title, PLAYERS, rows, caption=caption, spared=SPARED)
-    if found.cycles:
+    if structure.cycles:
         print()
-        rows = [_cycle_row(found, place) for place in range(len(found.cycles))]
+        rows = [_cycle_row(structure, index) for index in range(len(structure.cycles))]
         caption = "p_value: corrected for looking at all"
         print_table("Strongest three-cycles", CYCLES, rows, caption=caption)
     print()
-    mass = found.cluster_mass
+    mass = structure.cluster_mass
     listed = sorted(
         (-float(mass.value[number]), -len(members), number, members)
-        for number, members in enumerate(found.clusters.members())
+        for number, members in enumerate(structure.clusters.members())
         if len(members) > 1 or mass.high[number] >= SHOWN_MASS
     )
-    rows = [_cluster_row(found, number, members) for _, _, number, members in listed[:top]]
-    apart = f"{2 * WITHIN * found.table.stake:.2g} {unit} per match"
-    caption = f"members differ by at most {apart if found.table.stake else '10 percentage points'}"
+    rows = [_cluster_row(structure, number, members) for _, _, number, members in listed[:top]]
+    apart = f"{2 * WITHIN * structure.table.stake:.2g} {unit} per match"
+    caption = (
+        f"members differ by at most {apart if structure.table.stake else '10 percentage points'}"
+    )
     print_table("Clusters", CLUSTERS, rows, caption=caption)
 
 
-def _summary(found: Structure, versus: Groups, unit: str) -> list[tuple[str, str]]:
-    table, cyclicity = found.table, found.cyclicity
+def _summary(structure: Structure, versus: Groups, unit: str) -> list[tuple[str, str]]:
+    table, cyclicity = structure.table, structure.cyclicity
     count = len(table.names)
     matches = int(table.matches_NN.sum()) // 2
     pairs = count * (count - 1) // 2
-    met = f"{count}; {found.pairs_met:,} of {pairs:,} pairs met, {matches:,} matches"
+    met = f"{count}; {structure.pairs_met:,} of {pairs:,} pairs met, {matches:,} matches"
     lines = [
         ("players", met),
         ("unknown pairs", f"as the ratings predict, worth {table.prior_games:.1f} games"),
-        ("Nash mixture", _mixture(found)),
+        ("Nash mixture", _mixture(structure)),
         ("cyclic part", _cyclic(cyclicity.share, cyclicity.by_chance, cyclicity.p_value)),
-        ("three-cycles", f"{found.sure_cycles:,} sure, corrected for looking at all of them"),
-        ("clusters", f"{found.clusters.count} of {count} players"),
+        ("three-cycles", f"{structure.sure_cycles:,} sure, corrected for looking at all of them"),
+        ("clusters", f"{structure.clusters.count} of {count} players"),
     ]
     if table.stake:
         lines.insert(1, ("values", f"{unit} per match, which ratings follow too"))
     if versus:
-        one = found.performances[0]
+        interval = structure.performances[0]
         value, low, high = (
-            f"{float(x):+.2f}" if table.stake else _share(x) for x in (one.value, one.low, one.high)
+            f"{float(x):+.2f}" if table.stake else _share(x)
+            for x in (interval.value, interval.low, interval.high)
         )
         of = f"{unit} per match" if table.stake else "of a match"
         text = f"{value} ({low} to {high}) {of}, each at its best mixture"
@@ -165,8 +168,8 @@ def _summary(found: Structure, versus: Groups, unit: str) -> list[tuple[str, str
     return lines
 
 
-def _mixture(found: Structure) -> str:
-    masses = sorted(zip(-found.mass.value, found.table.names, strict=True))
+def _mixture(structure: Structure) -> str:
+    masses = sorted(zip(-structure.mass.value, structure.table.names, strict=True))
     main = [f"{name} {_share(-mass)}" for mass, name in masses[:4] if -mass >= 0.005]
     rest = sum(-mass for mass, _ in masses[len(main) :])
     return ", ".join([*main, f"others {_share(rest)}"] if rest >= 0.005 else main)
@@ -184,10 +187,10 @@ def _share(value: SupportsFloat) -> str:
     return f"{100 * float(value):.1f}%"
 
 
-def _player_row(found: Structure, rating: Rating, index: int) -> tuple[str, ...]:
-    mass, alpha = found.mass, found.alpha_mass
-    nash = (mass.value, mass.low, mass.high, found.supported_N)
-    score = float(found.score.value[index])
+def _player_row(structure: Structure, rating: Rating, index: int) -> tuple[str, ...]:
+    mass, alpha = structure.mass, structure.alpha_mass
+    nash = (mass.value, mass.low, mass.high, structure.supported_N)
+    score = float(structure.score.value[index])
     return (
         rating.player.name,
         *(_share(share_N[index]) for share_N in nash),
@@ -196,14 +199,14 @@ def _player_row(found: Structure, rating: Rating, index: int) -> tuple[str, ...]
         str(rating.rank),
         f"{rating.score:.2f}",
         str(rating.games),
-        str(found.clusters.cluster_N[index] + 1),
+        str(structure.clusters.cluster_N[index] + 1),
     )
 
 
-def _cycle_row(found: Structure, place: int) -> tuple[str, ...]:
-    cycle, names = found.cycles[place], found.table.names
+def _cycle_row(structure: Structure, index: int) -> tuple[str, ...]:
+    cycle, names = structure.cycles[index], structure.table.names
     first, second, third = (names[index] for index in cycle.players)
-    stake = found.table.stake
+    stake = structure.table.stake
     one, two, three = (
         f"{stake * (2 * chance - 1):+.2f}" if stake else f"{100 * chance:.0f}%"
         for chance in cycle.chances
@@ -212,9 +215,9 @@ def _cycle_row(found: Structure, place: int) -> tuple[str, ...]:
     return first, f"{second} {one}", f"{third} {two}", three, f"{cycle.p_value:.2g}", games
 
 
-def _cluster_row(found: Structure, number: int, members: Sequence[int]) -> tuple[str, ...]:
-    names = [found.table.names[index] for index in members]
+def _cluster_row(structure: Structure, number: int, members: Sequence[int]) -> tuple[str, ...]:
+    names = [structure.table.names[index] for index in members]
     listed = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    mass = found.cluster_mass
+    mass = structure.cluster_mass
     shares = (_share(share_C[number]) for share_C in (mass.value, mass.low, mass.high))
     return (str(number + 1), *shares, str(len(names)), listed)

@@ -63,8 +63,10 @@ def restore(
         print(f"the log that it replaces is {replaced}")
     blobs = BlobFolder(run_dir / "blobs")
     with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
-        active = [one for one in reader.players() if one.state is not PlayerState.RETIRED]
-    if missing := [one.name for one in active if one.digest and not blobs.has(one.digest)]:
+        active = [player for player in reader.players() if player.state is not PlayerState.RETIRED]
+    if missing := [
+        player.name for player in active if player.digest and not blobs.has(player.digest)
+    ]:
         names = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
         print(f"{len(missing)} players have no weights in {blobs.root}: {names}")
     print(f"`bin/start-league --run-dir {shlex.quote(str(run_dir))}` continues from there")
@@ -141,7 +143,7 @@ def prune(
     blobs, total = BlobFolder(folder / "blobs"), 0
     database = finding.database_of(folder)
     with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
-        players = [one for one in unneeded(reader, folder) if blobs.has(one.digest)]
+        players = [player for player in unneeded(reader, folder) if blobs.has(player.digest)]
     for player in players:
         path = blobs.path(player.digest)
         print(f"{player.name}\t{path}")
