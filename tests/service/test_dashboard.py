@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -80,9 +80,13 @@ def address(run: Path, client: MatchmakerClient) -> Iterator[str]:
 
 
 @contextmanager
-def serving(run_dir: Path, *words: str, **options: Any) -> Iterator[str]:
-    """The dashboard's own process, and its address; `options` are of `subprocess.Popen`."""
-    command = [sys.executable, "-m", "league", "dashboard", "--run-dir", str(run_dir)]
+def serving(
+    run_dir: Path, *words: str, prefix: Sequence[str] = (), **options: Any
+) -> Iterator[str]:
+    """The dashboard's own process, and its address. `prefix` is a command that starts it, and
+    `options` are of `subprocess.Popen`.
+    """
+    command = [*prefix, sys.executable, "-m", "league", "dashboard", "--run-dir", str(run_dir)]
     command += words
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     options = {"stdout": subprocess.PIPE, "text": True, "env": own} | options

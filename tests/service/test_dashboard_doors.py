@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -46,8 +45,8 @@ class Door:
 @pytest.fixture(scope="module")
 def door(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     log = tmp_path_factory.mktemp("log") / "dashboard.log"
-    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))  # noqa: E731
-    with log.open("wb") as file, serving(finished, stderr=file, preexec_fn=limit) as address:
+    limited = ("sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh")
+    with log.open("wb") as file, serving(finished, prefix=limited, stderr=file) as address:
         yield Door(address, log)
 
 
