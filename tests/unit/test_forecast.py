@@ -82,7 +82,7 @@ def against(name, count, first=0):
 
 def against_bot(name, first):
     env = make_env(against(name, 200, first), num_matches=24, max_frames=480)
-    options = {"n_steps": 32, "batch_size": 192, "n_epochs": 3, "learning_rate": 3e-3}
+    options = {"n_steps": 32, "batch_size": 192, "n_epochs": 6, "learning_rate": 2e-3}
     return prepared(forecasting(env, forecast_coef=10.0, **options))
 
 
@@ -101,14 +101,14 @@ def learnt(name, count):
 
 
 def test_it_foretells_a_bots_keys_in_strange_matches_better_than_their_rates_do():
-    """Five trainings (seeds and matches) had 0.81 to 0.88 of the loss."""
+    """12 trainings (three instruction sets, four seeds) had 0.69 to 0.81 of the loss."""
     loss, blind = learnt("based", 20)
-    assert loss < 0.95 * blind
+    assert loss < 0.9 * blind
 
 
 def test_it_can_not_foretell_what_is_drawn_at_random():
-    """Chance is the best there is. A head that sees its target has 0.89 of the loss by then."""
-    loss, blind = learnt("random", 8)
+    """Whose target is among what it sees would: chance is the best there is."""
+    loss, blind = learnt("random", 10)
     assert 0.99 * blind < loss < 1.1 * blind
 
 

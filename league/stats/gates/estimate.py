@@ -59,7 +59,7 @@ def forecast(
 
 def _upper_first(tilt: float, lower: float, upper: float) -> float:
     """Returns how likely a motion with drift `tilt` per unit of variance reaches `upper` first."""
-    if abs(tilt) * (upper - lower) < LEVEL:
+    if abs(tilt) * (upper - lower) < 1e-15:  # the limit without drift, to the last digit
         return -lower / (upper - lower)
     # in this form, for the bound towards which the motion drifts, no exponent is positive
     far, exponent = (lower if tilt > 0 else upper), 2.0 * abs(tilt)
