@@ -183,13 +183,18 @@ def test_fresh_keys_are_mostly_up() -> None:
 
 
 def test_the_long_unroll_keeps_memory_linear() -> None:
-    """A dense T×T attention over these rows would hold 2 heads · 2000² floats a layer, 32 MB."""
-    saved = []
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor: saved.append(tensor.nbytes) or tensor, lambda tensor: tensor
-    ):
-        unroll(network(DEEP), sequence(DEEP, 2000, 1))
-    assert 2000 * 4 <= max(saved) <= 2001 * 2500
+    """A dense T×T attention over 2000 rows would hold 2 heads · 2000² floats a layer, 32 MB."""
+
+    def most_bytes(rows: int) -> int:
+        saved: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda tensor: saved.append(tensor.nbytes) or tensor, lambda tensor: tensor
+        ):
+            unroll(network(DEEP), sequence(DEEP, rows, 1))
+        return max(saved)
+
+    assert 1.8 < most_bytes(2000) / most_bytes(1000) < 2.2
+    assert most_bytes(2000) < 4.1e6
 
 
 def test_without_history_the_past_reaches_the_keys_through_memory_alone_and_the_reverse() -> None:
