@@ -13,7 +13,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from league import __version__
 from league.console.options import Heading
+from league.entry_points import entry_points
 from league.errors import InvalidInput, LeagueError, NotFound, nearest
 
 GROUP = "kumite.commands"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from league.entry_points import entry_points
 from league.errors import ConfigError, nearest
 
 GROUP = "kumite.settings"

@@ -28,6 +28,7 @@ from league.games.base import CHOICE, KEYS
 from league.games.settings import GameSettings
 from league.runs.blobs import BlobFolder
 from league.settings.base import Sections, sections_hash
+from learner.adam import Adam
 from learner.cloning.demonstrations import Demonstration, demonstrations, read_replays
 from learner.cloning.settings import CloningSettings
 
@@ -210,7 +211,7 @@ def train(
         NumericalFault: the loss is not finite.
     """
     device, started = network.device, time.perf_counter()
-    optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, eps=1e-5)
+    optimizer = Adam(network.parameters(), lr=settings.learning_rate, eps=1e-5)
     judged = Streams.of(sorted(held_out, key=len, reverse=True), device=device)
     rng = np.random.default_rng([settings.seed, 1])
     best, best_weights, waited = evaluate(network, judged), copy.deepcopy(network.state_dict()), 0

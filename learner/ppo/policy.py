@@ -18,6 +18,7 @@ from league.agent.contract import AgentState
 from league.agent.heads import Head, action_distribution
 from league.agent.network import AgentNetwork
 from league.games.base import CHOICE
+from learner.adam import Adam
 from learner.ppo.loss import forecast_head
 
 StateArrays = tuple[np.ndarray, ...]
@@ -43,9 +44,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         BasePolicy.__init__(self, observation_space, action_space, optimizer_kwargs={"eps": 1e-5})
         self.agent = agent
         self.network = make_network(agent)
-        self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, fused=True
-        )
+        self.optimizer = Adam(self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, fused=True)
         self.forecast: Head | None = None
         if forecasts:  # made last, so that the network begins as it would without
             self.forecast = forecast_head(agent)

@@ -20,12 +20,9 @@ MIXES = {
 PRELOADED = [
     "learner.train.session",
     "league.games.brawl.game",
-    "torch._dynamo",
     "torch.utils.tensorboard",
 ]
-"""What takes longest of a learner's imports: an optimizer that is made wants torch's compiler,
-for one.
-"""
+"""What takes longest of a learner's imports."""
 
 
 def matchmaker(folder, port=0):

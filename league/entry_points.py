@@ -1,0 +1,21 @@
+"""Finds what installed packages register for Kumite: settings, games and commands."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import sys
+from importlib.metadata import EntryPoints
+
+
+def entry_points(group: str) -> EntryPoints:
+    """Returns the entry points of `group`. Packages are read once for each `sys.path`: to read
+    all of their metadata takes tens of milliseconds, and settings need them several times.
+    """
+    return _read(group, tuple(sys.path))
+
+
+@functools.cache
+def _read(group: str, path: tuple[str, ...]) -> EntryPoints:
+    del path  # importlib reads `sys.path` itself
+    return importlib.metadata.entry_points(group=group)
