@@ -1,5 +1,11 @@
-"""``python -m evaluator``."""
+"""Runs `python -m evaluator`."""
 
-from evaluator.main import main
+import sys
 
-raise SystemExit(main())
+from league.garbage import collect_rarely
+
+if __name__ == "__main__":
+    collect_rarely()
+    from evaluator.main import main
+
+    sys.exit(main())

@@ -2,6 +2,10 @@
 
 import sys
 
-from matchmaker.main import main
+from league.garbage import collect_rarely
 
-sys.exit(main())
+if __name__ == "__main__":
+    collect_rarely()
+    from matchmaker.main import main
+
+    sys.exit(main())

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from league.garbage import collect_rarely
+
 # Two OpenMP threads on two busy cores made a learner 50 times slower; `bin/test` sets this too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+collect_rarely()
 os.environ.setdefault("KUMITE_NO_DASHBOARD", "1")  # a second of a core for each league
 
 

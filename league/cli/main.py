@@ -13,7 +13,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, distribution
 from typing import Annotated, Any
 
 import typer
@@ -34,9 +34,8 @@ class CommandGroup(TyperGroup):
     @functools.cached_property
     def points(self) -> dict[str, EntryPoint]:
         """The entry points by command. A command of Kumite wins over one of another package."""
-        points = entry_points(group=GROUP)
-        ours = {point.name: point for point in points if point.dist and point.dist.name == "kumite"}
-        return {point.name: point for point in points} | ours
+        ours = distribution("kumite").entry_points.select(group=GROUP)
+        return {point.name: point for point in (*entry_points(GROUP), *ours)}
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Lists the commands in the order of their headings."""

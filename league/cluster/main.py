@@ -33,6 +33,7 @@ from league.errors import (
     LeagueError,
     storage_fault,
 )
+from league.garbage import collect_rarely
 from league.ids import average_of
 from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
@@ -362,6 +363,7 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    collect_rarely()
     exit_code = main()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # the reader has closed the pipe

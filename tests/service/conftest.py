@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from multiprocessing.forkserver import ensure_running, set_forkserver_preload
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fork_server() -> None:
+    """Starts the one server of this process that forks learners, also those of commands, so that
+    none of them loads torch again.
+    """
+    set_forkserver_preload(["fork_server"])
+    with pytest.MonkeyPatch.context() as patch:  # until 3.12 it looks nowhere else
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        ensure_running()
 
 
 @pytest.fixture

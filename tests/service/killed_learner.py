@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from learner_process import PRELOADED
 
 from league.rpc.client import MatchmakerClient
 from learner.main import main
@@ -73,8 +72,6 @@ def live(
     context `forkserver` saves most of the imports; `spawn` gives each life other hashes, too.
     """
     processes = multiprocessing.get_context(context)
-    if context == "forkserver":
-        processes.set_forkserver_preload([*PRELOADED, __name__])
     process = processes.Process(target=_live, args=(list(flags), moment, times, str(log)))  # type: ignore[attr-defined]
     process.start()
     try:

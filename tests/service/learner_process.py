@@ -17,14 +17,6 @@ MIXES = {
 }
 
 
-PRELOADED = [
-    "learner.train.session",
-    "league.games.brawl.game",
-    "torch.utils.tensorboard",
-]
-"""What takes longest of a learner's imports."""
-
-
 def matchmaker(folder, port=0):
     """One that serves in this process, as a context."""
     settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
@@ -36,7 +28,6 @@ class ForkedLearner:
 
     def __init__(self, words, log, checkpoint_seconds, cwd="."):
         processes = multiprocessing.get_context("forkserver")
-        processes.set_forkserver_preload([*PRELOADED, __name__])
         arguments = (words, str(log), checkpoint_seconds, str(Path(cwd).resolve()))
         self._process = processes.Process(target=_run, args=arguments)
         self._process.start()

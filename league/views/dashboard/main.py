@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from league.errors import ConfigError, LeagueError, Unavailable
+from league.garbage import collect_rarely
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import of_run
 from league.security.settings import (
@@ -123,4 +124,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    collect_rarely()
     sys.exit(main())
