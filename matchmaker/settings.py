@@ -150,8 +150,13 @@ class MatchmakerSettings(MatchmakerSection):
     def of(cls, sections: Sections) -> MatchmakerSettings:
         """Returns the settings of resolved sections."""
         spec = sections.of(GameSettings).spec()
-        game = {"game": spec.name, "game_version": spec.version, "payoff_unit": spec.payoff_unit}
-        return cls(**sections["matchmaker"] | game | {"largest_payoff": spec.largest_payoff})
+        game: dict[str, Any] = {
+            "game": spec.name,
+            "game_version": spec.version,
+            "payoff_unit": spec.payoff_unit,
+            "largest_payoff": spec.largest_payoff,
+        }
+        return cls(**sections["matchmaker"] | game)
 
     def policy(self) -> dict[str, object]:
         """Returns the settings that a draw depends on."""

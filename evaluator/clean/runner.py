@@ -409,8 +409,8 @@ class Evaluator:
         if work.awaited is not None and self._play_batches([work.awaited], plan):
             return True
         batches = list(work.batches)
-        if work.has_room:
-            batches += filter(None, [self._aside(lambda: self._allocated(plan))])
+        if work.has_room and (allocated := self._aside(lambda: self._allocated(plan))):
+            batches.append(allocated)
         return bool(batches) and self._play_batches(batches, plan)
 
     def _allocated(self, plan: Plan) -> Batch | None:
@@ -594,8 +594,8 @@ class Evaluator:
                 waited_before, looked_at = waited, time.monotonic()
             self._frames = frames_before + arena.frames_played
             speed = work.accepted / max(1e-9, time.monotonic() - began)
-            progress = {"matches_per_second": speed, "core_wait": core_wait, **work.progress}
-            self.progress = replace(self.progress, **progress)
+            progress: dict[str, Any] = {"matches_per_second": speed, "core_wait": core_wait}
+            self.progress = replace(self.progress, **progress | work.progress)
         if not work.finished and not self.fenced:
             _log.info("%d leases of %s are handed back", work.hand_back(), self.progress.current)
         return work.finished

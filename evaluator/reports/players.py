@@ -438,7 +438,7 @@ def _together(pool: Sequence[Met]) -> Met:
     if len(pool) == 1:
         return pool[0]
     counts = [(row.wins, row.draws, row.losses) for row in pool]
-    wins, draws, losses = map(sum, zip(*counts, strict=True))
+    wins, draws, losses = (sum(column) for column in zip(*counts, strict=True))
     paid = [row.paid for row in pool if row.paid]
     return Met(
         opponent=f"{pool[0].opponent} to {pool[-1].ancestor_step} ({len(pool)} together)",

@@ -252,6 +252,7 @@ class AgentConfig(NetworkConfig):
         Raises:
             ConfigError: a size can't be used.
         """
+        sizes: dict[str, Any] = SIZES[settings.size] | settings.sizes
         return cls(
             observation_size=spec.observation_size,
             own_size=spec.own_size,
@@ -260,5 +261,5 @@ class AgentConfig(NetworkConfig):
             places=spec.places,
             ids=spec.ids,
             **settings.model_dump(exclude={"size", "sizes"}),
-            **SIZES[settings.size] | settings.sizes,
+            **sizes,
         )

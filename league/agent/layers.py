@@ -177,7 +177,7 @@ class _WindowScores(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_scores_ShN: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_scores_ShN: Tensor) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override]
         q_hdN, k_hdK = ctx.saved_tensors
         d_q = _mix(d_scores_ShN, k_hdK, ctx.stride)
         return d_q, _scatter(d_scores_ShN, q_hdN, ctx.stride), None, None
@@ -192,7 +192,7 @@ class _WindowMix(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_mixed_hdN: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_mixed_hdN: Tensor) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override]
         weights_ShN, v_hdK = ctx.saved_tensors
         d_weights = _scores(d_mixed_hdN, v_hdK, weights_ShN.shape[0], ctx.stride)
         return d_weights, _scatter(weights_ShN, d_mixed_hdN, ctx.stride), None

@@ -188,7 +188,7 @@ class _Unroll(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_h_TBH: Tensor, d_c_BH: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_h_TBH: Tensor, d_c_BH: Tensor) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override]
         x_TBI, weight_GI, recurrent_GH, gates, h, c, h_out, tanh_c, keep_TB1 = ctx.saved_tensors
         steps, _, width = tanh_c.shape
         f = gates[..., width : 2 * width]

@@ -37,13 +37,13 @@ class CommandGroup(TyperGroup):
         ours = distribution("kumite").entry_points.select(group=GROUP)
         return {point.name: point for point in (*entry_points(GROUP), *ours)}
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # pyrefly: ignore[bad-override]
         """Lists the commands in the order of their headings."""
         panels = {name: self.get_command(ctx, name).rich_help_panel for name in self.points}
         headings = [*Heading, *panels.values()]
         return sorted(panels, key=lambda name: (headings.index(panels[name]), name))
 
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # pyrefly: ignore[bad-override]
         if cmd_name not in self.points:
             hint = nearest(cmd_name, self.points) or "bin/league --help lists them"
             raise InvalidInput(f"there is no command {cmd_name!r}: {hint}")

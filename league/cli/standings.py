@@ -70,7 +70,8 @@ def ratings(
             check = cross_check(rated, cells, client.players(), climb)
     if not rated:
         say(f"(the book {book.value} has no rating yet)")
-    heads, rows = RATINGS, [_rating_row(rating) for rating in rated]
+    heads = RATINGS
+    rows: list[tuple[str, ...]] = [_rating_row(rating) for rating in rated]
     caption = "score = mu - 3 sigma; win_rate counts wins only, a draw is none"
     if paid := paid_each(cells):
         heads += " payoff#"

@@ -66,7 +66,7 @@ class SeveralValues(TyperCommand):
     --players b``.
     """
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyrefly: ignore[bad-override]
         repeatable = {
             flag for one in self.params if getattr(one, "multiple", False) for flag in one.opts
         }

@@ -106,7 +106,7 @@ def print_table(
     for head, name in zip(heads, names, strict=True):
         if name in widths:
             side = "right" if head.endswith("#") else "left"
-            table.add_column(Words(name), justify=side, no_wrap=True)  # type: ignore[arg-type]
+            table.add_column(Words(name), justify=side, no_wrap=True)
     for line in lines:
         pairs = zip(names, line, strict=True)
         table.add_row(*(Words(cell) for name, cell in pairs if name in widths))

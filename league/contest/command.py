@@ -59,7 +59,7 @@ class LeagueCommand(TyperCommand):
     def __init__(self, *arguments: Any, params: list[Any], **more: Any) -> None:
         super().__init__(*arguments, params=[*params, *self.flags], **more)
 
-    def invoke(self, ctx: LeagueContext) -> Any:  # type: ignore[override]
+    def invoke(self, ctx: LeagueContext) -> Any:  # pyrefly: ignore[bad-override]
         names = [str(flag.name) for flag in self.flags]
         ctx.league = League(**{name: ctx.params.pop(name) for name in names})
         return super().invoke(ctx)

@@ -225,7 +225,7 @@ def _edge_probabilities(level: Level, by_view_VA: Table, player: int) -> NDArray
     return by_view_VA[views_E, level.choices_E2[:, player]]
 
 
-def _edge_values(level: Level, sign: int, next_M: NDArray[np.float64]) -> NDArray[np.float64]:
+def _edge_values(level: Level, sign: int, next_M: NDArray[Any]) -> NDArray[np.float64]:
     """Returns the payoff on an edge and after it, [E]."""
     padded_M = np.append(next_M, 0.0)  # END, -1, reads the last
     return sign * level.paid_E + padded_M[np.where(level.next_E == END, len(next_M), level.next_E)]

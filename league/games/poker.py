@@ -110,7 +110,7 @@ LEDUC = PokerVariant(
 NOBODY = -1
 NOTHING = -1
 _LETTERS = np.array(list("fcr"))
-_WORDS = dict(zip("fcr", ACTIONS, strict=True))
+_WORDS: dict[str, str] = dict(zip("fcr", ACTIONS, strict=True))
 
 
 class PokerRules(ChoiceRules):

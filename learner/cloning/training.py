@@ -262,7 +262,7 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
         sequence: rows that go through it at once.
     """
     losses = [(float(loss), float(steps)) for loss, steps in _losses(network, streams, sequence)]
-    total, count = map(sum, zip(*losses, strict=True))
+    total, count = (sum(column) for column in zip(*losses, strict=True))
     return total / max(count, 1.0)
 
 

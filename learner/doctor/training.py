@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
+from typing import cast
 
 import numpy as np
 import torch
@@ -102,7 +103,7 @@ def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
     if fault:
         fix = "lower learner.learning_rate tenfold"
         findings.append(judged("16", fault, failure=True, fix=fix))
-    source: MixSource = model.env.source  # type: ignore[assignment]
+    source = cast(MixSource, model.env.source)
     if not fault and not source.failed:
         due = watch.due + float(model.env.terms_NK.sum())  # plus matches in progress
         findings.append(

@@ -89,6 +89,7 @@ class LeaguePPO(RecurrentPPO):
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"LeaguePolicy": LeaguePolicy}
     policy: LeaguePolicy
     env: LeagueVecEnv
+    clip_range: FloatSchedule
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class LeaguePPO(RecurrentPPO):
         self.settings, self.regularisation = settings, regularisation
         self.should_stop = should_stop
         self.rate = AdaptiveRate(settings.desired_kl)
+        kwargs.setdefault("seed", settings.seed)
         super().__init__(
             policy,
             env,
@@ -116,7 +118,7 @@ class LeaguePPO(RecurrentPPO):
             clip_range=settings.clip_range,
             vf_coef=settings.vf_coef,
             max_grad_norm=MAX_GRAD_NORM,
-            **{"seed": settings.seed, **kwargs},
+            **kwargs,
         )
 
     @property
@@ -129,7 +131,7 @@ class LeaguePPO(RecurrentPPO):
         self.set_random_seed(self.seed)
         self.sequences = self.settings.batch_size // self.n_steps
         forecasts = self.settings.forecast_coef > 0
-        self.policy = self.policy_class(  # type: ignore[assignment]
+        self.policy = self.policy_class(  # pyrefly: ignore[bad-assignment]
             self.observation_space,
             self.action_space,
             self.lr_schedule,
@@ -137,7 +139,7 @@ class LeaguePPO(RecurrentPPO):
             **self.policy_kwargs,
         ).to(self.device)
         self.clip_range = FloatSchedule(self.clip_range)
-        self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` replaces it
+        self.rollout_buffer = None  # pyrefly: ignore[bad-assignment]  # of the parent; `buffer` replaces it
         self.buffer = SequenceBuffer(
             self.agent, self.n_steps, self.n_envs, self.device, keeps_actions=forecasts
         )
@@ -192,7 +194,7 @@ class LeaguePPO(RecurrentPPO):
         self.last_obs_NO: np.ndarray | None = None
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
-    def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # type: ignore[override]
+    def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # pyrefly: ignore[bad-override]
         """Plays other matches, of the same number, from the next rollout on. `force_reset` forgets
         the matches in progress.
         """
@@ -214,7 +216,7 @@ class LeaguePPO(RecurrentPPO):
 
     # -- rollouts -------------------------------------------------------------------------------
 
-    def collect_rollouts(  # type: ignore[override]
+    def collect_rollouts(  # pyrefly: ignore[bad-override]
         self, env: LeagueVecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int
     ) -> bool:
         """Plays `n_steps` in every match.
@@ -499,7 +501,7 @@ class LeaguePPO(RecurrentPPO):
             actor.log_prob(batch.actions_TBA),
             batch.log_prob_TB,
             batch.advantage_TB,
-            self.clip_range(self._current_progress_remaining),  # type: ignore[operator]
+            self.clip_range(self._current_progress_remaining),
             decided_TB,
         )
         value = value_loss(value_TB, batch.target_TB, batch.weight_TB)
@@ -569,7 +571,7 @@ class LeaguePPO(RecurrentPPO):
         values["reward/scale"] = self.return_scale.scale
         values["reward/largest"] = float(np.abs(self.buffer.reward_TN).max())
         values["policy/entropy_weight"] = self.entropy_weight
-        values["policy/clip_range"] = self.clip_range(1.0)  # type: ignore[operator]
+        values["policy/clip_range"] = self.clip_range(1.0)
         for name, value in values.items():
             self.logger.record(name, value)
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")

@@ -67,9 +67,9 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
     ours: list[Any] = [*network.actor.hidden, network.actor.last]
     ours += [*network.critic.hidden, network.critic.last]
     all_theirs = [*policy_layers, actor, *value_layers, policy.value_net]
-    if config.memory:
+    if isinstance(policy, RecurrentActorCriticPolicy):
         _share_lstm(network.memory, policy.lstm_actor)
-        if config.value_memory == OWN:
+        if policy.lstm_critic is not None:
             _share_lstm(network.critic_memory, policy.lstm_critic)
         elif config.value_memory == LINEAR:
             ours.append(network.critic_input)
@@ -101,13 +101,14 @@ def _share_lstm(ours: TorchLSTM, theirs: nn.LSTM) -> None:
 def _layers(net: nn.Module) -> tuple[list[nn.Linear], set[str]]:
     """Returns the hidden layers of a perceptron of SB3, and the names of their activations."""
     modules = list(net.children())
-    layers, activations = modules[::2], modules[1::2]
-    if not all(type(layer) is nn.Linear for layer in layers) or len(layers) != len(activations):
+    layers = [layer for layer in modules[::2] if type(layer) is nn.Linear]
+    activations = modules[1::2]
+    if 2 * len(layers) != len(modules):
         raise _unlike("its layers are not linear ones with an activation after each")
     names = {_ACTIVATIONS.get(type(activation), "") for activation in activations}
     if "" in names:
         raise _unlike(f"its activation is none of {', '.join(_ACTIVATIONS.values())}")
-    return layers, names  # type: ignore[return-value]
+    return layers, names
 
 
 def _kind(space: spaces.Space) -> str:

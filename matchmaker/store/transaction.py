@@ -241,7 +241,7 @@ class Reader:
 
     def draw(self, number: int) -> DrawRow | None:
         row = next(map(DrawRow._make, self._rows("draws", "WHERE number = ?", number)), None)
-        return row and row._replace(body_json=zlib.decompress(row.body_json).decode())  # type: ignore[arg-type]
+        return row and row._replace(body_json=zlib.decompress(row.body_json).decode())  # pyrefly: ignore[bad-argument-type]
 
     def draw_positions(self) -> list[tuple[int, int]]:
         """Returns the event position and the number of every draw, in this order."""

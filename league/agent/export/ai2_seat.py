@@ -111,8 +111,9 @@ def of_checkout(folder: str) -> Any:
 
 def stand_in() -> Any:
     """Makes an environment without the original's code, for files that only import `Agent`."""
-    package, module = types.ModuleType("environment"), Missing("environment.agent")
-    package.__path__, module.Agent = [], Agent  # type: ignore[attr-defined]
+    package = types.ModuleType("environment")
+    module: Any = Missing("environment.agent")
+    package.__path__, module.Agent = [], Agent
     sys.modules |= {"environment": package, "environment.agent": module}
     return Missing("env")
 

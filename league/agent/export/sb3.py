@@ -61,7 +61,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         self._empty = self.network.initial_state(0)
         width = sum(math.prod(tensor.shape[1:]) for tensor in self._empty)
         # RecurrentPPO reads the size of a policy's state here.
-        self.lstm_actor = SimpleNamespace(num_layers=1, hidden_size=width)  # type: ignore[assignment]
+        self.lstm_actor = SimpleNamespace(num_layers=1, hidden_size=width)  # pyrefly: ignore[bad-assignment]
         self.lstm_hidden_state_shape = (1, 1, width)
         self.optimizer = torch.optim.SGD(self.parameters(), lr=lr_schedule(1.0))
         self._legal_BA: Tensor | None = None
@@ -82,7 +82,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         finally:
             self._legal_BA = None
 
-    def _predict(  # type: ignore[override]
+    def _predict(
         self,
         observation: Tensor,
         lstm_states: States,

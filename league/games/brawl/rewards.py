@@ -109,4 +109,4 @@ def annealed_weights(
         for name in ANNEALED[preset]
     )
     share = np.float32(annealed_share(step, steps))
-    return end if share == 1 else begin + share * (end - begin)
+    return end if share == 1 else share * (end - begin) + begin

@@ -185,7 +185,9 @@ class PairCounts:
         number = {name: n for n, name in enumerate(names)}
         pairs_P2 = np.array([(number[c.row], number[c.column]) for c in rows], np.int64)
         counts_P3 = np.array([stakes.counted(cell) for cell in rows], np.float64)
-        return cls(*pairs_P2.reshape(-1, 2).T, *counts_P3.reshape(-1, 3).T), names
+        first_P, second_P = pairs_P2.reshape(-1, 2).T
+        wins_P, draws_P, losses_P = counts_P3.reshape(-1, 3).T
+        return cls(first_P, second_P, wins_P, draws_P, losses_P), names
 
 
 @dataclass(frozen=True)

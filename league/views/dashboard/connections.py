@@ -22,7 +22,7 @@ _most = cache(most_connections)
 class BrowserConnection(H11Protocol):
     """A connection of a browser or of a proxy, until it becomes a websocket."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._peer = self.client[0] if self.client else ""
         self._since = self.loop.time()

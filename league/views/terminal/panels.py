@@ -77,7 +77,7 @@ def _grid(columns: str, *heads: str) -> Table:
     table = _Grid.grid(padding=(0, 1), expand=True)
     for column in columns:
         side, ratio = "right" if column == ">" else "left", 1 if column == "*" else None
-        table.add_column(justify=side, ratio=ratio, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+        table.add_column(justify=side, ratio=ratio, no_wrap=True, overflow="ellipsis")
     if heads:
         table.add_row(*(Words(head, FAINT) for head in heads))
     return table
