@@ -205,7 +205,8 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
     """Scores a player's matches against an opponent.
 
     Members that have not met yet are left out, and the others share their weight. The interval is
-    Wilson's for the number of independent matches that unequal weights are worth, 1 / Σ w² (Kish).
+    Wilson's for the effective number of independent matches, 1 / Σ w² (Kish). Here w is a match's
+    weight, and the weights sum to 1.
 
     Args:
         player, opponent: names or mixtures.

@@ -157,10 +157,10 @@ def compare(
 ) -> Comparison:
     """Plays pairs of matches, with swapped seats on the same seed, until both tests have decided.
 
-    Pairs count in the order in which they began. Short matches end first, and counting them first
-    would favour players who win or lose quickly. Matches that are in progress when the tests decide
-    are left out. A mixture draws a member for each pair. In games with payoffs, pairs count in the
-    same way as in a gate.
+    Pairs count in the order in which they began. Short matches end first, so counting pairs as they
+    end would give quick wins or quick losses too much weight. Matches that are in progress when the
+    tests decide are left out. A mixture draws a member for each pair. In games with payoffs, pairs
+    count in the same way as in a gate.
 
     Args:
         gate: the test that each player has to pass, without results.

@@ -234,9 +234,9 @@ def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
     """Computes the share of matches `won_P2` with its 95 % interval, where pairs have the weights
     `weight_P`.
 
-    The interval is Wilson's for the effective number of independent matches. With unequal weights
-    this number is 1 / Σ w² (Kish). It is divided by 1 + ρ if the two matches of a pair are
-    correlated.
+    The interval is Wilson's for the effective number of independent matches, 2 / Σ w² (Kish). Here
+    w is a pair's weight, and the weights sum to 1. If the two matches of a pair have a positive
+    correlation ρ, the number is divided by 1 + ρ.
 
     Args:
         won_P2: whether each match of each pair was won.

@@ -89,10 +89,10 @@ class Met:
         return self.paid or measured(self.points, self.matches)
 
     def interval(self, confidence: float) -> Measured:
-        """Returns the score with an interval that is valid at every number of matches.
+        """Returns the score with an interval that is also valid for few matches.
 
-        It needs the largest payment of a match, so there is no interval if the game does not state
-        it.
+        In a game with payoffs the interval needs the largest payment of a match. If the game does
+        not state it, there is no interval.
         """
         if self.paid is None:
             return exact_share(self.points, self.matches, confidence)
@@ -137,8 +137,9 @@ def measured(points: float, worth: float) -> Measured:
 
 
 def exact_share(points: float, matches: int, confidence: float) -> Measured:
-    """A share with the interval of C. J. Clopper and E. S. Pearson (Biometrika 26, 1934), which
-    holds for every number of matches.
+    """A share with the interval of C. J. Clopper and E. S. Pearson (Biometrika 26, 1934).
+
+    The interval is also valid for few matches.
     """
     tail = (1.0 - confidence) / 2.0
     low = betaincinv(points, matches - points + 1.0, tail) if points else 0.0

@@ -43,7 +43,10 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
 
 
 def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
-    """Chooses a device for each process of a learner, and writes a sentence about all of them.
+    """Chooses a device for each process of a learner.
+
+    Returns:
+        The devices, and a sentence that describes them.
 
     Raises:
         DeviceError: see `choose_device`.

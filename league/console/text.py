@@ -19,8 +19,8 @@ SPEEDS = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matche
 class Words(Text):
     """A text for a terminal. It has no markup, and nothing in it steers the terminal.
 
-    The live view and the tables of commands use it, because a worker or a log of an earlier version
-    may say anything.
+    The live view and the tables that commands print use it. Text from a worker, or from a log that
+    an earlier version wrote, may contain anything.
     """
 
     def __init__(self, text: str = "", *style: Any, **more: Any) -> None:
@@ -52,9 +52,9 @@ def percent(value: float | None) -> str:
 
 
 def speed(metrics: Mapping[str, float]) -> str:
-    """Returns the first speed that a worker reports, with its unit, or "".
+    """Returns a worker's speed with its unit, or "" if the worker does not report its speed.
 
-    A learner reports steps, an evaluator matches.
+    A learner reports steps per second, and an evaluator matches per second.
     """
     for name, unit in SPEEDS.items():
         if name in metrics:

@@ -15,7 +15,7 @@ from league.games.settings import GameSettings
 from league.replay import Bout, Recipe, Replay, load_replay, save_replay
 
 PLACES = ("both", "first", "second", "left", "right")
-"""Where a player began a match: anywhere, in a seat, on a side."""
+"""A player's starting places in a match: anywhere, in a seat, or on a side."""
 Played = tuple[float, Mapping[str, float]]
 """A match of a player: its outcome (1, ½ or 0) and its totals."""
 
@@ -25,8 +25,8 @@ class Series:
     """Matches of a player against an opponent.
 
     Attributes:
-        places: the matches by where the player began, in the order of `PLACES`. A game without
-            sides has only seats.
+        places: the matches by starting place, keyed and ordered as in `PLACES`. `both` holds all
+            matches. A game without sides has no `left` and `right`.
         failures: why matches could not be finished.
     """
 

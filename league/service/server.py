@@ -235,8 +235,16 @@ def most_connections() -> int:
 
 
 def check_port(host: str, port: int, other: str = "--port, 0 takes a free one") -> None:
-    """Checks that a port can be bound. Otherwise gRPC would write its own line to the log.
-    `Refused` names `other`, the flag for another port.
+    """Checks that a port can be bound.
+
+    Without this check, gRPC would log its own message when the port is taken.
+
+    Args:
+        host, port: the address to bind.
+        other: the flag or setting to change, as the message names it.
+
+    Raises:
+        Refused: the port can't be bound.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

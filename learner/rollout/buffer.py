@@ -213,7 +213,7 @@ class SequenceBuffer(History):
         """Draws every match once, in random order.
 
         Args:
-            sequences: matches of a minibatch.
+            sequences: number of matches per minibatch.
             rng: random numbers.
 
         Returns:

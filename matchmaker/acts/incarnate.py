@@ -24,8 +24,8 @@ MAX_CARRIED = 4096
 
 
 class Opened(NamedTuple):
-    """Gives the number of a new incarnation, the leases that it carries, and how many results are
-    lost.
+    """Gives a new incarnation's number, the leases that it takes over from the previous
+    incarnation, and how many results after the checkpoint no longer count.
     """
 
     incarnation: int

@@ -114,7 +114,8 @@ def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Repo
 def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[str, float]:
     """Computes χ² of counts against their expectation. Small cells are combined.
 
-    If draws had different probabilities, χ² is slightly too small, but never too large.
+    If a name's probability changed between draws, χ² is slightly too small on average. It is never
+    too large on average.
 
     Args:
         counts: number of matches by name.

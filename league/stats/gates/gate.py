@@ -163,18 +163,19 @@ def settled(
     """Returns results before the oldest open lease, in assignment order. Matches without a result
     are left out.
 
-    Short matches end first, and counting them first would favour a player that wins or loses
-    quickly. Counting half a pair would favour a seat.
+    Short matches end first, so counting results as they arrive would give quick wins or quick
+    losses too much weight. Counting half a pair would favour a seat.
 
     With `most`, a result with margin m counts as a win or a loss (by the sign of m) with
     probability |m| / `most`, and otherwise does not count. A draw counts with the same probability
-    as a margin of `stake`. So the share of the points estimates the share of the stakes, results
-    are counted independently of each other, and the error rates of tests of shares still hold.
-    Margins beyond `most` count as `most`, and then the error rates do not hold.
+    as a margin of `stake`. So the share of points among the counted results estimates the
+    candidate's share of all the stakes. Each result is counted independently of the others, so the
+    error rates of a test of shares (docs/gates.md) still hold. Margins beyond `most` count as
+    `most`, and then the error rates do not hold.
 
     Args:
         paired: whether to return mean scores of whole pairs, placed by their first match.
-        stake: the mean margin.
+        stake: the mean size of the margins other than 0.
         most: the largest possible margin, 0 to count every result.
 
     Raises:

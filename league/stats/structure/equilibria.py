@@ -224,8 +224,8 @@ def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
     """Computes the masses of α-rank for α → ∞.
 
     A better player takes over at rate 1, an equal player at rate 1/m, and a worse player never.
-    Between any two players there is a transition in at least one direction, so there is exactly one
-    set of players that selection never leaves. Only its members have mass.
+    Between any two players there is a transition in at least one direction. So there is exactly one
+    smallest set of players that selection, once inside, never leaves. Only its members have mass.
 
     Args:
         payoff_NN: antisymmetric payoff.
