@@ -110,8 +110,10 @@ KINDS: Final = {
 
 
 class Alarm(NamedTuple):
-    """Describes a problem. `subject` is an opponent, a term, a metric or AGENT/INDEX/LOW/HIGH of an
-    observation, or "" for the run itself.
+    """Describes a problem.
+
+    `subject` is an opponent, a term or a metric. For an observation it is the text
+    AGENT/INDEX/LOW/HIGH, and for the run itself "".
     """
 
     kind: str

@@ -40,21 +40,22 @@ REWARDS: Final = {
 STRATEGY: Final = {
     "step": "learner steps after the update",
     "latent_norm": "mean Euclidean norm of the strategy latent",
-    "latent_mean": "mean of its numbers",
-    "latent_spread": "how far they spread over steps and matches: root mean variance of a number",
-    "latent_drift": "how far a latent moves from a rollout's first step to its last in one match: "
-    "0 stays, 1 as far as from one sampled step to any other",
+    "latent_mean": "mean of the latent's numbers",
+    "latent_spread": "how far the latent's numbers spread over steps and matches: the root of "
+    "their mean variance",
+    "latent_drift": "how far the latent moves in a match between a rollout's first and last step: "
+    "0 means that it stays, and 1 that it moves as far as two sampled steps lie apart",
     "latent_separation": "share of the latent's variance that lies between kinds of opponents, "
-    "after chance: 0 separates nothing, 1 all; empty when fewer than two kinds had two matches at "
-    "full history",
+    "corrected for chance: 0 means no separation, and 1 full separation. Empty unless at least two "
+    "kinds each have two matches with a full history",
     "attention_entropy": "entropy of the latent's attention over past entries, nats, mean over "
     "heads",
     "attention_entropy_share": "the same over its largest possible value: 1 means that all entries "
     "get equal weight",
     "attention_age_frames": "mean age of the entries attended to, in frames",
-    "context_entropy_share": "as attention_entropy_share, of the attention that one's own "
-    "observation steers",
-    "context_age_frames": "as attention_age_frames, of that attention",
+    "context_entropy_share": "attention_entropy_share of the second attention, whose query comes "
+    "from the agent's own observation",
+    "context_age_frames": "attention_age_frames of the second attention",
 }
 """Each column is a metric's name with an underscore for the slash: latent/norm."""
 

@@ -319,8 +319,8 @@ def environment_state(env: LeagueVecEnv) -> Values:
 def load_environment_state(
     env: LeagueVecEnv, values: Values, assignments: Sequence[Assignment]
 ) -> None:
-    """Restores the matches in progress from `environment_state` and their new leases, in the same
-    order.
+    """Restores the matches in progress from `environment_state`. Their new leases `assignments` are
+    in the order of the matches.
     """
     saved = {name: tensor.numpy() for name, tensor in values["game"].items()}
     env.game.load(

@@ -184,8 +184,10 @@ def report(league: League, number: int) -> Report:
 
 
 def summaries(league: League, number: int = 0) -> list[Report]:
-    """Returns the reports of all evaluations without scores, or the report of evaluation `number`
-    (`NotFound` if it does not exist).
+    """Returns the reports, without scores, of all evaluations or of evaluation `number` alone.
+
+    Raises:
+        NotFound: there is no such evaluation.
     """
     evaluations = league.view.evaluations.asked.values()
     return [

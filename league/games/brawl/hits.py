@@ -30,7 +30,7 @@ def capsules_meet(
     """Returns whether two capsules overlap as in the original.
 
     The original truncates the corners and sizes of the rectangle between a capsule's two circles to
-    whole units. So most rectangles shrink to a point, and some hits come from that point.
+    whole units. So most rectangles shrink to a point. Some hits are due to this point alone.
 
     Args:
         x, y: middle of the first capsule, units.
