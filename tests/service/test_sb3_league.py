@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -106,7 +107,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
         os.chdir(before)
 
 
-def test_the_example_trains_reports_and_joins(trained: tuple[str, Path, PPO]) -> None:
+def test_the_example_trains_reports_and_joins(
+    trained: tuple[str, Path, PPO], capsys: pytest.CaptureFixture[str]
+) -> None:
     address, run_dir, model = trained
     page = PAGE.read_text(encoding="utf-8")
     assert page.count("```python") == len(re.findall(r"<!-- .* -->\n```python", page)) == 4
@@ -122,8 +125,11 @@ def test_the_example_trains_reports_and_joins(trained: tuple[str, Path, PPO]) ->
         ]
         against = {cell.column: cell.games for cell in client.payoff(Book.TRAIN, rows=["sb3"])}
         others = {bot.name for bot in game_spec("brawl").bots} | {p.name for p in made}
-        assert against  # by chance all matches before the first snapshot are against itself
         assert against.keys() <= others
+        assert main(["mix", str(run_dir), "--player", "sb3", "--last", "1", "--json"]) == 0
+        (part,) = json.loads(capsys.readouterr().out)["parts"]
+        # before the first snapshot there was nobody else, but which of the two is chance
+        assert part["kinds"].keys() & {"self", "bots"}
         (worker,) = [one for one in client.status().workers if one.player == "sb3"]
         assert (worker.step, worker.open_leases) == (4096, 0)
         assert worker.metrics["progress/steps"] >= 4000
