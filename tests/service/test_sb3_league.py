@@ -97,7 +97,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
         # the page's own matchmaker, whose mix has the learner meet itself
         _, _, flags = PAGE.read_text(encoding="utf-8").partition("--port 50051 ")
         words = ["--db", str(run_dir / "league.db"), "--port", "0", *flags.splitlines()[0].split()]
-        with process("matchmaker", *words) as port:
+        mixes = run_dir / "mixes.toml"
+        mixes.write_text("[matchmaker.mixes.past]\nsnapshots = 1.0\n", encoding="utf-8")
+        with process("matchmaker", *words, "--config", str(mixes)) as port:
             address = f"127.0.0.1:{port}"
             with warnings.catch_warnings():  # the first test to ask for it may make errors of them
                 warnings.simplefilter("ignore", UserWarning)
@@ -163,7 +165,7 @@ def met(client: MatchmakerClient, name: str) -> set[str]:
 def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
     address, run_dir, _ = trained
     with (
-        league_env(address, run_dir, name="other", matches=8, mix="bots") as env,
+        league_env(address, run_dir, name="other", matches=8, mix="past") as env,
         MatchmakerClient(address) as client,
     ):
         env.reset()
@@ -171,7 +173,8 @@ def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
             env.step(np.zeros((8, 10), np.int8))
         env.broker.flush()
         against = {cell.column: cell.games for cell in client.payoff(Book.TRAIN, rows=["other"])}
-        assert against.get("sb3@4096", 0) + against.get("sb3@2048", 0) > 2
+        assert sum(against.values()) > 2
+        assert against.keys() <= {"sb3@2048", "sb3@4096"}
         records = [p.name for p in client.players(kinds=[PlayerKind.LIVE])]
         assert {"sb3", "other"} <= set(records)
 
