@@ -1,35 +1,34 @@
-"""Starts a learner's ranks with the process manager of torchrun, and ends with them.
+"""Starts a learner's ranks as processes, and ends with them.
 
-The command line tool `torchrun` itself ends every failure with exit code 1 and every stop with an
-error. A learner's exit codes say which faults a restart can't cure, so this launcher passes them
-on.
+`torchrun` ends every failure with exit code 1 and every stop with an error. A learner's exit codes
+say which faults a restart can't cure, so this launcher passes them on. It doesn't load torch, which
+takes 100 MB.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from league.errors import LeagueError, RankGone
 from league.service import die_with_parent
 
-if TYPE_CHECKING:
-    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
-
 RANK_GONE = 75
 """Exit code of a rank that failed only because another rank had ended."""
-_ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+RENDEZVOUS = "KUMITE_RENDEZVOUS"
+"""Environment variable with the URL where the ranks meet. Without it, `env://`, as in torchrun."""
+_ERROR_FILE = "KUMITE_ERROR_FILE"
 _STOPPED = (-signal.SIGTERM, -signal.SIGINT)
 _POLL_SECONDS = 0.05
+_PATIENCE_SECONDS = 30.0
+"""Time for the other ranks to end after a failure, before they are killed."""
 
 
 def is_rank() -> bool:
@@ -42,7 +41,7 @@ def report_failure(error: LeagueError) -> int:
     if _ERROR_FILE not in os.environ:  # started by another launcher
         print(f"learner: {error}", file=sys.stderr)
     else:
-        Path(os.environ[_ERROR_FILE]).write_text(json.dumps({"message": str(error)}))
+        Path(os.environ[_ERROR_FILE]).write_text(str(error), encoding="utf-8")
     return RANK_GONE if isinstance(error, RankGone) else error.exit_code
 
 
@@ -60,53 +59,81 @@ def launch(words: Sequence[str], count: int, program: Sequence[str] = ("-m", "le
     Returns:
         The exit code of the rank that failed first, 0 if all succeeded.
     """
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
-
-    from learner.distributed.rank_group import RENDEZVOUS
-
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.ERROR)
     stops: list[int] = []
     with tempfile.TemporaryDirectory(prefix="kumite-ranks-") as folder:  # private to this user
         # The wrapper makes the kernel end a rank with this process, also after kill -9.
-        command = ["-I", "-S", die_with_parent.__file__, str(os.getpid()), sys.executable]
-        environment = {"WORLD_SIZE": str(count), RENDEZVOUS: f"file://{folder}/rendezvous"}
-        ranks = start_processes(
-            "learner",
-            sys.executable,
-            args=dict.fromkeys(range(count), (*command, *program, *words)),
-            envs={rank: {"RANK": str(rank), **environment} for rank in range(count)},
-            logs_specs=DefaultLogsSpecs(log_dir=folder),
-        )
+        tie = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
+        common = os.environ | {
+            "WORLD_SIZE": str(count),
+            RENDEZVOUS: f"file://{folder}/rendezvous",
+        }
+        error_files = [Path(folder) / f"error-{rank}" for rank in range(count)]
+        ranks: list[subprocess.Popen[bytes]] = []
 
         def stop(number: int, _: object) -> None:
             stops.append(number)
-            for process in ranks.pids().values():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGTERM)
+            for rank in ranks:
+                rank.terminate()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        while (result := ranks.wait(timeout=0)) is None:
-            time.sleep(_POLL_SECONDS)
-        failures = list(result.failures.values())
-        if not failures or (stops and any(rank.exitcode in _STOPPED for rank in failures)):
+        with _ended(ranks):
+            for rank, error_file in enumerate(error_files):
+                own = {"RANK": str(rank), _ERROR_FILE: str(error_file)}
+                command = [*tie, sys.executable, *program, *words]
+                # in a session of its own, so that Ctrl-C reaches it as a signal of ours only
+                ranks.append(subprocess.Popen(command, env=common | own, start_new_session=True))
+                if stops:  # it came between two starts
+                    ranks[-1].terminate()
+            failed = _wait(ranks)
+        if not failed or (stops and any(ranks[rank].returncode in _STOPPED for rank in failed)):
             return 0
-        cause = next((rank for rank in failures if rank.exitcode != RANK_GONE), failures[0])
-        return _explain(cause)
+        cause = next((rank for rank in failed if ranks[rank].returncode != RANK_GONE), failed[0])
+        return _explain(cause, ranks[cause], error_files[cause])
 
 
-def _explain(cause: ProcessFailure) -> int:
+def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+    """Waits until all ranks have succeeded or some have failed. Returns the numbers of these."""
+    while True:
+        codes = [rank.poll() for rank in ranks]
+        if failed := [rank for rank, code in enumerate(codes) if code]:
+            return failed
+        if None not in codes:
+            return []
+        time.sleep(_POLL_SECONDS)
+
+
+@contextlib.contextmanager
+def _ended(ranks: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Ends the ranks that still run when the block is left."""
+    try:
+        yield
+    finally:
+        for rank in ranks:
+            rank.terminate()
+        end = time.monotonic() + _PATIENCE_SECONDS
+        for rank in ranks:
+            try:
+                rank.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                rank.kill()
+                rank.wait()
+
+
+def _explain(number: int, cause: subprocess.Popen[bytes], error_file: Path) -> int:
     """Prints why the learner ends, in a sentence, and returns its exit code."""
-    if Path(cause.error_file).is_file():
-        print(f"learner: {cause.message}", file=sys.stderr, flush=True)
-        return 1 if cause.exitcode == RANK_GONE else cause.exitcode
+    code = cause.returncode
+    if error_file.is_file():
+        sentence = error_file.read_text(encoding="utf-8")
+        print(f"learner: {sentence}", file=sys.stderr, flush=True)
+        return 1 if code == RANK_GONE else code
     how = (
-        f"was ended by signal {-cause.exitcode}"
-        if cause.exitcode < 0
-        else f"failed (exit code {cause.exitcode}), its last words are above"
+        f"was ended by signal {-code}"
+        if code < 0
+        else f"failed (exit code {code}), its last words are above"
     )
     print(
-        f"learner: rank {cause.local_rank} (process {cause.pid}) {how}: the others end with it; "
+        f"learner: rank {number} (process {cause.pid}) {how}: the others end with it; "
         "start again, and all continue from the newest checkpoint",
         file=sys.stderr,
         flush=True,

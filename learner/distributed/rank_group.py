@@ -18,11 +18,10 @@ import torch
 from torch import Tensor, distributed
 
 from league.errors import NumericalFault, RankGone
+from learner.distributed.launch import RENDEZVOUS
 
 TIMEOUT = timedelta(minutes=30)
 """Longest wait of a rank for the others, longer than any of them waits for the matchmaker."""
-RENDEZVOUS = "KUMITE_RENDEZVOUS"
-"""Environment variable with the URL where the ranks meet. Without it, `env://`, as in torchrun."""
 
 
 def join(device: torch.device) -> None:
