@@ -33,7 +33,9 @@ LIVE = "live"
 """The digest of the network given to `set_live`, whose weights are read at every act."""
 SMALLEST = 4
 PADDING = 12_000_000
-"""Weights times rows of padding that take as long as the calls of another forward pass (0.5 ms)."""
+"""Number of weights times number of padding rows whose computation takes as long as the calls of
+another forward pass (0.5 ms).
+"""
 
 Loader = Callable[[str], PlayingNetwork]
 _Class = tuple[NetworkConfig, int]

@@ -49,29 +49,29 @@ class AgentSettings(Settings):
     """The `[agent]` section: size and history of the agent."""
 
     size: Literal["tiny", "base", "large"] = "large"
-    """Widths and depth of the network. `large` is what long runs use; `tiny` fits two CPU cores.
-    Snapshots of other sizes can still be met as opponents."""
+    """Widths and depth of the network. Long runs use `large`, and `tiny` fits two CPU cores.
+    Snapshots of other sizes can still be opponents."""
 
     sizes: dict[str, int | tuple[int, ...]] = Field(default_factory=dict)
-    """Sizes that replace single ones of `size`: layers, width (of the encoder and its latent),
-    attention_heads, feed_forward, observation_hidden, memory (the LSTM), head_widths.
+    """Single sizes that replace those of `size`, by name: layers, width (of the encoder and its
+    latent), attention_heads, feed_forward, observation_hidden, memory (the LSTM), head_widths.
     """
 
     encoder: Literal["streaming", "window", "none"] = "streaming"
-    """How the opponent's past is encoded: `streaming` costs one entry a step; `window` encodes
-    the whole window again at every step and exists to compare with; `none` leaves the past to the
-    LSTM."""
+    """How the network encodes the opponent's past. `streaming` encodes only the new entry at each
+    step. `window` encodes the whole window again at each step, and exists only for comparison.
+    `none` leaves the past to the LSTM."""
 
     sequence_length: int = Field(default=65, ge=2, le=4096)
-    """Entries of the opponent's past, one for each decision, the current one included. 65 at one a
-    frame are 2.17 seconds."""
+    """Number of entries of the opponent's past: one for each decision, the current decision
+    included. With a decision in every frame, 65 entries are 2.17 seconds."""
 
     key_bias: float = Field(default=-1.5, ge=-10.0, le=10.0)
     """Initial logit of every key: -1.5 holds a key 18 % of the time. At 0 half the keys are down
     at once, and a fresh policy mostly falls off the stage."""
 
     recurrent: bool = True
-    """Whether the LSTM remembers; without it, its state is cleared before every decision."""
+    """Whether the LSTM remembers. If not, its state is cleared before every decision."""
 
     @field_validator("sizes")
     @classmethod

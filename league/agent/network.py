@@ -26,7 +26,7 @@ from league.agent.memory import Memory
 from league.games.base import KEYS
 
 WAVES: Final = (1, 2, 4, 8)
-"""Half waves between the places 0 and 1."""
+"""Number of half waves between the positions 0 and 1, for each wave."""
 ID_WIDTH: Final = 16
 """Width of the embedding of an id."""
 
@@ -79,7 +79,7 @@ class ObservationEncoder(nn.Module):
         ]
 
     def _waves(self, obs: Tensor) -> list[Tensor]:
-        """Returns the waves of both players' places and of the way between them."""
+        """Returns the sines and cosines of both players' positions and of their differences."""
         if not self.own:
             return []
         own, opponent = obs[..., self.own], obs[..., self.opponent]

@@ -44,7 +44,8 @@ class GameSpec:
 
     `observation[:own_size]` is the seat's own part. The rest is the opponent as the seat sees it,
     and the agent's encoder keeps a history of the rest. If a game's observations have no such
-    parts, the whole observation is the rest, and the own part has only the seat and the turn.
+    parts, the game puts the whole observation into the rest. Its own part then shows only the seat,
+    whether the seat has to act, and the legal choices.
     """
 
     name: str
@@ -64,11 +65,13 @@ class GameSpec:
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term. Every game has `dense` and `sparse` (the outcome alone)."""
     places: tuple[int, ...] = ()
-    """Indices of positions in [-1, 1], the same in the own part and in the rest. Edges of a stage
-    are sharp, so the agent also sees waves of these positions."""
+    """Indices of the numbers that are positions, in [-1, 1]. They count from the start of the own
+    part, and the same indices hold from the start of the rest. The edges of a stage are sharp, so
+    the agent's network also gets sines and cosines of these positions."""
     ids: tuple[tuple[int, ...], ...] = ()
-    """Vocabularies: for each its size, then the indices in the observation that hold its ids. An id
-    is written as its share of the size. The agent learns an embedding of each vocabulary.
+    """Vocabularies of ids. Each lists its size, and then the indices of the observation that hold
+    its ids. An observation holds an id divided by the size. The agent learns an embedding of each
+    vocabulary.
     """
     payoff_unit: str = ""
     """Unit of payoffs, such as "chips", or "" in games without payoffs."""
@@ -77,8 +80,8 @@ class GameSpec:
     game has no payoffs or states no bound.
     """
     older_versions: tuple[str, ...] = ()
-    """Versions with other rules. Agents of these versions see all numbers of an observation or only
-    the first of them, and have the same actions.
+    """Versions with other rules whose agents can still play. These agents read the whole
+    observation, or only its first numbers. They have the same actions.
     """
 
     def bot_index(self, name: str) -> int:
@@ -159,7 +162,8 @@ class BatchedGame(ABC):
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """Plays frames with the same keys held. Bots decide in every frame.
 
-        A match that ends restarts in place from its next seed, without the rest of the frames.
+        If a match ends, its row begins the next match from the next seed. The row doesn't play the
+        rest of the frames.
 
         Args:
             actions_N2A: [N, 2, A], keys held or a one-hot choice. Seats of bots are ignored.
@@ -246,8 +250,8 @@ class BatchedGame(ABC):
         return {}
 
     def rules_text(self) -> str:
-        """Returns the text that must be the same in two games if one loads the other's saved
-        matches."""
+        """Returns a text that identifies the rules and options. A game can load the saved matches
+        of another game only if both games have the same text."""
         return f"{self.spec.name} {self.spec.version} {self.spec.max_frames}"
 
     def save(self) -> dict[str, NDArray]:

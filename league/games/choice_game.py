@@ -22,8 +22,8 @@ MAX_COUNTED = 32
 """Most actions that a game counts separately in its stats."""
 
 ROUNDING = 1e-9
-"""Share of the largest payoff within which a sum of payoffs is a draw. It absorbs rounding by the
-order of addition.
+"""A match is a draw if the sum of its payoffs is at most this share of the largest payoff. So
+rounding errors, which depend on the order of addition, can't decide a match.
 """
 
 _DEAL, _SIDE, _BOT = (
@@ -78,7 +78,7 @@ class ChoiceGame(BatchedGame):
     Args:
         rules: the rules.
         num_matches: N, matches that step together.
-        max_frames: None, or a time limit that no match can exceed.
+        max_frames: None, or a time limit of at least `rules.longest` frames.
 
     Raises:
         InvalidInput: fewer than 1 match.

@@ -38,13 +38,14 @@ class ChoiceRules(ABC):
 
     All randomness comes from the deal before the first choice. There are `deals` deals, all equally
     likely. Parts of a deal may stay hidden at first. A player knows its observations from the first
-    frame on and nothing else. From these it must be able to reconstruct all that it did and saw.
+    frame on and nothing else. From these it must be able to reconstruct its own choices, and which
+    choices were legal.
 
     Attributes:
         longest: frames of the longest match.
         draws_sides: whether a match's seed draws the seat of player 0. A game whose sides differ
             draws it, so that matches are fair and an agent learns both sides.
-        payoff_unit: unit of payoffs, as "chips".
+        payoff_unit: unit of payoffs, such as "chips".
         largest_payoff: largest payoff of a match to a player.
         record: type of a position.
     """

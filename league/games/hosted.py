@@ -139,11 +139,11 @@ class Pool:
         """Calls a method of each worker for its part of `rows`. A worker that died starts again.
 
         Args:
-            arguments: the method's further arguments, from a worker's rows.
+            arguments: returns the method's further arguments for a worker's rows.
 
         Returns:
-            The answers with their rows, and for lost rows the reasons. If a worker died, all of its
-            rows are lost.
+            The answers with their rows, and the reason for each lost row. If a worker died, all of
+            its rows are lost.
 
         Raises:
             Unavailable: a worker that died can't start again.
@@ -440,5 +440,8 @@ class HostedGame(BatchedGame):
 
 
 def inherited(extra: Mapping[str, str]) -> dict[str, str]:
-    """Returns a worker's variables: this process's, over `ENVIRONMENT` and under `extra`."""
+    """Returns the environment variables of a worker.
+
+    The variables of this process replace those in `ENVIRONMENT`, and `extra` replaces both.
+    """
     return {**ENVIRONMENT, **os.environ, **extra}

@@ -59,8 +59,8 @@ def read_payoffs(path: Path) -> Payoffs:
     """Reads a game from a CSV file: a line for each choice of player 0, a column for each of player
     1.
 
-    If the first line has words, they name the columns, and with them the choices of both players. A
-    choice without a name is named by its number.
+    If the first line has words, they name the choices in order, and both players' choices have the
+    same names. A choice without a name is named by its number.
 
     Raises:
         ConfigError: names the file and the line that can't be used.
@@ -148,7 +148,7 @@ class MatrixRules(ChoiceRules):
         self.observation_names = ("plays the rows", "plays the columns", *seen)
         self.largest_payoff = rounds * float(np.abs(matrix_RC).max())
         self._legal_2A = np.arange(self._count) < np.array(matrix_RC.shape)[:, None]
-        # Row A, also read at NOTHING (-1), stands for no choice.
+        # Row A stands for no choice. The index NOTHING (-1) reads it.
         self._one_hot = np.eye(self._count + 1, self._count, dtype=np.float32)
         fixed = (
             ScriptedBot(name=f"always-{name}", summary=f"always takes {name}", strategy=always(n))

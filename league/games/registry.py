@@ -213,8 +213,8 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def family(game: str) -> str:
-    """Returns the name of the game with the same observations and keys. For the original it is
-    brawl."""
+    """Returns the name of the game whose observations and keys `game` has: brawl for the original,
+    and the game itself for any other game."""
     return "brawl" if game.startswith("ai2:") else game
 
 

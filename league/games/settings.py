@@ -24,24 +24,24 @@ class GameSettings(Settings):
     kumite.games.
     """
     match_seconds: float = Field(default=0.0, ge=0, le=3600)
-    """Time limit of a match in seconds of the game; 0 is the game's own, 90 in brawl as in the
-    original.
+    """Time limit of a match, in seconds of game time. 0 means the game's own limit. In brawl it is
+    90, as in the original.
     """
     frame_skip: int = Field(default=1, ge=1, le=30)
-    """Frames that one decision of a player lasts; 1 decides 30 times a second, as a person may.
-    Games of choices (cards, boards) have one decision a frame.
+    """Frames that one decision of a player lasts. With 1, a player decides 30 times a second, as a
+    person may. Games of choices (cards, boards) have one decision a frame.
     """
     reward: str = "dense"
-    """Reward preset, a set of weights for the game's reward terms; dense teaches more than wins
-    alone.
+    """Reward preset: a set of weights for the game's reward terms. The preset dense rewards more
+    than wins alone.
     """
     reward_weights: dict[str, float] = Field(default_factory=dict)
-    """Weights that replace single ones of the preset, by reward term; empty leaves the preset as
-    it is.
+    """Weights by reward term. Each replaces the preset's weight of this term. Without any, the
+    preset stays as it is.
     """
     options: dict[str, Option] = Field(default_factory=dict)
-    """Options of the game itself, by name (brawl has `stage`, matrix has `rounds`); those left out
-    have the game's defaults.
+    """Options of the game itself, by name (brawl has `stage`, matrix has `rounds`). An option that
+    is left out has the game's default.
     """
 
     @model_validator(mode="after")

@@ -75,7 +75,10 @@ class WinRate:
 
 
 def goal_reached(stage: Stage, win_rate: WinRate | None) -> bool:
-    """Returns whether the learner wins the stage's share of matches with a probability above ½."""
+    """Returns whether the win rate reaches the stage's goal with a probability of at least ½.
+
+    The estimate must be based on at least `FEWEST_MATCHES` matches.
+    """
     return (
         win_rate is not None
         and win_rate.matches >= FEWEST_MATCHES

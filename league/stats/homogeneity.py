@@ -1,20 +1,23 @@
 """Finds a worker that plays a different game than the others, because of other rules or corrupted
 weights.
 
-Matches of frozen players are repeatable, so it makes no difference which worker plays them. The
-watch compares a worker's matches of two players with those that all other workers played, in the
-order in which they were assigned: its first pair of matches (two seats, same seed) with the others'
-first pair, and so on. If all workers play the same game, the worker's pair is as likely as the
-others' pair to have more points (or draws, or failures). So which pair has more is a fair coin
-toss, whatever the players' strengths, the seats, and the correlation of matches on a common seed.
+Matches of frozen players are repeatable, so it makes no difference which worker plays them. For any
+two players, this module compares the matches that one worker played with the matches that all other
+workers played. It goes through both in the order of assignment: the worker's first pair of matches
+(two seats, same seed) is compared with the others' first pair, and so on. If all workers play the
+same game, the worker's pair is as likely as the others' pair to have more points (or draws, or
+failures). So which pair has more is a fair coin toss, whatever the players' strengths, the seats,
+and the correlation of matches on a common seed.
 
 Mixtures of biased coins, p ~ Beta(a, a), are tested against fair coins. Their likelihood ratio is
 an e-value. With fair coins, the probability that it ever exceeds 10,000 during a run is at most 1
 in 10,000 (Ville's inequality), so it may be checked at any time. Six e-values are averaged:
 
-- the points of each pair of players, for three a: rules that favour either player;
-- the points of a player against all others, for each player: its weights are corrupted;
-- draws, and failures, over all matches.
+- three for the points of each pair of players, with three values of a. They detect rules that
+  favour one of the two players.
+- one for the points of a player against all others, as a weighted mean over the players. It detects
+  that a player's weights are corrupted.
+- one for draws and one for failures, over all matches.
 
 Source: Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid
 inference (2023).
@@ -198,8 +201,9 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
         suspects: all compared workers, most evidence first.
 
     Returns:
-        The worker that certainly differs, or None. Then the workers that contradict each other if
-        the results don't show which of them is right, as with only two workers.
+        The worker that certainly differs, or None, and a list. The list names the workers that
+        contradict each other if the results don't show which of them is right, as with only two
+        workers. Otherwise it is empty.
     """
     certain = [suspect for suspect in suspects if suspect.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:

@@ -19,15 +19,17 @@ from league.metrics import Measured
 from league.players import PayoffCell
 
 MOST_STATS = 64
-"""Number of statistics that a table sums, as many as a result may hold of a seat."""
+"""Largest number of statistics that a table sums. A result may hold this many for each seat."""
 FEW = 50
-"""Number of matches with payment 0 that are added to a pair's matches before its mean payment may
-raise the stake.
+"""A pair's mean payment may raise the stake. For this mean, the pair counts as having this many
+additional matches with payment 0.
 """
 LEAST_SQUARES = 1e-200
-"""Sum of squared payments below which they count as 0, because floats would lose them."""
+"""If the sum of the squared payments is below this, all payments count as 0, because floats would
+lose them.
+"""
 USUAL = 10
-"""Matches of the usual mean square that are added to a pair's matches."""
+"""A pair's mean square includes this many additional matches with the book's mean square."""
 
 
 @dataclass(slots=True)

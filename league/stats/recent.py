@@ -37,7 +37,7 @@ HALF_LIFE_STEPS = 100_000
 MEMORY_MATCHES = 100
 REACH_STEPS = 200_000
 MOST_FROM_NEIGHBOURS = 30.0
-"""Matches that all neighbours of a snapshot count for at most."""
+"""Largest number of matches for which all neighbours of a snapshot together count."""
 _KEPT = 1.0 - 1.0 / MEMORY_MATCHES
 
 

@@ -25,7 +25,9 @@ from league.views import style as figures
 from league.views.style import FAINT, GRID, INK, PALETTE, png_of
 
 TOGETHER = 3
-"""Snapshots whose clean matches are counted together, because a single snapshot has played few."""
+"""Number of successive snapshots whose clean matches are counted together, because a single
+snapshot has played few.
+"""
 STYLE: Final[Any] = figures.STYLE | {
     "font.size": 8.5,
     "axes.titlesize": 10,

@@ -27,7 +27,9 @@ if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.mixtures import MixtureRating
 
 MOST_FITTED = 1000
-"""Players up to which the fit, with the stretches between snapshots, takes less than a minute."""
+"""Up to this number of players, the fit takes less than a minute, the stretches between snapshots
+included.
+"""
 COLUMNS = (
     *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),
     *("pinned", "games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),

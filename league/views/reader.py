@@ -23,8 +23,8 @@ from league.views.facts import LeagueFacts
 
 _DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
 _NEWEST, _ENOUGH = 16, 20
-"""Most newest rated snapshots whose matches against a bot are shown together, and the number of
-matches that is enough.
+"""The matches of the newest rated snapshots against a bot are shown together: of at most `_NEWEST`
+snapshots, and only until there are `_ENOUGH` matches.
 """
 
 
@@ -64,8 +64,8 @@ class LeagueReader:
         self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
         self.facts = LeagueFacts(leading=leading)
         self.looks = 0
-        """Looks so far. A look that begins from now on is complete once this number has risen by
-        two.
+        """Number of looks so far. Once it has risen by two, a look that began after this moment is
+        complete.
         """
         self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
@@ -79,7 +79,7 @@ class LeagueReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread. The last facts stay. Twice is fine."""
+        """Ends the thread. The last facts stay. It is safe to call again."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=0.3)  # it may wait for a service that hangs

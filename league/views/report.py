@@ -164,7 +164,7 @@ def _shaded(section: Section) -> Sequence[Sequence[str]]:
 
 
 def _svg(chart: Forest | Trend, number: int) -> str:
-    """Returns a chart for a page. `number` keeps its names apart from other charts."""
+    """Returns a chart for a page. `number` makes the ids in its SVG differ from other charts'."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -180,8 +180,8 @@ def _svg(chart: Forest | Trend, number: int) -> str:
 
 
 def render_png(report: Report) -> bytes:
-    """Returns the charts of the main sections as PNG: two in a row, or a chart with many panels
-    alone.
+    """Returns the charts of the main sections as PNG, two next to each other. A chart with many
+    panels has a row of its own.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure

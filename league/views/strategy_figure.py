@@ -103,7 +103,7 @@ def _after(axes: Axes, report: dict[str, Any]) -> None:
 
 
 def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws which opponents the probe names at moments against each opponent."""
+    """Draws, for the moments against each opponent, how often the probe names which opponent."""
     axes.set_title("Opponents in rows, what each is called below, %")
     named_KK = np.array([opponent["named"] for opponent in report["opponents"]])
     axes.imshow(named_KK, cmap="Blues", vmin=0, vmax=1, aspect="auto")
@@ -120,7 +120,9 @@ def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws the share of slow change that lies between the halves of matches."""
+    """Draws how much of the slow change within a match is a change from its first half to its
+    second.
+    """
     axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.axvline(report["drift_by_chance"], color=FAINT, linestyle=":", label="in random order")

@@ -214,7 +214,7 @@ class Ai2Game(HostedGame):
 
 
 def _shown(seen_R: NDArray[np.void], name: str) -> NDArray[np.float64]:
-    """Returns a number of both players, [R, 2]."""
+    """Returns the field `name` of both players, [R, 2]."""
     return seen_R["raw"][:, :, OWN_FIELDS.index(name)]
 
 

@@ -1,8 +1,9 @@
 """Runs the worker process of `ai2:FOLDER`, which hosts matches in the original's own Python.
 
 It is a separate program with FOLDER as its working directory, and needs Python 3.10, the standard
-library and numpy. Requests and answers are as in `league.games.hosted`. They use another connection
-than standard output, to which the original prints. Shape suffixes: 2 seats, A keys, T frames.
+library and numpy. Requests and answers are as in `league.games.hosted`. They have a connection of
+their own, because the original prints to standard output. Shape suffixes: 2 seats, A keys, T
+frames.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ SEEN = np.dtype(
 )
 """The state of a match after a frame, as the game receives it."""
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `SEEN` for each row, and the reasons of failed rows, whose records are void."""
+"""A record of `SEEN` for each row, and the reason for each failed row. The records of failed rows
+are void.
+"""
 
 
 class Match:
@@ -61,8 +64,10 @@ class Match:
         self.combos[agent == "player"] += 1  # of the other seat: `agent` is hit
 
     def step(self, actions_2A: Any, bots: Sequence[int]) -> bool:
-        """Plays a frame with the keys `[2, A]`, or the bot, of each seat (-1 without a bot).
-        Returns whether the original ends the match.
+        """Plays a frame, and returns whether the original ends the match.
+
+        Each seat holds its keys in `actions_2A`. If `bots` has the index of a bot for the seat (-1
+        for no bot), the bot chooses the keys instead.
         """
         random.setstate(self._state)
         _draw_from(self._numbers)

@@ -72,7 +72,7 @@ def attack(player: Any, victim: Any, keys: int, direction: int, tables: Any, sta
         player: the attacker, a record of layout.PLAYER.
         victim: the opponent, a record of layout.PLAYER.
         keys: bits of the keys held.
-        direction: the side of the keys: -1, 0 or 1.
+        direction: the direction of the keys: -1 left, 1 right, or 0.
         tables: a record of moves.TABLES.
         stage: a record of layout.STAGE.
     """

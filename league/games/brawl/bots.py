@@ -1,9 +1,9 @@
 """Plays the scripted bots: each chooses a frame's keys from the state before that frame.
 
-Four bots come from the original (constant, random, based, clockwork). Six more are there to train
-against, and the evaluator alone uses three (edge_guarder, mirror, drunk). docs/game.md has their
-numbers. `me` and `opponent` are records of layout.PLAYER. Tactics that several bots share come
-first.
+Four bots come from the original (constant, random, based, clockwork). Six more bots are opponents
+for training. The last three (edge_guarder, mirror, drunk) play only for the evaluator. docs/game.md
+has their numbers. `me` and `opponent` are records of layout.PLAYER. Tactics that several bots share
+come first.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @njit
 def _nearest_weapon(me: Any, match: Any) -> int:
-    """Returns the place of the weapon that is nearest sideways, or -1."""
+    """Returns the place of the weapon at the smallest horizontal distance, or -1."""
     nearest, least = -1, 1e9
     for p in range(PLACES):
         slot = match.weapons[p]
@@ -310,8 +310,8 @@ def _based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     if abs(me.x) > BASED_TURNS_BACK:
         keys |= rules.LEFT if me.x > 0 else rules.RIGHT
     elif opponent.state != rules.STUN and opponent.state != rules.KO:
-        # Exactly level, at the same wall, the original goes left. By the fair rules it continues
-        # the way it faces.
+        # If both players have the same x, as at the same wall, the original goes left. Under the
+        # fair rules the bot goes the way it faces.
         ahead = opponent.x - me.x
         if ahead == 0.0 and stage.is_fair:
             ahead = me.facing

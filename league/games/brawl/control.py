@@ -62,7 +62,7 @@ def begin_player(player: Any, side: int, stage: Any) -> None:
 
 @njit
 def _way(keys: int) -> int:
-    """Returns the side of the keys: -1, 0 or 1. A and D together give 0."""
+    """Returns the direction of the keys: -1 left, 1 right, or 0. A and D together give 0."""
     right = 1 if keys & rules.RIGHT else 0
     left = 1 if keys & rules.LEFT else 0
     return right - left
@@ -96,7 +96,11 @@ def _last_way(player: Any) -> int:
 
 @njit
 def _face(player: Any, direction: int, stage: Any) -> None:
-    """Turns to the keys' side at once. Without a side the player turns left, as in the original."""
+    """Turns the player at once in the direction of the keys.
+
+    If the direction is 0, the player turns left, as in the original. Under the fair rules it does
+    not turn.
+    """
     if direction != 0:
         player.facing = direction
     elif not stage.is_fair:

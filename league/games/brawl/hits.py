@@ -142,8 +142,8 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 @njit
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Records a power's only hit on the victim. A power that `pulls` hits without force. `land`
-    applies the hit.
+    """Records a hit on the victim, which `land` applies. A power hits only once. A power that
+    `pulls` hits without force.
     """
     if attacker.power_has_struck:
         return

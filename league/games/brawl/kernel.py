@@ -211,9 +211,9 @@ def _jitted(function: Callable[..., None]) -> Callable[..., None]:
 def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
     """Returns `reset` and `step`, cached on disk under the digest of their sources.
 
-    Numba itself checks only the function's own file: after an edit of another module it would reuse
-    old machine code. A closure's value is part of its cache key, so this is a factory. `arrays` is
-    `BrawlGame._arrays`.
+    Numba itself checks only the function's own file, so after an edit of another module it would
+    reuse old machine code. But the values in a closure are part of Numba's cache key. So both
+    functions are closures over the digest. `arrays` is `BrawlGame._arrays`.
     """
 
     @_jitted

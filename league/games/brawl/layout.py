@@ -1,8 +1,8 @@
 """Defines the memory layout of a match: records of named numbers, no Python objects.
 
 The compiled step gets pointers to records and never a slice of an array. A slice costs an atomic
-count, which was most of a step's time. The step writes observations, terms and statistics into the
-caller's float32 arrays, seen as records.
+update of a reference count, and such updates took most of a step's time. The step writes
+observations, terms and statistics into the caller's float32 arrays, which it sees as records.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ STATS: Final = (
 PLACES: Final = 6
 """Places for weapons (weapons.py)."""
 SLOTS: Final = 4
-"""Number of the first places, which an observation shows."""
+"""An observation shows the first places, up to this number."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
-"""Most frames of the platform's way there and back (stage.py)."""
+"""Largest number of frames that the platform takes for its way there and back (stage.py)."""
 COUNTERS: Final = 5
 """States that count jumps: in the air, turning there, attacking, dodging, stunned."""
 MIRROR_DELAY: Final = 15

@@ -41,7 +41,9 @@ ITERATIONS: Final = 10
 PLATFORM, PLAYERS, NO_BOX = 0, 1, -1
 """Numbers of fat boxes: the platform's, the first player's. NO_BOX: the body has no box."""
 MARGIN: Final = float(np.float32(0.1))
-"""Share of a body's size, and seconds of its motion, by which its fat box is wider."""
+"""On each side, a fat box extends beyond its body by this share of the body's size. In the
+direction of motion, it extends by the motion in this many seconds if that is farther.
+"""
 
 
 @njit

@@ -56,7 +56,8 @@ _DENSE: Final = {
 PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
     "dense": _DENSE,
     "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
-    # Small scale for quick learning: a dense pull toward the opponent, then hits, then knockouts.
+    # Small weights for quick learning: a dense reward for going toward the opponent, then rewards
+    # for hits, then for knockouts.
     "laptop": {
         "toward_opponent": 0.6,
         "damage": 1.0,
@@ -64,7 +65,8 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 10.0,
     },
-    # `duel` with twice its pull. With `duel` an agent may unlearn the climb and wait at home.
+    # `duel` with twice its reward for going toward the opponent. With `duel` an agent may unlearn
+    # the climb to the other ground, and wait on its own ground.
     "approach": {
         "toward_opponent": 0.4,
         "damage": 5.0,

@@ -42,7 +42,8 @@ def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, 
         paid.toward_middle += abs(me.last_x) - abs(me.x)
     if opponent.moved_by_hand:
         return
-    # A respawn counts too. Otherwise every fall would let the same way to the opponent pay again.
+    # The jump of a respawn counts too. Otherwise a player would be paid again after every fall for
+    # the same way to the opponent.
     paid.toward_opponent += abs(opponent.last_x - me.last_x) - abs(opponent.last_x - me.x)
     if me.moved_by_hand:
         return

@@ -2,7 +2,7 @@
 
 Each match draws from its seed where the platform begins, how much grounds slow a body, and whether
 keys arrive a frame late. In every view it draws errors of both players' places and speeds. The
-option `variation` scales all of these, from 0 (no variation) to 1. docs/tournament.md has its
+option `variation` scales all of these, from 0 (no variation) to 1. docs/tournament.md measures the
 benefit.
 """
 

@@ -3,7 +3,7 @@
 A match has six places: the right spawner, the left spawner, and four places for dropped weapons,
 the oldest first. No match needs more. A spawner waits while a dropped weapon lies on the stage, so
 there are never more weapons than those on both spawners and in both hands. A weapon falls like a
-body and lies on a ground or the platform. Frames are the match's.
+body and lies on a ground or the platform. Frames count from the start of the match.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ def pick_up(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """Gives weapons to players in reach. To take a spawner's weapon, the key has to be held. To
-    take a dropped weapon, it has to be newly pressed.
+    """Gives weapons to players in reach. A player takes a spawner's weapon by holding the key, and
+    a dropped weapon only by pressing the key anew.
 
     A player takes the weapon of the first place in reach. If both players reach a weapon, seat 0
     gets it. Under the fair rules the nearer player gets it, and at the same distance neither does.

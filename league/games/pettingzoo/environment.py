@@ -200,7 +200,10 @@ class Face:
 
 
 def _check_choices(space: spaces.Space, value: Any) -> None:
-    """Raises `ValueError` for a choice outside its space, which `flatten` may change to another."""
+    """Raises `ValueError` for a choice outside its space.
+
+    Without this check `flatten` may turn such a choice into another choice.
+    """
     if isinstance(space, spaces.Dict):
         for key, subspace in space.items():
             _check_choices(subspace, value[key])

@@ -20,7 +20,9 @@ from league.games.hosted import serve_process
 from league.games.pettingzoo.environment import Face, Seats, board_text, build, reason
 
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `seen_type` for each row, and the reasons of failed rows, whose records are void."""
+"""A record of `seen_type` for each row, and the reason for each failed row. The records of failed
+rows are void.
+"""
 
 
 def seen_type(face: Face) -> np.dtype[np.void]:

@@ -48,7 +48,7 @@ class ShowdownGame(HostedGame):
             300.
         teams: folder of PokePaste texts, for a format to which players bring their teams. A match
             draws a team for each seat by its seed.
-        step_seconds: longest time that a round of the battles of one process may take.
+        step_seconds: longest time that one process may take to play a round of all its battles.
         workers: processes, each with a simulator. 0 chooses by matches and processor cores.
 
     Raises:

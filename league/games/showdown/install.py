@@ -17,8 +17,8 @@ from league.errors import ConfigError, Unavailable
 
 PACKAGE = "pokemon-showdown"
 POKE_ENV = "poke-env==0.16.0"
-"""Installed without its dependencies. It declares an older gymnasium than the lock's, but does not
-need it.
+"""pip installs poke-env without its dependencies, because poke-env asks for an older gymnasium than
+our lock file has. It does not need the older version.
 """
 VARIABLE = "KUMITE_SHOWDOWN"
 _WANTED = Path(__file__).with_name("npm")

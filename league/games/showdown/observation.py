@@ -130,7 +130,7 @@ def bucket(name: str) -> int:
 
 
 def sizes() -> dict[str, int]:
-    """Returns the count of numbers of each kind of id, including 0 (unknown or missing)."""
+    """Returns how many ids each kind has, including id 0 (unknown or missing)."""
     exact = {kind: 1 + max(vocabulary(kind).values()) for kind in ("species", "move")}
     return exact | {"ability": BUCKETS, "item": BUCKETS}
 

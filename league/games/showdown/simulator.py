@@ -69,8 +69,8 @@ class Simulator:
 
 
 def tied_to_us() -> list[str]:
-    """Returns the first words of a command. These words end the command's process with this
-    process, even while it is stopped.
+    """Returns the first words of a command. With these words, the command's process ends when this
+    process ends, even if a signal has stopped the command's process.
     """
     return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
 

@@ -21,7 +21,9 @@ from league.games.showdown.observation import Writer, own_team
 from league.games.showdown.simulator import Simulator
 
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `seen_type` for each row, and the reasons of failed rows, whose records are void."""
+"""A record of `seen_type` for each row, and the reason for each failed row. The records of failed
+rows are void.
+"""
 UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
     *("t:", "expire", "uhtmlchange", "tempnotify", "tempnotifyoff"),
     *("win", "tie", "bigerror"),

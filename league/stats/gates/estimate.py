@@ -13,15 +13,15 @@ EDGE = 1e-6
 OVERSHOOT = 0.583
 """Mean distance beyond a bound at which a random walk ends, in standard deviations of a step."""
 LEVEL = 1e-7
-"""A walk counts as driftless if its drift times the bounds' distance is below this times its
-variance.
+"""A walk counts as driftless if its drift times the distance between the bounds is less than this
+value times its variance.
 """
 ENDED = 3.0
-"""Standard deviation of a walk, in distances of the bounds, at which all but 10^-19 of walks have
-ended.
+"""When a walk's standard deviation is this many times the distance between the bounds, all but
+10^-19 of walks have ended.
 """
 TURNS = 20
-"""Number of terms of the series of reflections that matter until then."""
+"""Number of terms in the series of reflections that matter before that point."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ BETA = 25.0 / 6.0
 FIRST_DRAW_PROBABILITY = 0.1
 """Share of draws between equal players that a book expects before it has measured the share."""
 _ANCHOR_SIGMA = 1e-6
-"""σ of a pinned player for the package, which refuses 0. This value moves no digit."""
+"""σ of a pinned player for the package, which refuses 0. A σ this small changes no digit."""
 _ONE_PASS = 1.0
 """The package's `min_delta`. A match of two players needs a single pass over its factor graph, and
 the package would make a second pass to see that nothing moves. `min_delta` is also the least weight
@@ -66,9 +66,10 @@ class Drift:
     filter, as in TrueSkill Through Time (Dangauthier et al. 2007), by steps instead of matches.
 
     Attributes:
-        points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. Runs
-            of the preset `laptop` measure 2 to 8 around a climb of 4 to 5 points. TrueSkill, which
-            does not model the climb, predicts their training matches best with 10 to 20.
+        points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. In
+            runs of the preset `laptop` the strength climbs by 4 to 5 points in the same steps, and
+            its variance around this climb grows by 2 to 8. TrueSkill does not model the climb, so
+            it predicts the training matches of these runs best with a κ of 10 to 20.
         settling_steps: s₀. Smaller steps count as the start.
     """
 

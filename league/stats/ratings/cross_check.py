@@ -5,7 +5,8 @@ order, and it knows training matches, neighbours, and intervals. In healthy leag
 three ways, which say nothing about a player:
 
 - μ after a few games may be anywhere, which σ shows;
-- snapshots inherit their errors, so a climb is pulled together or moved as a whole;
+- a snapshot inherits the rating of its parent, and with it the error, so a climb is pulled together
+  or moved as a whole;
 - a bot has a single μ, while in the fit of a league with learners its strength changes, and its
   rating is the last value.
 
@@ -50,15 +51,16 @@ LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
 while there are few players.
 """
 MOST_TAU = 1.2
-"""Points. Runs of brawl have 0.3 to 0.7. Simulated leagues like them have at most 0.81, and 0.9 to
-3.1 if half of the batches are reported the wrong way round.
+"""Largest τ, in points, at which ratings still describe a league. Runs of brawl have 0.3 to 0.7.
+Simulated leagues like them have at most 0.81. If half of their batches are reported the wrong way
+round, they have 0.9 to 3.1.
 """
 LEAST_FREEDOM = 30
-"""Degrees of freedom of the pairs' scores from which `MOST_TAU` holds. Fewer pairs may deviate by
-chance.
+"""`MOST_TAU` applies if the pairs' scores have at least this many degrees of freedom. With fewer,
+the pairs may deviate by chance.
 """
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
-"""0.74 points, which are worth `WORTH`."""
+"""Distance from the line that is worth `WORTH`: 0.74 points."""
 _NAMED = 5
 
 
@@ -117,7 +119,9 @@ def cross_check(
     players: Sequence[Player],
     climb: Iterable[PayoffCell] = (),
 ) -> CrossCheck:
-    """Fits a book's games and compares, which takes seconds for thousands of players.
+    """Fits a book's games and compares the book's ratings with the fit.
+
+    This takes seconds for thousands of players.
 
     Args:
         ratings: the book's ratings. Pinned players are anchors.

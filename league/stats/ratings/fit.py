@@ -60,7 +60,9 @@ _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
 LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
 """Bounds of s in points: 42 and 1,680 Elo."""
 _SPREAD_SIGMA = 1.0
-"""Prior of ln s, around ln SIGMA: 95 % between 59 and 3,000 Elo. Two players show no width."""
+"""Prior of ln s, around ln SIGMA: 95 % between 59 and 3,000 Elo. It is needed because the games of
+two players do not determine s.
+"""
 _KAPPA, _KAPPA_SIGMA = 5.0, 1.0
 """Prior of ln κ, around ln _KAPPA: 95 % between 0.7 and 36 points²."""
 _LEAST_KAPPA, _MOST_KAPPA = 0.01, 1_000.0
@@ -68,25 +70,31 @@ _TAU, _TAU_SIGMA = 0.5, 1.0
 """Prior of ln τ, around ln _TAU: 95 % between 4 and 180 Elo."""
 _LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
-"""Largest ln ν, at which equal players draw 99.8 %. Distant anchors that drew fit any large ν."""
+"""Largest ln ν. At this value equal players draw 99.8 % of their games. It is needed because any
+large ν fits draws between distant anchors.
+"""
 _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
-"""Most sweeps over all pairs (some twenty suffice), the share of its full step that a factor moves
-in a sweep, and the change, in standard errors, below which the sweeps end.
+"""`_SWEEPS` is the largest number of sweeps over all pairs (some twenty suffice). In a sweep, each
+factor moves by the share `_DAMPING` of its full step. The sweeps end when the change, in standard
+errors, is below `_ENOUGH`.
 """
 _ROUGHLY = 0.1
-"""The weight of a step of ln κ or ln τ in that change. The uncertainty of κ and τ is much larger.
+"""Weight of a step of ln κ or ln τ in the change that ends the sweeps. The uncertainty of κ and τ
+is much larger.
 """
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
 """Largest log weight of a node relative to the centre. float64 ends at e^709."""
 _NEAR = 2.0
-"""Standard errors between the present mean of a gap and the new mean up to which the nodes also
-show the new variance.
+"""Largest number of standard errors between the present mean of a gap and its new mean at which the
+nodes also show the new variance. If the means are farther apart, the variance is kept.
 """
 _MOST_MODES = 20
-"""Most searches for the mode. In each, the size of a point follows from the previous ν."""
+"""Largest number of searches for the mode. In each search, the size of a point follows from the
+previous ν.
+"""
 _WIDER, _WIDER_SWEEPS = 0.1, 8
-"""Step of ln s that shows how results depend on it, and the sweeps that this takes."""
+"""Step of ln s that shows how the results depend on s, and the number of sweeps after this step."""
 REACH = NormalDist().inv_cdf(0.975)
 """Standard errors on each side of an estimate that contain the truth in 95 % of cases."""
 _MATCHED_SCORE = 0.9
@@ -94,13 +102,13 @@ _LEAST_DRAWS = 1e-9
 _LEAST_GAP_VARIANCE = 1e-12
 """Least variance of a gap in logits². The gap of two anchors has variance 0."""
 _LEAST_VARIANCE = 1.0
-"""Least variance of a pair's score to count for the misfit, as of four games between equal
-players.
+"""Pairs whose score has a smaller variance do not count for the misfit. The score of four games
+between equal players who never draw has this variance.
 """
 _LEAST_FREEDOM = 0.5
 DRAWS_BAR = 2.5
-"""`Fit.draws_z` from which draws don't follow Davidson's model. docs/ratings.md says how often this
-warns.
+"""Draws do not follow Davidson's model if |`Fit.draws_z`| is at least this value. docs/ratings.md
+says how often this warns.
 """
 
 
@@ -472,8 +480,8 @@ class _Posterior:
     def _sweep(self) -> float:
         """Moves every pair's factor, and ν. Returns how far ν moved, in standard errors.
 
-        The gap's posterior, with the pair's factor replaced by its games, is summed over nodes of
-        the present posterior.
+        For each pair, it replaces the pair's factor in the posterior of the gap by the pair's
+        games. It sums the result over nodes of the present posterior.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()
@@ -576,7 +584,9 @@ class _Posterior:
         return self.covariance_NN + variance * np.outer(moved_N, moved_N)
 
     def _solve(self) -> float:
-        """Multiplies prior and factors, and returns how far a mean moved, in standard errors."""
+        """Multiplies prior and factors, and returns the farthest move of a mean, in standard
+        errors.
+        """
         first_P, second_P, players = self.counts.first_P, self.counts.second_P, len(self.theta_N)
         _, share_P = self._shares()
         precision_P, pull_P = share_P * self.precision_P, share_P * self.pull_P
@@ -600,8 +610,8 @@ class _Posterior:
         """Returns the score test of κ = 0 where P(draw) ∝ ν·(2 cosh(d/2))^κ, in standard errors.
 
         κ = 0 is Davidson's model. At κ = 1 all pairs draw ν/(1 + ν) of their games. A pair's
-        expected draws come from the games of the other pairs, as its own games would hide their
-        misfit.
+        expected draws come from the games of the other pairs, because the pair's own games would
+        hide a misfit.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()

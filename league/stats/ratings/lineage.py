@@ -43,20 +43,21 @@ from league.stats.ratings.fit import Block, Fit, PairCounts, fit
 
 START_SIGMA = 3.0 * SIGMA
 SLOPE_SIGMA = 10.0
-"""Points by which a lineage climbs while its steps grow by a factor of e. Runs of brawl climb 4 to
-5.
+"""Standard deviation of a lineage's slope: the points by which it climbs while its steps grow by a
+factor of e. Runs of brawl climb 4 to 5.
 """
 TRAINING_SIGMA = 1.0
-"""Points by which a learner may play all its training matches better than its snapshots would,
-because it learns against just these opponents. A run of `laptop` measured 0.3.
+"""Standard deviation of the points by which a learner plays all its training matches better than
+its snapshots would. It may do so because it learns against just these opponents. A run of `laptop`
+measured 0.3.
 """
 _APART = 1e-4
-"""Least variance between two nodes in points², so that two nodes at the same step have an
-inverse.
+"""Variance in points² that is added to each node, so that the covariance has an inverse even if two
+nodes are at the same step.
 """
 _LIVE = " "
-"""Begins the name of a learner's stretch. No player's name contains it, and it sorts before all
-names.
+"""The name of a learner's stretch begins with this. No player's name contains it, and it sorts
+before all names.
 """
 _SEEN = " "
 """Separates a bot's name from the number of its node."""
@@ -208,9 +209,9 @@ def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
 def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
     """Returns the prior of the nodes of a lineage, or of all bots.
 
-    The walk's covariance of two nodes is the smaller of their values of x. A mean over a stretch
-    from a to b has the variance a + (b − a)/3, as stretches follow each other. Half of a bot's walk
-    is common to all bots.
+    The walk's covariance of two nodes is the smaller of their values of x, because stretches follow
+    each other without overlap. The mean over a stretch from a to b has the variance a + (b − a)/3.
+    Half of a bot's walk is common to all bots.
     """
     numbers, nodes = zip(*walk, strict=True)
     first_K, last_K = np.log1p(np.array([(n.first, n.last) for n in nodes]).T / _SETTLING)

@@ -45,7 +45,7 @@ GROWTH = 1.5
 DRAWS_FLOOR, DRAWS_CEILING = 1e-3, 0.9
 """Bounds of the draw probability. A draw that was never seen may still come."""
 PRIOR_GAMES = 100
-"""Games that the draw probability in force counts for, next to the measured games."""
+"""The draw probability in force counts as this many games, next to the measured games."""
 _BIN, _BINS = 0.1, 51
 """Width and number of the bins of |t|. The last bin holds everything from 5 on."""
 _SHARPNESS = np.round(np.arange(0.4, 1.6001, 0.01), 2)
@@ -53,8 +53,8 @@ _SHARES = np.round(np.arange(0.0, 1.0001, 0.1), 1)
 _SHARPNESS_SIGMA = 0.2
 """Standard deviation of the prior of ln a, around 0."""
 TREND = 16
-"""At most twice this number of past scores is kept of a player. When that many are kept, every
-other score is dropped.
+"""A table keeps at most twice this number of a player's past scores. When it has that many, it
+drops every other score.
 """
 
 
@@ -107,7 +107,9 @@ class PredictionRecord:
         return min(max(share, DRAWS_FLOOR), DRAWS_CEILING)
 
     def link(self, draw_probability: float) -> Link:
-        """Returns the most likely link given the scores, on a grid of .01 and .1."""
+        """Returns the most likely link given the scores, on a grid with steps of .01 in the
+        sharpness and .1 in the logistic share.
+        """
         games_B = np.array(self.games)
         earned_B = np.clip(self.scores, 0.0, games_B)  # payoffs may earn more
         count_B = np.maximum(games_B, 1.0)

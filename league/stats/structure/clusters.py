@@ -26,15 +26,15 @@ from scipy.spatial.distance import squareform
 from league.stats.structure.table import Matrix, Table
 
 WITHIN = 0.1
-"""Ten percentage points of all matches."""
+"""Largest distance of two players of a cluster: ten percentage points of all matches."""
 FAR = 2.0
 """Distance of players without any opponent. Shares differ by at most 1."""
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Clusters of players. `cluster_N` numbers them by first members, `weight_N` is 1 / cluster
-    size.
+    """Clusters of players. `cluster_N` is the number of each player's cluster, in the order of the
+    clusters' first members. `weight_N` is 1 / cluster size.
     """
 
     cluster_N: NDArray[np.intp]
@@ -99,7 +99,8 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     square_NN -= 2.0 * _summed(share, share, mask)
     noise2_NN += 2.0 * _summed(variance, variance, mask)
     excess_NN = np.clip(square_NN - noise_NN, 0.0, None)
-    # Σ v·max(Δ² − v, 0) by the means of its factors. The exact sum needs N²·M numbers at once.
+    # Approximates Σ v·max(Δ² − v, 0) by the means of its factors, because the exact sum needs N²·M
+    # numbers at once.
     mixed_NN = noise_NN * excess_NN / np.maximum(opponents_NN, 1.0)
     doubt_NN = np.sqrt(2.0 * noise2_NN + 4.0 * mixed_NN)
     distance_NN = np.sqrt((excess_NN + doubt_NN) / np.maximum(opponents_NN, 1.0))

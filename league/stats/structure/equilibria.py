@@ -36,11 +36,13 @@ POPULATION = 50
 _NOTHING = 1e-7
 """Payoffs, relative to the largest, that count as 0. HiGHS may find no solution with them."""
 _TIED = 1e-8
-"""Payoff against a mixture, relative to the largest payoff, up to which a player does not beat
-it.
+"""A player beats a mixture only if its payoff against the mixture is above this, relative to the
+largest payoff.
 """
 _BEATEN = 1e-6
-"""Payoff against an equilibrium that no player reaches. Otherwise rounding misled a program."""
+"""No player's payoff against an equilibrium is this large. If a player's payoff is, rounding has
+misled the program that computed the equilibrium.
+"""
 _DIGITS = 12
 """Decimals to which the rows of copies are equal."""
 _JOINING = 10

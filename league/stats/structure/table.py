@@ -169,8 +169,8 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
 
 
 def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = None) -> Table:
-    """Builds the table of the named players that `book` knows. Matches of the first `rows` players
-    are counted, by default all.
+    """Builds the table of the named players that `book` knows. It counts the matches of the first
+    `rows` players, and by default the matches of all players.
     """
     counts = [
         (name, other, its) for name in names[:rows] for other, its in book.payoff.row(name).items()

@@ -40,8 +40,8 @@ HUMAN = "human"
 """The league's player for the person at the keyboard."""
 WORKER = "dashboard"
 BEAT_SECONDS = 5.0
-"""Time between two heartbeats of a rated match, also while the person thinks. A worker without
-heartbeats hangs.
+"""Time between two heartbeats of a rated match, also while the person thinks. A worker that sends
+no heartbeats counts as hanging.
 """
 MOST = 4
 """Matches at a time, because each takes a part of a core."""

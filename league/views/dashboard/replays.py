@@ -26,7 +26,7 @@ WIDTH = 1280
 KEPT_SECONDS = 60.0
 """How long a film stays in memory after it was shown."""
 TERMS = 6
-"""Reward terms of a seat that are drawn: the largest."""
+"""How many reward terms of a seat are drawn, the largest first."""
 ATTENTION = SCREEN_PALETTE[0]
 
 

@@ -1,4 +1,6 @@
-"""Makes pictures in time from a part of a replay: its frames, their repetitions, the verdict."""
+"""Selects the frames of a part of a replay, and says how many pictures show each frame and the
+verdict.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from league.views.style import SCREEN_PALETTE
 SECONDS = 10.0
 """How old curves may be. The files of a long run take a second to read."""
 TERMS = 8
-"""Reward terms that are drawn: the largest."""
+"""How many reward terms are drawn, the largest first."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:

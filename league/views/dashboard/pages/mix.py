@@ -1,4 +1,6 @@
-"""Shows the learners' opponents: set, expected and met shares, and expected and played scores."""
+"""Shows the learners' opponents: their shares as configured, as expected and as met, and expected
+against played scores.
+"""
 
 from __future__ import annotations
 
