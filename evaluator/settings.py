@@ -14,23 +14,24 @@ class EvaluatorSettings(Settings):
     """How many clean matches a snapshot plays, and on how much of the machine."""
 
     matches_per_snapshot: int = Field(default=60, ge=6, le=100_000)
-    """Clean matches for each snapshot, on average: half of them when it is new, the others
-    between the players whose ratings are least certain. Requests count too, a milestone's
-    matches come on top.
+    """Clean matches for each snapshot, on average. A snapshot plays half of them when it is new.
+    The other half is played between the players whose ratings are least certain. Requested matches
+    count toward this number, but a milestone's matches come on top.
     """
 
     milestone_matches: int = Field(default=400, ge=4, le=100_000)
-    """Matches (even) of a milestone against every bot, and half that number greedy: 400 give a
-    95 % interval of ±5 points at most.
+    """Matches of a milestone against every bot, an even number. Half as many greedy matches come on
+    top. 400 matches give a 95 % interval of ±5 points at most.
     """
 
     device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
-    """Where its networks run: cpu, cuda, or a certain GPU as cuda:1."""
+    """Where its networks run: cpu, cuda, or a certain GPU, such as cuda:1."""
 
     nice: int = Field(default=10, ge=0, le=19)
-    """Its nice value while learners train, so that they go first on the same cores: at 0 both are
-    equal, at 10 it gets a tenth of a core that another process wants as well and a twentieth of
-    one that two others want, at 19 hardly more than they leave.
+    """Nice value of the evaluator while learners train, so that learners go first on the same
+    cores. At 0 both get equal shares. At 10 the evaluator gets a tenth of a core that one other
+    process wants too, and a twentieth of a core that two other processes want. At 19 it gets hardly
+    more than the other processes leave.
     """
 
     @field_validator("milestone_matches")

@@ -9,8 +9,9 @@ from importlib.metadata import EntryPoints
 
 
 def entry_points(group: str) -> EntryPoints:
-    """Returns the entry points of `group`. Packages are read once for each `sys.path`: to read
-    all of their metadata takes tens of milliseconds, and settings need them several times.
+    """Returns the entry points of `group`. Packages are read once for each `sys.path`,
+    because reading all of their metadata takes tens of milliseconds. Settings need the entry points
+    several times.
     """
     return _read(group, tuple(sys.path))
 

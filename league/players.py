@@ -195,7 +195,7 @@ class Pairing:
 
     With `until`, pairs are leased only until the two players have that many matches in the book,
     including matches that any worker has leased. The seed of a pair then follows from `seed` and
-    the number of pairs that these players were leased before.
+    from the number of pairs of these two players that were leased before.
     """
 
     player: str

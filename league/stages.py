@@ -102,8 +102,8 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
 
 
 def _other(status: CurriculumStatus, stage: Stage) -> Stage:
-    """Checks that a stage is not active yet. The active stage may only take an unobeyed request
-    back.
+    """Checks that a stage is not active yet. An operator may ask for the active stage only to take
+    back a request that the learner has not obeyed yet.
     """
     if stage == status.stage and (status.asked is None or status.asked.stage == stage.name):
         raise InvalidInput(f"{status.player} is in stage {stage.name!r} already: name another one")

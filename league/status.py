@@ -33,11 +33,11 @@ def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Gives a category's share of a player's matches by a mix: configured, in the next draw, and
-    drawn.
+    """Gives a category's shares of a player's matches by a mix: the share that the settings
+    configure, the share expected of the next draw, and the share of the matches drawn so far.
 
-    Categories without players have no share of the next draw, and `adaptive` moves weight between
-    bots.
+    The next draw leaves out categories without players, and its shares include the weight that the
+    setting `adaptive` moves between bots.
     """
 
     player: str
@@ -85,8 +85,8 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """Gives the expectations of a book's ratings for results after `after_position`, measured in
-    `games` games.
+    """Gives the share of draws that a book's ratings expect of results after `after_position`. It
+    was measured in the `games` games rated before.
     """
 
     book: Book

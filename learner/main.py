@@ -266,7 +266,7 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
 
 
 def _check_start(options: argparse.Namespace, devices: int) -> None:
-    """Refuses flags that the role or the steps already made rule out."""
+    """Refuses flags that contradict the role, or the steps that the learner has made already."""
     if Role(options.role) in EXPLOITING:
         if options.source:
             raise ConfigError(

@@ -33,16 +33,16 @@ class LearnerSettings(Settings):
     gradient_parts: int = Field(1, ge=1, le=4096)
     """Parts over which a minibatch's gradient is accumulated: less memory, the same step."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of the products in an update; auto: bfloat16 on a GPU that has it, else float16; float32
-    on a CPU.
+    """Precision of the matrix products in an update. auto: bfloat16 on a GPU that has it, float16
+    on other GPUs, and float32 on a CPU.
     """
     learning_rate: float = Field(2.5e-4, gt=0)
     """Adam's learning rate at the start."""
     learning_rate_final: float | None = Field(None, gt=0)
     """Learning rate at the last step, reached linearly; none keeps it constant."""
     desired_kl: float | None = Field(None, gt=0)
-    """KL divergence per update to which the learning rate is steered, below the scheduled one;
-    none: not at all.
+    """KL divergence that an update should have. The learning rate is adapted to reach it, but never
+    exceeds the scheduled rate. none: the learning rate follows the schedule.
     """
     gamma: float = Field(0.99, gt=0, le=1)
     """Discount per step."""
@@ -61,10 +61,11 @@ class LearnerSettings(Settings):
     seed: int = Field(0, ge=0)
     """Seed of weights, sampled actions and minibatches."""
     threads: int = Field(1, ge=1)
-    """OpenMP threads of this process; two busy ones on two cores are slower than one."""
+    """OpenMP threads of this process. Two busy threads on two cores are slower than one thread."""
     snapshot_interval: int = Field(50_000, ge=1)
-    """Steps between frozen snapshots, doubled in a curriculum's stages without a goal; with
-    `matchmaker.roles = "alphastar-pseudocode"` one of a main may come up to one interval later.
+    """Steps between frozen snapshots, doubled in a curriculum's stages without a goal. With
+    `matchmaker.roles = "alphastar-pseudocode"`, a main's snapshot may come up to one interval
+    later.
     """
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
@@ -137,15 +138,15 @@ class RegularisationSettings(Settings):
     alpha: float = Field(default=0.01, ge=0)
     """Weight of the KL divergence from the closest reference; 0 switches regularisation off."""
     form: Literal["loss", "reward"] = "loss"
-    """loss adds alpha KL to the loss; reward takes alpha log(π/π_ref) from each reward, for
-    self-play.
+    """loss: alpha times the KL divergence is added to the loss. reward: alpha log(π/π_ref) is
+    subtracted from each reward, which is meant for self-play.
     """
     reference_interval: int = Field(default=1_000, ge=0)
     """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone)."""
     portfolio_size: int = Field(default=5, ge=1, le=16)
-    """Most references at once, the newest included; the closest in each state counts."""
+    """Most references at once, newest included. In each state, only the closest one counts."""
     pruning: Literal["recent", "best", "diverse"] = "diverse"
-    """Which leaves a full portfolio: the oldest, the lowest rated, or the most redundant."""
+    """Which reference leaves a full portfolio: the oldest, lowest rated, or most redundant one."""
 
 
 class StageSettings(Settings):
@@ -162,15 +163,18 @@ class StageSettings(Settings):
     `bin/league stage next`.
     """
     until_win_rate: float = Field(default=1.0, ge=0, le=1)
-    """Share of matches (a draw is no win) that ends the stage when the learner is estimated to win
-    it now, from its training matches and its snapshots' clean ones.
+    """Win rate that ends the stage. The stage ends when the learner's present win rate, estimated
+    from its training matches and its snapshots' clean matches, reaches this value. A draw does not
+    count as a win.
     """
     min_matches: int = Field(default=100, ge=1)
-    """Training matches against the opponent from which on they count: those that end first are
-    short ones, mostly wins. One and a half times `learner.matches` are enough.
+    """Training matches count as evidence once the learner has played this many against the
+    opponent. The matches that end first are short, and most of them are wins. One and a half times
+    `learner.matches` are enough.
     """
     max_steps: int | None = Field(default=None, ge=1)
-    """Steps after which the stage ends even without success, and says so; none: no limit."""
+    """Steps after which the stage ends even without success. The log then says so. none: no limit.
+    """
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -36,12 +36,14 @@ class ExploiterGateSettings(Settings):
     """
 
     p0: float = Field(default=0.55, gt=0.0, lt=1.0)
-    """Share of the points against its victim, a draw being half a point, of an exploiter to
-    reject.
+    """Share of the points against its victim at which an exploiter should be rejected. A draw is
+    half a point.
     """
 
     p1: float = Field(default=0.65, gt=0.0, lt=1.0)
-    """Share of the points of an exploiter to accept. An exploiter in between may go either way."""
+    """Share of the points at which an exploiter should be accepted. An exploiter between p0 and p1
+    may be accepted or rejected.
+    """
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -56,11 +58,13 @@ class AdmissionSettings(Settings):
     """Sets the Elo by which a main's snapshot must exceed the newest member of its learner."""
 
     elo0: float = Field(default=0.0, ge=-1000.0, le=1000.0)
-    """Logistic Elo above that member of a snapshot to reject. A negative value admits equals."""
+    """Lead over the newest member, in logistic Elo, at which a snapshot should be rejected. With a
+    negative value, snapshots that equal the newest member are admitted.
+    """
 
     elo1: float = Field(default=35.0, ge=-1000.0, le=1000.0)
-    """Logistic Elo above that member of a snapshot to admit. 35 are 55 % of the points. Half the
-    gap takes four times the matches.
+    """Lead over the newest member, in logistic Elo, at which a snapshot should be admitted. A lead
+    of 35 means 55 % of the points. Half the gap between elo0 and elo1 takes four times the matches.
     """
 
     @model_validator(mode="after")
@@ -92,9 +96,10 @@ class MatchmakerSection(Settings):
     """Rule that draws a player of a category. PFSP prefers players that the learner loses to."""
 
     roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
-    """Opponents of learners among themselves. "mix": as the mix says. Otherwise a learner's role
-    decides, as in AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots,
-    self and exploiters together go to the role's branches. Its other categories don't change.
+    """What decides how often learners meet each other and each other's snapshots. "mix": the mix.
+    Otherwise the learner's role decides, by the rules of AlphaStar's paper or of its published
+    pseudocode. These rules then share out the weights that the mix gives to snapshots, self and
+    exploiters together. The mix's other categories don't change.
     """
 
     matches_per_draw: int = Field(default=1, ge=1, le=64)
@@ -107,13 +112,14 @@ class MatchmakerSection(Settings):
     """Gates of exploiters."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
-    """Active snapshots that a lineage keeps. Beyond that, the oldest retires, and its rows stay.
-    Milestones never retire, and snapshots in the support of the league's Nash mixture retire last.
+    """Active snapshots that a lineage keeps. If there are more, the oldest retires, and its
+    results stay. Milestones never retire, and snapshots in the support of the league's Nash mixture
+    retire last.
     """
 
     admit: Literal["all", "gate"] = "all"
-    """When a main's new snapshot becomes an opponent: "all" at once, "gate" when it has beaten the
-    newest member of its learner in a gate that the evaluator plays. The learner continues
+    """When a main's new snapshot becomes an opponent. "all": at once. "gate": when it has beaten
+    the newest member of its learner in a gate that the evaluator plays. The learner continues
     meanwhile, whatever the outcome.
     """
 

@@ -45,12 +45,14 @@ SHOWN: Final = 8
 square of this number.
 """
 AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
-"""Seconds of a match after which the probe is asked."""
+"""Times in a match, in seconds, at which the report gives the result of the probe."""
 LEAST: Final = 4
 """Matches against an opponent. Opponents with fewer matches don't count."""
 SIGNIFICANT: Final = 0.05
 LEAST_SEEDS: Final = 6
-"""With fewer seeds, two opponents have too few orders for a p-value below `SIGNIFICANT`."""
+"""Fewest seeds. With fewer, two opponents can be shuffled in too few ways for a p-value below
+`SIGNIFICANT`.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +260,7 @@ def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
         slots = weights[0].shape[1]
         full_NP = np.concatenate([part_TP[slots - 1 :] for part_TP in weights])
         age_P = np.arange(slots - 1, -1, -1) * step
-        # The first rows of its argument are those without all outputs.
+        # `summary_of` skips the first rows, in which some outputs do not exist yet.
         padded_NP = np.concatenate([np.zeros((slots - 1, slots)), full_NP])
         figures[name] = {
             "age_seconds": age_P[::-1].tolist(),

@@ -87,7 +87,8 @@ class Compared:
 
     Attributes:
         chance_low, chance_high: the range of 95 % of the values for shuffled opponents.
-        p_value: share of all values, including this value, that are at least as high.
+        p_value: share of values that are at least as high as this value, among this value and the
+            values for shuffled opponents.
     """
 
     value: float
@@ -226,7 +227,9 @@ def silhouette(
 def _compared(
     value_of: Callable[[Labels], Floats], labels: Labels, seed: int, shuffles: int
 ) -> Compared:
-    """Averages `value_of` (a number for each match) over opponents, also for shuffled opponents."""
+    """Averages `value_of` (a number for each match) over opponents, and compares this mean with the
+    means for shuffled opponents.
+    """
     rng = np.random.default_rng(seed)
 
     def mean(labels: Labels) -> float:

@@ -18,7 +18,7 @@ from league.replay import Bout
 from league.runs.blobs import SUFFIX
 
 SNAPSHOTS = 3
-"""Other snapshots of the league that are met by default, over all its steps."""
+"""Number of the league's other snapshots that the agent meets by default, spread over all steps."""
 
 
 @dataclass(frozen=True, kw_only=True)

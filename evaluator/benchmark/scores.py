@@ -267,8 +267,8 @@ def ratio(
     Args:
         top_P, bottom_P: sums of each pair.
         weight_P: weights of the pairs.
-        least: the smallest sum of `bottom` over all pairs that is used. For counts it is 3, because
-            with a rate of up to 3 / n there is often no event in n pairs.
+        least: lower limit of the sum of `bottom` over all pairs. It replaces a smaller sum. For
+            counts it is 3, because with a rate of up to 3 / n there is often no event in n pairs.
         logs: whether to compute the interval of the ratio's logarithm, for ratios of two random
             sums.
 

@@ -36,10 +36,11 @@ from league.stats.ratings.fit import Fit, log_probabilities
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
-"""Size of the top that is ranked, and number of best rated snapshots that may belong to it."""
+"""Number of top snapshots to find, and number of best rated snapshots that may be among them."""
 WIDEST = 4.0
-"""Weight of the snapshot whose rating is the least certain. All snapshots together have weight 1.
-With 1, the first snapshots, between which a learner climbs most, would stay the least certain.
+"""Weight of the least certain rating of a snapshot. The ratings of all snapshots together have
+weight 1. If this weight were also 1, the ratings of the first snapshots, between which a learner
+climbs most, would stay the least certain.
 """
 
 

@@ -24,23 +24,23 @@ from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.stages import CurriculumStatus
 
 PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
-"""Pairs of first matches against the parent, the grandparent, each of the strongest snapshots, the
-bot that a curriculum waits for, and each bot of similar strength. The last
-kind of bot gets all remaining pairs.
+"""How many pairs of its first matches a snapshot plays against its parent, its grandparent, each of
+the strongest snapshots, the bot that a curriculum waits for, and each other bot or imported
+snapshot, the closest in strength first. The last group gets all remaining pairs.
 """
 STRONGEST = 2
-"""The highest rated other snapshots that a new one meets."""
+"""Number of the highest rated other snapshots that a new snapshot meets."""
 ANCESTORS = 4
 """Earlier snapshots of its lineage that a milestone meets, evenly spaced."""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
-"""Accepted exploiters that a main's newest snapshot meets, and matches with each. With only four,
-the early exploiters of a short run were met too seldom to be patched.
+"""Accepted exploiters that a main's newest snapshot meets, and matches with each. With only four
+exploiters, the early exploiters of a short run were met too seldom to be patched.
 """
 BATCH_MATCHES = 128
 """Most matches of a request that are planned at once. After them, other work has its turn."""
 TOGETHER = 24
-"""Matches that batches have together at most, unless the first batch alone has more. A snapshot
-that arrives meanwhile waits for them.
+"""Most matches of batches that are played together. Only the first batch may have more. A snapshot
+that arrives meanwhile waits until these matches are played.
 """
 ALLOCATED = 16
 """Matches that are allocated at once, by one fit."""
@@ -96,7 +96,7 @@ def exploiters_to_meet(
 
     If there are too many, half of those that it meets are the newest exploiters. The others are
     drawn by the snapshot's digest, so all exploiters are met over time, and a restart draws the
-    same.
+    same exploiters.
 
     Args:
         gates: gates of all candidates.

@@ -63,13 +63,14 @@ POLL_SECONDS = 1.0
 GATE_MATCHES = 32
 """Matches of a gate that are played at once. Most gates are decided after some 130 matches."""
 REFUSALS_IN_A_ROW = 3
-"""Consecutive reports with every result refused after which the evaluator gives up."""
+"""The evaluator gives up after this many consecutive reports whose results were all refused."""
 FAILURES = 4
-"""Reports with broken matches of two players after which their matches are left out until a
-restart. Reports are counted, because a process that dies breaks all of its matches at once.
+"""After this many reports with broken matches between two players, the evaluator leaves out further
+matches between them until a restart. It counts reports, not matches, because a process that dies
+breaks all of its matches at once.
 """
 FITTED = 300
-"""Matches are allocated among this number of newest snapshots: their fit takes a second."""
+"""Matches are allocated among this many of the newest snapshots, whose fit takes a second."""
 TABLE_SECONDS = 30.0
 """Time between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000

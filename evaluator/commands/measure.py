@@ -44,7 +44,7 @@ SPARED = (
 )
 CHECKS = {"win_rate": 0.7, "damage_ratio": 2.0, "knockouts": 2.0, "pickups": 1.0,
           "seconds_per_fall": 60.0}  # fmt: skip
-"""What a player that is ready has more of, against `based`."""
+"""Values that a player must exceed in its matches against `based` to be ready."""
 
 Player = Annotated[
     str,

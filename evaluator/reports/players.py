@@ -31,12 +31,13 @@ PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
 ENOUGH = 20
-"""Fewest matches for a statement about a player without an interval or about an ancestor, and for
-the claim that a player beats an opponent.
+"""Fewest matches to show a mean without an interval in a chart, to make a statement about an
+ancestor, or to claim that a player beats an opponent.
 """
 ERROR = 0.05 / 3
 """Largest probability that a report claims a win over an opponent that the player does not beat.
-The same holds for a weakness and for a drop that don't exist. Together the three are 5 %.
+The same limit holds for claiming a weakness that does not exist, and for claiming a drop that does
+not exist. The three limits add up to 5 %.
 """
 STAKES = "of what is at stake"
 """Unit of a bound that comes from a gate, in a game with payoffs."""
@@ -457,9 +458,9 @@ def _together(pool: Sequence[Met]) -> Met:
 
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
-    """Returns the ancestors against which a player has forgotten something. It takes ancestors with
-    the newest first. The probability that any of these claims is wrong is at most `ERROR`, because
-    both ends of all intervals hold together (Bonferroni).
+    """Returns those of a player's ancestors against which it has forgotten something. The argument
+    holds all ancestors, the newest first. The probability that any of these claims is wrong is at
+    most `ERROR`, because both ends of all intervals hold together (Bonferroni).
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:

@@ -53,7 +53,7 @@ Disturb = Annotated[
 
 LONGEST_GAP_SECONDS = 0.1
 HARD_HIT = 12.0
-"""Damage within one frame from which a hit is an event, in points."""
+"""Least damage within one frame, in points, for which a hit is shown as an event."""
 TOTALS = (
     *("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges"),
     *("payoff", "reward"),

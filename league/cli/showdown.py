@@ -64,7 +64,7 @@ def _group() -> None:
 def install() -> None:
     """Installs Showdown's simulator by npm, about 100 MB, and poke-env by pip, or repairs them.
 
-    KUMITE_SHOWDOWN names another folder than the one in your cache.
+    Set the environment variable KUMITE_SHOWDOWN to use another folder than the one in your cache.
     """
     where = installation.install()
     print(f"{installation.PACKAGE} {installation.version()} is in {where}")
@@ -99,7 +99,7 @@ def play(
     assignments: Assignments = None,
     seed: Seed = 0,
 ) -> None:
-    """Plays a person who challenges it on a Showdown server of this machine."""
+    """Lets a player battle a person who challenges it on a Showdown server of this machine."""
     from league.agent.snapshot import load_snapshot, read_card
     from league.cli.showdown_member import MemberOnServer
     from league.contest.members import Finder, check_plays

@@ -29,7 +29,7 @@ SPARED = "rate leases player step"
 """Columns of workers that a narrow terminal leaves out."""
 MOST_CANDIDATES = 15
 NOT_SERVING = 5
-"""An exit status of `league status` that no error has."""
+"""Exit status of `league status` while the service is not serving. No error has this status."""
 
 
 @app.command(cls=LeagueCommand)

@@ -40,9 +40,9 @@ DRAIN_SECONDS = 1800.0
 SPEND_SECONDS = 90.0
 """How long the evaluator has to spend its remaining budget once its queue is empty."""
 HANG_SECONDS = 300.0
-"""A worker hangs after this time without a heartbeat or without progress. Its leases have expired
-by then, and it is replaced. A thread sends the heartbeats, also during a long update, and knows the
-worker's pace.
+"""A worker counts as hanging after this time without a heartbeat or without progress. Its leases
+have expired by then, and the worker is restarted. A thread sends the heartbeats, also during a long
+update, and knows the worker's pace.
 """
 _LOOK_SECONDS = 5.0  # most seconds that a look counts, because the machine may have slept
 _NOTES_KEPT = 200
@@ -139,7 +139,7 @@ class Supervisor:
             try:
                 self._group.start()
                 self._reader.start()
-                # takes seconds at the end, when a busy machine has none left
+                # loaded early: at the end a busy machine has no time left for these seconds
                 fit = ("league.stats.ratings.cross_check",)
                 threading.Thread(target=import_module, args=fit, daemon=True).start()
                 self._train()
@@ -277,7 +277,7 @@ class Supervisor:
         is_done = self._is_trained() and not asked
         if asked:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
-            # now, too: on a busy machine no time may be left when the workers have stopped
+            # Also here: on a busy machine no time may be left once the workers have stopped.
             if self._reader.facts.ratings:
                 self._begin_leaderboard(self._stop_worker_seconds)
             self._draw()
@@ -388,7 +388,7 @@ class Supervisor:
 
     def _announce(self, name: str, pid: int) -> None:
         if name in self._topology.addresses:
-            with suppress(StorageFull):  # its address is that of its last start
+            with suppress(StorageFull):  # the file still has this address, from the last start
                 self._folder.announce(_SERVICES[name], self._topology.addresses[name], pid)
 
     @contextmanager

@@ -29,8 +29,8 @@ from league.service import die_with_parent
 ROLE = "operator"  # every reader of the run's tokens may do everything anyway
 WAIT_SECONDS = 10.0
 SAID_SECONDS, IDLE_SECONDS = 10.0, 60.0
-"""While a run's database is opened: between two words about it, and how long its matchmaker may use
-no processor time before the command gives up.
+"""While a command waits until a run's database is open: the time between two messages about the
+wait, and the time without any use of the processor after which the command gives up.
 """
 STOP_SECONDS = 5.0
 
@@ -131,8 +131,9 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
 
 
 def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) -> int:
-    """Waits for the line ``ready PORT``, as long as the process works, and says so. When the
-    process ends first, it raises its last line.
+    """Waits until the process prints ``ready PORT``, and returns the port. Meanwhile `_watch`
+    reports the wait, and kills a process that no longer works. If the process ends first, an error
+    is raised with the process's last line.
     """
     assert process.stdout is not None
     done = threading.Event()
@@ -158,7 +159,7 @@ def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) ->
 
 
 def _watch(process: subprocess.Popen[str], database: Path, done: threading.Event) -> None:
-    """Reports the wait until it is `done`, and kills a process that no longer works."""
+    """Reports the wait until `done` is set, and kills a process that no longer works."""
     began = worked_at = time.monotonic()
     used = 0.0
     while not done.wait(SAID_SECONDS):

@@ -97,7 +97,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection. Twice is fine."""
+        """Closes the connection. A second call changes nothing."""
         self._channel.close()
 
     def asynchronous(self) -> grpc.aio.Channel:
@@ -172,7 +172,7 @@ class Connection:
 
 
 class Reminders:
-    """Passes a sentence to `say` at most once a minute, from any thread. It is an `on_wait`."""
+    """Passes a sentence to `say` at most once a minute, from any thread. Pass it as `on_wait`."""
 
     PAUSE_SECONDS = 60.0
 

@@ -123,7 +123,7 @@ class MatchmakerClient(Connection):
         """Opens a worker's incarnation and fences its earlier incarnations.
 
         Args:
-            worker: the worker's name, as "learner-main" or "evaluator-0".
+            worker: the worker's name, such as "learner-main" or "evaluator-0".
             player: the live player that it trains, "" for an evaluator.
             checkpoint_step: the step of the checkpoint from which a learner continues.
             checkpoint_log_position: the last result acknowledged at the checkpoint, 0 without
@@ -477,7 +477,7 @@ class MatchmakerClient(Connection):
 
         Args:
             player: a name or a mixture, as for `opponents`.
-            opponents: names, or mixtures as "based=3,random=1". A live player's name means its
+            opponents: names, or mixtures such as "based=3,random=1". A live player's name means its
                 newest snapshot.
             matches: the wanted matches against each opponent in `book`, an even number. Earlier
                 matches in the log count.
@@ -565,7 +565,7 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no main to exploit yet, or a named victim does not exist.
-            InvalidInput: a number or role that can't follow.
+            InvalidInput: the number or the role can't follow the newest generation.
         """
         reply = self._ask(
             "BeginGeneration",
@@ -595,7 +595,7 @@ class MatchmakerClient(Connection):
         return from_message(Standing, reply)
 
     def open_gate(self, incarnation: int, player: Player) -> CandidateGate:
-        """Registers a snapshot as a candidate and opens its gate. Twice is fine.
+        """Registers a snapshot as a candidate and opens its gate. A second call changes nothing.
 
         Raises:
             AlreadyExists: the name is taken by another player.

@@ -5,7 +5,8 @@ for a conversion:
 
 - an enum is the proto's enum without its prefix (``PlayerKind.LIVE``: ``PLAYER_KIND_LIVE``,
   ``NONE``: ``..._UNSPECIFIED``) or, in a string field, its value.
-- a dataclass is a message, or fields of the outer message if that has no field of its name.
+- a dataclass is a message. If the outer message has no field with the name of the dataclass's
+  field, the fields of the dataclass are fields of the outer message.
 - ``X | None`` is a message that may be missing, or a number of which 0 means None.
 - a text arrives without control characters, because a worker's words reach logs and terminals.
 
@@ -70,7 +71,7 @@ def from_message(cls: type[V], message: Any) -> V:
         message: the message.
 
     Raises:
-        InvalidInput: an unknown enum value, or another number of seats than two.
+        InvalidInput: an enum value is unknown, or the number of seats is not two.
     """
     values: dict[str, Any] = {}
     for name, _, decode, may_be_missing, is_flat in _plan(cls).fields:
@@ -242,5 +243,7 @@ def _seated(message: bytes) -> players.Player:
 
 @lru_cache(maxsize=4096)
 def _seat(player: players.Player) -> Any:
-    """Returns a player inside another message, which copies it. A league's players recur."""
+    """Returns the message of a player that is part of another message. It is cached, because the
+    same players occur again and again, and the other message copies it.
+    """
     return to_message(replace(player, card_json=""))

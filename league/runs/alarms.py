@@ -37,9 +37,10 @@ update. If the mean is several times as large, a clip range of 0.2 no longer lim
 """
 KL_UPDATES: Final = 10
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
-"""Matches of a kind in a row. If all are lost: an agent that wins 1 % loses 300 in a row once in 20
-times, and a laptop run that learns loses its first hundred. If all are won, there is nothing left
-to learn, or the game counts wrongly. If a weighted reward term is always 0, the term is broken or
+"""Matches in a row after which an alarm begins. For `never_won`, all of them are lost: an agent
+that wins 1 % of its matches loses 300 in a row once in 20 times, and a laptop run that learns loses
+its first hundred matches. For `always_won`, all are won: there is nothing left to learn, or the
+game counts wrongly. For `term_silent`, a weighted reward term is always 0: the term is broken or
 out of reach.
 """
 STREAK_UPDATES: Final = 20
@@ -47,17 +48,16 @@ STREAK_UPDATES: Final = 20
 before anything could be learnt.
 """
 DOMINANT_SHARE: Final = 0.8
-"""Share of the absolute reward in a single weighted term, at which the other terms have no
-effect.
+"""Share of the absolute reward. If a single weighted term has more, the other terms have no effect.
 """
 OUTCOME_TERMS: Final = ("win", "payoff")
 """Terms that may carry the whole reward, because the match is about them."""
 DOMINANT_MATCHES: Final = 300
 QUIET_UPDATES: Final = 10
-"""Updates without its cause after which an alarm is over, so that it does not flicker."""
+"""An alarm is over after this many updates without its cause, so that it does not flicker."""
 PREFIX: Final = "alarm/"
 CLIPPED: Final = "clipped/"
-"""Prefix of metrics for a number of an observation: how many values an update clipped."""
+"""Prefix of metrics that count, for one number of the observation, an update's clipped values."""
 
 KINDS: Final = {
     "entropy_collapse": (
@@ -215,7 +215,7 @@ class AlarmWatch:
         self._largest = largest_entropy
         self._most_kl = KL_LARGEST if wanted_kl is None else KL_FACTOR * wanted_kl
         self._series: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=EXPLAINED_UPDATES))
-        # by kind of alarm and subject: matches without exception, and their updates
+        # by kind of alarm and subject: the length of the streak in matches and in updates
         self._streaks: dict[tuple[str, str], tuple[int, int]] = {}
         self._absolute: deque[Mapping[str, float]] = deque(maxlen=DOMINANT_MATCHES)
         self._weighted: frozenset[str] = frozenset()
@@ -271,7 +271,7 @@ class AlarmWatch:
         for (kind, subject), (count, updates) in self._streaks.items():
             if count >= STREAKS[kind] and updates >= STREAK_UPDATES:
                 yield Alarm(kind, subject, float(count))
-        # a single term is a choice and no trouble, and so is a reward that the outcome carries
+        # a reward of one term is the user's choice, and an outcome term may carry the whole reward
         if len(self._weighted) > 1 and len(self._absolute) == DOMINANT_MATCHES:
             totals = {term: sum(row[term] for row in self._absolute) for term in self._weighted}
             term, share = largest_share(totals)

@@ -26,8 +26,8 @@ class Series(NamedTuple):
 
 
 GAP = 10.0
-"""A multiple of the usual distance of two points. Nothing is known between points that are farther
-apart.
+"""A multiple of the usual distance between two points. If two points are farther apart, nothing is
+known about the values between them.
 """
 
 

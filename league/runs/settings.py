@@ -13,7 +13,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 class LearnerEntry(Settings):
-    """One of a run's learners, a process."""
+    """One of a run's learners. Each learner is a process."""
 
     name: str = Field(min_length=1)
     """Name of the player that learns; its files are in learner-NAME of the run's folder."""

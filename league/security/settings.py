@@ -19,18 +19,19 @@ class SecuritySettings(Settings):
     """Who may call the matchmaker and the evaluator. By default: every process of this machine."""
 
     host: str = Field(default="127.0.0.1", min_length=1, max_length=255)
-    """Address that the services listen on. One that other machines reach needs `tokens` or
-    `tls`.
+    """Address that the services listen on. An address that other machines can reach needs `tokens`
+    or `tls`.
     """
 
     tokens: bool = False
-    """Whether every call must bring a token of the run (`bin/league tokens`); a run without
-    tokens makes them.
+    """Whether every call must bring a token of the run (`bin/league tokens`). If the run has no
+    tokens yet, they are made at its start.
     """
 
     tls: str = ""
-    """Folder with certificates as `bin/league certs FOLDER` makes it: the services then speak
-    only TLS. Without `tokens`, clients must show a certificate too, signed by the folder's ca.pem.
+    """Folder with certificates, such as `bin/league certs FOLDER` makes. The services then speak
+    only TLS. Without `tokens`, clients must also show a certificate that the folder's ca.pem
+    signed.
     """
 
     @field_validator("tls")

@@ -31,8 +31,8 @@ from league.security.tokens import TokenBook
 from league.service.rate_limiter import RateLimiter, peer_host
 
 ARRIVAL_SECONDS = 20.0
-"""How long a request may take to arrive, also the next request of a stream. Our clients wait as
-long for a reply.
+"""How long a request may take to arrive. This also holds for the next request of a stream. Our
+clients wait for a reply for the same time.
 """
 WAITING_CALLS = 4000
 """Requests of all peers that may wait for a thread or the disk. Further requests are refused."""

@@ -46,8 +46,8 @@ class CallMetrics:
 
 
 class MetricsPort:
-    """Serves collectors over HTTP until it is closed (twice is fine). A taken port raises
-    `Refused`.
+    """Serves collectors over HTTP until it is closed. Closing it twice is harmless. A taken port
+    raises `Refused`.
     """
 
     def __init__(self, port: int, *collectors: Collector) -> None:

@@ -78,8 +78,7 @@ class _Handlers(grpc.GenericRpcHandler):
 
 
 class GrpcServer:
-    """Serves calls. Create it, `add` servicers, `listen`, `start`, and finally `stop` (twice is
-    fine).
+    """Serves calls. Create it, `add` servicers, `listen`, `start`, and finally `stop`.
 
     A thread runs an event loop, which waits for requests. Further threads answer them.
 
@@ -187,7 +186,7 @@ class GrpcServer:
         self._interceptor.is_closing = True
 
     def stop(self, seconds: float = DRAIN_SECONDS) -> None:
-        """Drains, waits up to `seconds` for running calls, and closes. Twice is fine."""
+        """Drains, waits up to `seconds` for running calls, and closes. It may be called twice."""
         if self._stopped:
             return
         self._stopped = True

@@ -13,8 +13,8 @@ class OperationsSettings(Settings):
     """Metrics and logs of the matchmaker and the evaluator."""
 
     metrics_port: int = Field(default=0, ge=0, le=65534)
-    """Port of the matchmaker's Prometheus metrics (http://127.0.0.1:PORT/metrics), and one less
-    than the evaluator's; 0 for none.
+    """Port of the matchmaker's Prometheus metrics (http://127.0.0.1:PORT/metrics). The evaluator's
+    metrics have the next port. 0 switches metrics off.
     """
 
     log_format: Literal["human", "json"] = "human"

@@ -78,11 +78,11 @@ E from a run's files, M with --emergency."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }
-"""For each reason, the reasons that it alone can make look bad. Every reason leads to M. There are
-no cycles.
+"""For each reason, the other reasons that may look bad only because of it. Every reason leads to M.
+There are no cycles.
 """
 SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
-"""The system checks, and the updates that the last reasons are about."""
+"""The systems that the reasons belong to, in the order of the reasons."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,9 @@ RANDOM_MATCHES = 32
 WIDEST = 1000
 """Size of an observation above which most of its numbers are rarely worth their weights."""
 HARDLY_SEEN = 0.3
-"""Share of matches below which the opponent's play hardly shows. It shows in some matches even if a
-player sees only its own state twice, because the opponent's play affects that state.
+"""Share of matches in which the opponent's play must show, so that it counts as visible. Even if a
+player sees its own state in place of the opponent's, the opponent's play shows in some matches,
+because it affects the player's state.
 """
 CLIPPED_SHARE = 0.01
 """Share of views with a clipped value above which the check fails. Rare clipping costs little."""

@@ -60,9 +60,11 @@ STOP_INTERVAL = 32
 waits for the slowest rank.
 """
 GAE_LAMBDA = 0.95
-"""Lambda of the generalised advantage estimate, as in every preset and the seeds' guide."""
+"""Lambda of the generalised advantage estimate, from the guide that the preset `seed` follows."""
 MAX_GRAD_NORM = 0.5
-"""Largest norm of the gradient of all parameters together, as in the seeds' guide."""
+"""Largest norm of the gradient of all parameters together, from the guide that the preset `seed`
+follows.
+"""
 _LOGGED = (
     "loss/policy",
     "loss/value",
@@ -419,7 +421,7 @@ class LeaguePPO(RecurrentPPO):
         """Draws the minibatches of all epochs: their rows, and `_sums` over all ranks."""
         epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
         drawn = [rows for epoch in epochs for rows in epoch]
-        # In one message: each makes every rank wait for the slowest.
+        # In one message, because each message makes every rank wait for the slowest rank.
         return zip(drawn, self.group.sum(torch.stack(list(map(self._sums, drawn)))), strict=True)
 
     def _sums(self, rows: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ MATCH_SHARE = 0.25
 the cost stays below a tenth of the learner's time. The reward form needs all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
-"""Updates between replaced anchors that join the portfolio. The anchors in between leave."""
+"""Once in this many updates, a replaced anchor joins the portfolio. Other old anchors leave."""
 log = logging.getLogger(__name__)
 
 Memory = tuple[Tensor, Tensor]

@@ -28,13 +28,17 @@ from learner.rollout.source import OpponentSource
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """Errors of an opponent whose weights can't be used. Its match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
-"""Such opponents in a row after which the learner stops asking for others. If 1 in 20 opponents
-could be played, such a long row would have a probability of two in a million.
+"""After this many such opponents in succession, the learner stops asking for others. If 1 in 20
+opponents could be played, so long a series would have a probability of two in a million.
 """
 FAILURES_IN_A_ROW = 16
-"""Failed matches in a row (at least two for each row) after which the learner gives the game up."""
+"""Fewest consecutive failed matches after which the learner gives the game up. With many matches at
+once, it gives up after twice their number.
+"""
 FAILING_STEPS = 8
-"""Least number of steps with failures, as a process that dies fails all its matches at once."""
+"""The learner gives up only if this many steps had failures, because a process that dies fails all
+its matches at once.
+"""
 
 
 class LeagueVecEnv(VecEnv):

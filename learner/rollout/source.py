@@ -20,7 +20,7 @@ from league.stages import StageRequest
 
 AHEAD = {KEYS: 16, CHOICE: 256}
 """Assignments fetched before they are needed, by the kind of actions. In a game of choices a match
-may last one step, and a whole batch end together.
+may last one step, and a whole batch may end together.
 """
 log = logging.getLogger(__name__)
 

@@ -157,8 +157,8 @@ def league_env(
         address: HOST:PORT of a running matchmaker. If it wants a token, the token of the run or of
             the environment is used (docs/security.md).
         run_dir: the run's folder. Opponents' weights are read from its `blobs`, and ours are
-            written there. Its `config.toml` has the game, unless `preset` names another (without
-            either: laptop).
+            written there. The game is the one in the folder's `config.toml`, unless `preset` names
+            another preset. Without either, the preset is `laptop`.
         name: the player. Another process that joins by the same name takes its place.
         matches: matches played at once.
         mix: the mix of [matchmaker.mixes] from which opponents are drawn.

@@ -27,8 +27,9 @@ forgotten, and self-play.
 NO_LONGER_BEATS = 0.5
 """Win probability below which, in the paper's text, a main "can no longer beat" a player."""
 EXPLOITED_BELOW, FORGOTTEN_BELOW, TOO_STRONG = 0.3, 0.7, 0.3
-"""Win rates in the pseudocode. A past exploiter below the first counts as unbeaten, and a past main
-below the second as forgotten. A current main up to the third is too strong.
+"""The learner's win rates against other players in the pseudocode. Below the first, a past
+exploiter counts as unbeaten. Below the second, a past main counts as forgotten. Up to the third, a
+current main is too strong.
 """
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
 """Win probability of a main exploiter up to which a main is too strong to learn from."""
@@ -102,8 +103,9 @@ def _main_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Returns the same shares. The share of verification goes first to exploiters, then to a main's
-    past.
+    """Returns the same shares as `_main_by_text`. But the 15 % go to exploiters if one is unbeaten,
+    or else to a main's forgotten past, or else to the main itself. A main's past also replaces a
+    current main that is too strong.
     """
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
@@ -154,7 +156,11 @@ def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_exploiter_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Gives all matches to the current main, or to its past by f_var if it wins at most 10 %."""
+    """Gives all matches to current mains.
+
+    A main's past, drawn by f_var, replaces a current main that the exploiter beats in at most 10 %
+    of matches.
+    """
     branches = []
     share = _part(situation)
     for main in situation.mains:

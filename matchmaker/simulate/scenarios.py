@@ -135,8 +135,9 @@ class Drift(Scenario):
     """
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
-    """Elo of a new learner, Elo that it gains and Elo that it wanders while its matches grow by a
-    factor of e, and matches that are counted before its first.
+    """Four numbers: a new learner's Elo, the Elo that it gains while its matches grow by a factor
+    of e, the Elo that it wanders in that time, and the matches that it counts as having played
+    before its first match.
     """
     strength_N: Array
 

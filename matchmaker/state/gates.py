@@ -10,8 +10,8 @@ from league.gates import CandidateGate, GateState, VictimGate
 from league.stats.gates import Gate
 
 STAKES = 5.0
-"""Largest margin, in mean margins, that is assumed if the game names no bound and no margin is
-larger.
+"""If the game names no bound, the largest margin is assumed to be this many mean margins, or the
+largest margin of the gate's matches if that is larger.
 """
 
 
@@ -26,7 +26,7 @@ class GateRules:
         stake: mean margin of training matches. In games with payoffs, a draw counts like a result
             with this margin. It is 0 in logs of versions that counted wins.
         most: largest margin that the game allows, 0 if the game states no bound. It is None in logs
-            of versions that used `STAKES` stakes instead.
+            of versions that used `STAKES` times `stake` instead.
     """
 
     gate: Gate

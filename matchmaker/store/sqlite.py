@@ -40,8 +40,8 @@ from matchmaker.store.transaction import Reader, Transaction
 
 BUSY_SECONDS = 20.0
 CROWD, GATHER_SECONDS = 3, 0.004
-"""After a commit of three requests the next commit waits 4 ms for more requests to share its
-cost.
+"""After a commit of at least three requests, the next commit waits 4 ms, so that more requests
+share its cost.
 """
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

@@ -172,7 +172,8 @@ def mix(
 ) -> None:
     """Shows which opponents a learner met, and how strong they were, by quarter of its steps.
 
-    Scores are expected as the sampler would have when it drew the opponent, from the log up to it.
+    An expected score is the score that the sampler expected when it drew the opponent. It is
+    computed from the log up to that draw.
     """
     if last is not None and not 0.0 < last <= 1.0:
         raise InvalidInput(f"--last {last:g} is no share: it must be above 0, up to 1")

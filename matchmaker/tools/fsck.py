@@ -28,7 +28,9 @@ from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import differing_from_shown
 
 TOLERANCE = 1e-6
-"""Largest difference of ratios, relative if they exceed 1, as machines may round differently."""
+"""Largest difference between two log-likelihood ratios that count as equal, because machines may
+round differently. The difference is relative for ratios of an absolute value above 1.
+"""
 _STATES = {
     GateState.OPEN: PlayerState.CANDIDATE,
     GateState.ACCEPTED: PlayerState.ACTIVE,

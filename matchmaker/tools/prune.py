@@ -33,8 +33,8 @@ def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
 
 
 def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[str]:
-    """Yields players that are no retired snapshots, and players that they, exploiters or
-    evaluations need.
+    """Yields milestones and all players that are not retired snapshots, with their parents. Also
+    yields the players that the last analysis, exploiters' generations or open evaluations need.
     """
     for player in players.values():
         if (
