@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import gc
 import itertools
 import logging
 import os
@@ -95,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         level=logging.WARNING if rank else logging.INFO,  # other ranks would repeat it
         format=f"%(asctime)s %(name)s{f' (rank {rank})' if rank else ''}: %(message)s",
         stream=sys.stderr,
+        force=is_rank(),  # a rank is a fork of its launcher
     )
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -116,7 +119,8 @@ def _work(words: list[str]) -> int:
         cloning.run(cloning.parser().parse_args(words[1:]))
         return 0
     options = parser().parse_args(words)
-    words += _complete(options)
+    found = _complete(options)
+    words += found
     sections = _sections(options)
     if not is_rank():
         learner = sections.of(LearnerSettings)
@@ -127,7 +131,11 @@ def _work(words: list[str]) -> int:
             words += () if flags == previous else flags.arguments()
         if flags.ranks > 1:
             learner.share(flags.ranks)  # fails at once if it is impossible
-            return launch(words, flags.ranks)
+            if found:  # to find them, gRPC has started threads, which a fork would lose
+                os.execv(sys.executable, [sys.executable, "-m", "learner", *words])
+            _load(learner.threads)
+            gc.freeze()  # the collector would copy the memory that the ranks share
+            return launch(functools.partial(main, words), flags.ranks)
     run(options, sections)
     return 0
 
@@ -211,6 +219,13 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 # -- training ------------------------------------------------------------------------------------
 
 
+def _load(threads: int) -> None:
+    """Loads torch with this number of threads, and everything that trains."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    import learner.exploiter.generations
+    import learner.train.session  # noqa: F401
+
+
 def run(options: argparse.Namespace, sections: Sections) -> None:
     """Trains according to the command line, alone or as one of several ranks.
 
@@ -221,7 +236,7 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     role, threads = Role(options.role), sections.of(LearnerSettings).threads
     if role in EXPLOITING:
         step_back(NICE)
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    _load(threads)
     import torch
 
     from league.agent.device import choose_devices, keep_memory

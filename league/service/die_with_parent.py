@@ -1,5 +1,6 @@
 """Runs a command that dies with its parent: ``python die_with_parent.py PARENT_PID COMMAND…``.
-Processes of a pool with the initializer `end_with_parent` also die with their parent.
+Processes of a pool with the initializer `end_with_parent` also die with their parent, and so do
+forks that call `tie_to`.
 
 Callers run this file as a program. A function between fork and exec would work as well, but forking
 is not safe in a process whose gRPC threads have started.
@@ -30,13 +31,18 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def main(arguments: list[str]) -> None:
-    """Asks the kernel (Linux) for SIGKILL at the parent's death, then becomes the command."""
-    parent, command = int(arguments[0]), arguments[1:]
+def tie_to(parent: int) -> None:
+    """Asks the kernel (Linux) for SIGKILL at the death of this process's parent."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # the parent died before the request
             os._exit(1)
+
+
+def main(arguments: list[str]) -> None:
+    """Ties this process to its parent, then becomes the command."""
+    parent, command = int(arguments[0]), arguments[1:]
+    tie_to(parent)
     os.execvp(command[0], command)
 
 

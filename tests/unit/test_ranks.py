@@ -133,7 +133,7 @@ def test_means_are_weighted_by_share():
 # -- the launcher --------------------------------------------------------------------------------
 
 LAUNCH = "import sys; from learner.distributed.launch import launch; " \
-    "sys.exit(launch([], 2, ('-c', sys.argv[1])))"  # fmt: skip
+    "sys.exit(launch(lambda: exec(sys.argv[1]), 2))"  # fmt: skip
 RANK = """
 import os, sys, time
 from league.errors import *
@@ -177,7 +177,7 @@ def launched(program):
 )
 @pytest.mark.usefixtures("_signals")
 def test_the_launcher_ends_all_ranks_and_names_the_cause(program, code, named, capfd):
-    assert launch([], 2, ("-c", RANK + program)) == code
+    assert launch(lambda: exec(RANK + program, {}), 2) == code
     printed, errors = capfd.readouterr()
     assert named in errors.splitlines()[-1]
     assert errors.count("learner:") == 1
