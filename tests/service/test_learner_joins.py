@@ -48,8 +48,8 @@ def test_it_joins_under_a_free_name_and_trains_with_the_runs_settings(tmp_path, 
     ):
         os.utime(run / "run.json", (time.time() + 5, time.time() + 5))
 
-        def join():
-            words = ["--cpu", "--steps", "100000"]
+        def join(*flags):
+            words = ["--cpu", "--steps", "100000", *flags]
             process = ForkedLearner(words, tmp_path / "learner.log", 120.0, tmp_path)
             started.callback(process.wait)
             started.callback(process.kill)
@@ -60,10 +60,10 @@ def test_it_joins_under_a_free_name_and_trains_with_the_runs_settings(tmp_path, 
 
         join()
         wait_for(lambda: "learner-main-2" in at_work())  # main belongs to the supervisor
-        join()
+        assert client.status().open_leases <= 4 + 16, "four matches, as config.toml says"
+        join("--ranks", "2")
         workers = wait_for(lambda: len(found := at_work()) == 2 and found)
         assert set(workers) == {"learner-main-2", "learner-main-3"}
-        assert client.status().open_leases <= 2 * (4 + 16), "four matches each, as config.toml says"
         assert learn("--name", "main-2", "--steps", "100000") == 2
         assert at_work()["learner-main-2"].incarnation == workers["learner-main-2"].incarnation
     assert "--name main-2" in capsys.readouterr().err
