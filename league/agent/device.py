@@ -7,7 +7,7 @@ import ctypes
 import torch
 
 from league.errors import DeviceError
-from league.settings.device_flags import DeviceFlags, cores_in_words
+from league.settings.device_flags import DeviceFlags, cores_in_words, cpu_sentence
 
 _GIB = 1 << 30
 # From malloc.h: M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD.
@@ -39,7 +39,7 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
     if torch.backends.mps.is_available():
         sentence = f"Computing on the Apple GPU (no CUDA here), {cores_in_words()}."
         return torch.device("mps"), sentence
-    return torch.device("cpu"), f"Computing on the CPU (no GPU found), {cores_in_words()}."
+    return torch.device("cpu"), cpu_sentence()
 
 
 def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:

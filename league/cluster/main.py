@@ -42,7 +42,14 @@ from league.security.settings import SecuritySettings, checked_names
 from league.security.tokens import TokenFile
 from league.service.die_with_parent import end_with_parent
 from league.settings.base import resolve
-from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
+from league.settings.device_flags import (
+    CPU_HELP,
+    GPU_HELP,
+    RANKS_HELP,
+    DeviceFlags,
+    cpu_sentence,
+    has_no_gpu,
+)
 from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
 
 _HEADLINE_SECONDS = 60.0
@@ -239,11 +246,13 @@ def start(command: Command) -> int:
 
 
 def _device(flags: DeviceFlags) -> str:
-    """Returns the device in words. A separate process looks for a GPU, because torch is not loaded
-    here.
+    """Returns the device in words. Where there may be a GPU, a separate process looks for it,
+    because torch is not loaded here.
     """
     if flags.cpu:
         return flags.cpu_sentence()
+    if not flags.gpus and has_no_gpu():
+        return cpu_sentence()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent) as other:
         try:

@@ -143,6 +143,11 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=int, metavar="N", help=RANKS_HELP)
 
 
+def cpu_sentence() -> str:
+    """Returns the words about the device at a start that finds no GPU."""
+    return f"Computing on the CPU (no GPU found), {cores_in_words()}."
+
+
 def has_no_gpu() -> bool:
     """Returns whether this machine has no GPU that torch could use, without loading torch."""
     return sys.platform == "linux" and not any(map(os.path.exists, _GPU_DEVICES))
