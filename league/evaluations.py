@@ -150,7 +150,8 @@ def members_of(
     """Reads the weights of members like `mixture_of`, and replaces named mixtures by their members.
 
     ``main@average`` is the later half of main's snapshots, all with the same weight.
-    ``league@nash`` is the Nash mixture of active snapshots, which no snapshot beats.
+    ``league@nash`` is the Nash mixture: a mixture of active snapshots. By the clean matches so far,
+    none of these snapshots beats it.
 
     Args:
         who: as for `mixture_of`.
@@ -191,7 +192,8 @@ def pairs_of(share: float, pairs: int) -> int:
 def targets(evaluation: Evaluation) -> list[Target]:
     """Lists the matches that an evaluation wants, by pair of members.
 
-    If two opponents lead to the same pair of members, the larger number of matches counts.
+    If two opponents (such as a bot and a mixture that contains it) need matches of the same pair of
+    members, the pair plays the larger of the two numbers of matches.
     """
     until: dict[tuple[str, str], int] = defaultdict(int)
     for opponent in evaluation.opponents:

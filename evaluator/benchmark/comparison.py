@@ -40,7 +40,8 @@ class Comparison:
 
     Attributes:
         first, second: the players' names.
-        gates: the counts of both tests. In games with payoffs they count pairs by their stakes.
+        gates: the counts of both tests. In games with payoffs a pair counts with a probability
+            proportional to its stake.
         stake: mean size of a match's payment, over pairs whose payment is not 0. In games without
             payoffs it is 0.
         payoff_unit: unit of payoffs.

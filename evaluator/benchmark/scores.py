@@ -123,8 +123,9 @@ class Benchmark:
         opponent: Entrant,
         on_match: Callable[[str, int], None],
     ) -> Score:
-        """Plays a mixture against another. Any two members meet in proportion to their weights, in
-        at least one pair of matches.
+        """Plays a mixture against another. Each member of one side meets each member of the other
+        side. Their number of matches is proportional to the product of their weights, and never
+        less than one pair.
         """
         from league.contest.matches import paired, play
 

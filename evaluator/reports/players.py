@@ -458,9 +458,9 @@ def _together(pool: Sequence[Met]) -> Met:
 
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
-    """Returns those of a player's ancestors against which it has forgotten something. The argument
-    holds all ancestors, the newest first. The probability that any of these claims is wrong is at
-    most `ERROR`, because both ends of all intervals hold together (Bonferroni).
+    """Returns the ancestors against which a player has forgotten something. The argument holds all
+    ancestors, the newest first. The probability that any of these claims is wrong is at most
+    `ERROR`, because the intervals are corrected for the number of ancestors (Bonferroni).
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:
@@ -596,9 +596,10 @@ def bounds_of(
     `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches, or
     else from its gate. `payoffs` is the unit of payoffs, "" in games without.
 
-    Let k be the number of these exploiters and certificates and of the gates that the player
-    withstood. Each end of an interval is wrong with probability at most `ERROR` / k. So the largest
-    low end is too high with probability at most `ERROR` (Bonferroni).
+    Let k be a total: all accepted exploiters, plus these certificates, plus the gates of other
+    exploiters in which the player has played. Each end of an interval is wrong with probability at
+    most `ERROR` / k. So the largest low end is too high with probability at most `ERROR`
+    (Bonferroni).
     """
     tested = [
         gate

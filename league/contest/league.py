@@ -65,7 +65,7 @@ class League:
         """Connects to this league.
 
         Raises:
-            InvalidInput: an earlier state is asked of an address.
+            InvalidInput: an earlier state was requested, but the league is given by an address.
         """
         if self.at is not None and self.address:
             raise InvalidInput("--at reads a run's own log: name its folder with --run-dir")

@@ -57,8 +57,8 @@ class Playback:
                 ) from None
 
     def moments(self) -> Iterator[int]:
-        """Yields the number of each frame while the game shows it, from 0 to the last before the
-        end.
+        """Yields each frame's number, from 0 to the last frame before the end. At each yield the
+        game is in that frame's state.
 
         Raises:
             DataCorrupt: the match does not end as recorded.

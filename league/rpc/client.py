@@ -344,9 +344,9 @@ class MatchmakerClient(Connection):
             limit: the length of a page.
 
         Returns:
-            A page of up to `limit` matches, and `before` of the next page, 0 after the last page. A
-            page before the last may be short or even empty, because each call searches only a part
-            of the log.
+            A page of up to `limit` matches, and the value of `before` that gets the next page (0
+            after the last page). A page before the last may be short or even empty, because each
+            call searches only a part of the log.
         """
         asked = {"player": player, "opponent": opponent, "category": category, "limit": limit}
         book_field = {} if book is None else {"book": book}

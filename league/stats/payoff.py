@@ -136,8 +136,9 @@ class Stakes:
         """Computes the mean payment of a pair's matches with an interval.
 
         The interval adds z² imaginary matches to the pair's matches, where z is the normal quantile
-        (Agresti and Coull). Their mean payment is 0, and their mean square is the book's. So the
-        interval stays wide if there are few matches that all paid the same.
+        (Agresti and Coull). The imaginary matches pay 0 on average, and the mean of their squared
+        payments equals the mean of all squared payments in the book. So the interval stays wide if
+        there are few matches that all paid the same.
 
         Args:
             cell: the pair's counts.

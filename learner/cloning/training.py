@@ -155,9 +155,13 @@ def log_loss(
     legal: Tensor | None = None,
     smoothing: float = 0.0,
 ) -> Tensor:
-    """Returns `-Σ_a y_a log p_a (+ (1 - y_a) log(1 - p_a) for keys)` in nats.
+    """Returns the log loss in nats.
 
-    `y` is the action, smoothed by the share `smoothing` toward 1/2 (or toward all legal choices).
+    For choices it is `-Σ_a y_a log p_a`. For keys it is
+    `-Σ_a (y_a log p_a + (1 - y_a) log(1 - p_a))`.
+
+    `y` is the action, smoothed by the share `smoothing` toward 1/2 for keys, and toward equal
+    probabilities of all legal choices for choices.
 
     Args:
         kind: kind of actions.

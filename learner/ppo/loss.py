@@ -141,7 +141,8 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
     """Returns the `forecast_loss` in nats of a predictor that knows only how frequent each action
     is. It is NaN where no action is known.
 
-    Counts start at one half (Jeffreys' prior). A choice gets its share among the legal ones.
+    Counts start at one half (Jeffreys' prior). The probability of a choice is its frequency
+    divided by the sum of the frequencies of all legal choices.
 
     Args:
         kind: kind of actions.

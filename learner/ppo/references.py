@@ -35,8 +35,8 @@ from learner.settings import RegularisationSettings
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
 """Rows of history and steps that go through a reference together, chosen for caches and memory."""
 MATCH_SHARE = 0.25
-"""Share of the matches in which references play in the loss form. They represent all matches, and
-the cost stays below a tenth of the learner's time. The reward form needs all matches.
+"""In the loss form, references play in this share of the matches, which is a sample of all matches.
+So their cost stays below a tenth of the learner's time. The reward form needs all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
 """Once in this many updates, a replaced anchor joins the portfolio. Other old anchors leave."""
@@ -210,8 +210,8 @@ class References:
     def divergence(self, logits_TBA: Tensor, batch: Minibatch) -> Divergence | None:
         """Computes the KL of the policy in a minibatch from the closest reference in each state.
 
-        The matches where references play represent all matches, because over many minibatches the
-        means agree.
+        It uses only the matches in which references play, as a sample of all matches: over many
+        minibatches, the mean over the sample agrees with the mean over all matches.
 
         Args:
             logits_TBA: the policy's logits.

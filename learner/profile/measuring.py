@@ -82,7 +82,7 @@ class Order:
         blobs: folder of their weights.
         seconds: least length of each burst.
         bursts: number of bursts.
-        trace: file for a trace of two more updates.
+        trace: file for a trace of two updates that follow the bursts.
     """
 
     sections: Sections

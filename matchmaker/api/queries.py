@@ -129,7 +129,7 @@ def matches(
         limit: the most matches of the page.
 
     Returns:
-        The matches, and `before` of the next page, 0 for no next page.
+        The matches, and the value of `before` that gets the next page (0 if there is none).
     """
     newest, _, _ = reader.positions()
     until = min(before or newest + 1, newest + 1)

@@ -132,7 +132,7 @@ class MultinomialTest:
     """Tests H0: the candidate is at most `elo0` Elo stronger, against H1: at least `elo1` Elo
     stronger.
 
-    With `cells` = 5 it counts pairs of matches, with 3 single matches.
+    If `cells` is 5, it counts pairs of matches. If `cells` is 3, it counts single matches.
     """
 
     elo0: float
