@@ -404,8 +404,9 @@ def _forgetting(player: str, met: Sequence[Met], unit: Unit) -> Section | None:
         title=f"Forgetting of {player}",
         words=f"{unit.words.capitalize()} against its own earlier snapshots, the newest first, "
         f"which should grow with their age. Neighbours with fewer than {ENOUGH} matches count "
-        "together. A drop: it loses to one, or does worse than against a newer one, by more than "
-        f"both intervals, with 95 % confidence for all drops together. {verdict}",
+        "together. A drop is marked if it loses to an ancestor, or does worse against it than "
+        "against a newer one, and the intervals exclude chance, with 95 % confidence for all drops "
+        f"together. {verdict}",
         chart=_points(
             [row.opponent for row in earlier], marks, [row.score for row in earlier], unit
         ),
