@@ -206,9 +206,11 @@ def targets(evaluation: Evaluation) -> list[Target]:
 def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell]) -> OpponentScore:
     """Scores a player's matches against an opponent.
 
-    Members that have not met yet are left out, and the others share their weight. The interval is
-    Wilson's for the effective number of independent matches, 1 / Σ w² (Kish). Here w is a match's
-    weight, and the weights sum to 1.
+    If a mixture plays, each pair of members is scored with the pair's weight. Pairs without a match
+    are left out, and the other pairs share their weight in proportion.
+
+    The interval is Wilson's for the effective number of independent matches, 1 / Σ w² (Kish). Here
+    w is a match's weight, and the weights sum to 1.
 
     Args:
         player, opponent: names or mixtures.

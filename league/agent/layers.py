@@ -91,7 +91,7 @@ def embedding(inputs: int, width: int) -> Linear:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Attends with a query over its own S slots.
+    """Lets each query attend over S slots, which belong to that query alone.
 
     Args:
         q: `[..., D]`.

@@ -154,8 +154,9 @@ class AgentNetwork(PlayingNetwork):
             h_BH: the LSTM's output before row `prefix`.
             c_BH: the LSTM's cell before row `prefix`.
             time_left_TB: remaining share of the match, which only the critic sees.
-            prefix: rows of history, up to `config.context`. With fewer rows, the first steps see
-                less history than `step` did if their episodes began earlier.
+            prefix: number of rows of history, at most `config.context`. With fewer rows, the first
+                of the T steps may see less history than `step` saw at the same moments. This
+                happens if their episodes began before the first row.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)

@@ -23,11 +23,12 @@ def get_strategy_latent(
 
     Args:
         network: a snapshot, from `load_snapshot`.
-        observations_TO: its observations at its decisions, from the match's first on.
-            `observations_of` returns them for a recorded match.
+        observations_TO: the snapshot's observation at each decision of a match, beginning with the
+            first decision. `observations_of` returns them for a recorded match.
 
     Returns:
-        Latents `[T, D]`. Row t depends only on the opponent's half of the rows up to t.
+        Latents `[T, D]`. The latent of decision t depends only on the observations up to decision
+        t, and only on the part of each observation that shows the opponent.
 
     Raises:
         InvalidInput: the agent has no strategy encoder, or its observations have another width.
@@ -43,7 +44,8 @@ def encode_match(
 
     Args:
         network: a snapshot, from `load_snapshot`.
-        observations_TO: its observations at its decisions, from the match's first on.
+        observations_TO: the snapshot's observation at each decision of a match, beginning with the
+            first decision.
         name: the agent's name in errors.
 
     Returns:

@@ -36,7 +36,8 @@ def paired(
     seed: int,
     pupil: str = "",
 ) -> list[Bout]:
-    """Makes matches of two players. Each seed, from `seed` on, is played from both seats.
+    """Makes matches of two players. The players play each seed twice, with swapped seats. The first
+    seed is `seed`, and the others follow it.
 
     If a player meets itself, each match has its own seed, because swapped seats would repeat the
     match.
@@ -153,9 +154,10 @@ def play_bouts(
     The result depends on the arguments alone.
 
     An agent that learns from recordings alone sees only the recorded player's situations, and does
-    not know how to recover from its own mistakes. Demonstrations with mistakes that the agent does
-    not learn solve this (DART, arXiv 1703.09327). A mistake repeats the player's own keys from an
-    earlier moment of the match: the right keys at the wrong time, like a clone's mistakes.
+    not know how to recover from its own mistakes. Therefore the demonstrations contain mistakes,
+    which the agent does not learn (DART, arXiv 1703.09327). A mistake repeats the player's own keys
+    from an earlier moment of the match. These are the right keys at the wrong time, like a clone's
+    mistakes.
 
     Args:
         recipe: the game.
@@ -164,8 +166,8 @@ def play_bouts(
         frame_skip: frames between a snapshot's decisions, which are sampled at temperature 1.
         seed: seed of the sampling.
         greedy: whether snapshots take the likeliest action instead.
-        pace: frames between decisions of a bout's `pupil`, if it is a bot. It then plays like an
-            agent that imitates it at this pace (`league.replay.recorder`).
+        pace: frames between decisions of a bout's `pupil`, if the pupil is a bot. Such a bot plays
+            like an agent that imitates the bot at this pace (`league.replay.recorder`).
         disturb: share of the frames in which the pupil makes a mistake.
         failures: gets the reason of each match that failed.
 

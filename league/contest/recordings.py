@@ -49,8 +49,8 @@ def find_replay(
     Args:
         league: the run.
         name: a file, or the beginning of a match id of the run.
-        game, assignments: flags. If the file alone may not choose its game, they or the run name
-            it.
+        game, assignments: the flags `--game` and `--set`. If a file alone may not choose the game
+            of its match, these flags or the run must name this game.
 
     Raises:
         NotFound: there is no such match.
@@ -93,7 +93,7 @@ def record(
         settings: the game.
         player: the player.
         opponents: its opponents.
-        matches: against each opponent, seats swapped.
+        matches: number of matches against each opponent, in pairs with swapped seats.
         seed, pace, disturb, greedy: as for `league.contest.matches.play`. The player is the pupil.
         out: folder of the replays. None keeps no replay.
 

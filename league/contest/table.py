@@ -82,8 +82,8 @@ class Table:
         return rows
 
     def decide(self) -> NDArray[np.uint8]:
-        """Returns the networks' actions, `[N, 2, A]`. Other seats press no key, or make a legal
-        choice.
+        """Returns actions for all seats, `[N, 2, A]`. The networks decide for their seats. At the
+        other seats no key is pressed, or a legal choice is made.
         """
         game = self._game
         seats = 2 * game.num_matches

@@ -46,7 +46,8 @@ class Recipe:
         """Makes the batched game.
 
         Raises:
-            InvalidInput: a file alone may not name such a game.
+            InvalidInput: only a file names this game, and a file alone may name only built-in games
+                that run no other code.
             VersionMismatch: its rules have changed.
         """
         if not self.is_allowed:

@@ -1,7 +1,8 @@
-"""Connects to the matchmaker. Calls wait for it and are safe to send again.
+"""Connects to the matchmaker. Calls wait until it answers, and they are safe to send again.
 
-gRPC reconnects by its own back-off. Its retry policy is not used, because it gives up after five
-attempts without a callback. A waiting learner must log its wait and must stop when asked to.
+gRPC reconnects with its own back-off. This module does not use gRPC's retry policy, because that
+policy gives up after five attempts and calls no function meanwhile. But a learner that waits must
+log this, and must stop when it is asked to.
 """
 
 from __future__ import annotations

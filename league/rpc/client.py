@@ -300,9 +300,10 @@ class MatchmakerClient(Connection):
             book: the book.
             rows, columns: names of players. Without names, all players.
             with_stats: for a clean book, also gives frames, seats, and the row's means.
-            climb: for the train book, counts a learner's matches by the snapshot that it had frozen
-                last when the match ended. Row "main@50000" is main from there to its next snapshot,
-                and "main@0" is main before its first. Opponents that learn are left out.
+            climb: for the train book, splits a learner's matches by the newest snapshot that the
+                learner had frozen when the match ended. The row "main@50000" has the matches that
+                main ended between this snapshot and its next snapshot, and "main@0" has the matches
+                before its first snapshot. Matches against opponents that learn are left out.
         """
         return self.payoffs(book, rows, columns, with_stats=with_stats, climb=climb).cells
 
@@ -384,8 +385,9 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such stage, or no learner with stages.
-            InvalidInput: it is in that stage already, or in the last stage.
-            Refused: its steps are done, or the league is served for reading only.
+            InvalidInput: the learner is in that stage already, there is no next stage, or several
+                players have a curriculum and none is named.
+            Refused: the learner has done all its steps, or the league is served read-only.
         """
         reply = self._ask("AskStage", player=player, stage=stage, by=by)
         return from_message(StageRequest, reply.asked)
@@ -398,12 +400,12 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such player.
-            InvalidInput: it learns, or `mu` is no rating.
+            InvalidInput: the player learns, or `mu` is not a possible rating.
         """
         return int(self._ask("PinRating", player=player, mu=mu, by=by).log_position)
 
     def unpin_rating(self, player: str, by: str) -> int:
-        """Ends a pin. The player continues from its belief before the pin.
+        """Ends a pin. The player's rating continues from its value before the pin.
 
         Returns:
             The log position after which the player is rated again.
@@ -419,8 +421,8 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such player.
-            InvalidInput: it learns, is in quarantine already, or no reason is given.
-            Refused: its gate is open.
+            InvalidInput: the player learns or is in quarantine already, or no reason is given.
+            Refused: the player's gate is open.
         """
         reply = self._ask("Quarantine", player=player, reason=reason, by=by)
         return from_enum(PlayerState, reply.state)
@@ -444,7 +446,8 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such worker.
-            InvalidInput: it trains, is in quarantine already, or no reason is given.
+            InvalidInput: the worker trains a player or is in quarantine already, or no reason is
+                given.
         """
         asked = {"worker": worker, "reason": reason, "by": by}
         return int(self._ask("QuarantineWorker", **asked).results)
@@ -557,8 +560,8 @@ class MatchmakerClient(Connection):
             incarnation: the exploiter's incarnation.
             learner: the exploiter.
             role: its role.
-            number: the next generation. The newest generation's number returns that generation
-                again.
+            number: the number of the next generation. If it is the number of the newest generation,
+                the call returns that generation again.
             step: the exploiter's step.
             victims: names. Without names, the present mains.
             parent: the candidate whose weights it starts with, or "".

@@ -3,8 +3,9 @@
 A dataclass and its message have the same field names, so the type hints of the dataclass are enough
 for a conversion:
 
-- an enum is the proto's enum without its prefix (``PlayerKind.LIVE``: ``PLAYER_KIND_LIVE``,
-  ``NONE``: ``..._UNSPECIFIED``) or, in a string field, its value.
+- an enum becomes the proto's enum, whose names have a prefix (``PlayerKind.LIVE`` is
+  ``PLAYER_KIND_LIVE``, and ``NONE`` is ``..._UNSPECIFIED``). In a string field it becomes its
+  value.
 - a dataclass is a message. If the outer message has no field with the name of the dataclass's
   field, the fields of the dataclass are fields of the outer message.
 - ``X | None`` is a message that may be missing, or a number of which 0 means None.

@@ -1,7 +1,7 @@
 """Maps errors to gRPC's codes and back, by a table of classes and their codes.
 
-The message travels as the status' details and the class' name as trailing metadata. So a client
-raises the same class as the service.
+The status's details have the error's message, and the trailing metadata has the name of its class.
+So a client raises the same class as the service.
 """
 
 from __future__ import annotations

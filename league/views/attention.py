@@ -1,7 +1,7 @@
 """Shows an agent's attention in a recorded match, as a picture and in numbers.
 
-The match is played again, and the encoder reads the agent's observations. Attention depends on
-observations alone, so these are the exact weights of each moment, although the keys were sampled.
+The match is played again, and the encoder reads the agent's observations. Attention depends only on
+observations. So the weights are exactly those of the recorded match, although keys were sampled.
 
 Shape suffixes: T decisions, O observation, D width, P pooled outputs, C components.
 """
@@ -60,8 +60,8 @@ def events_of(
 
     Args:
         winner: the seat that won, None after a draw.
-        most_frames: the time limit. If a match was won earlier, it ended by a knock-out, which its
-            last frame does not show yet.
+        most_frames: the time limit. A match that was won earlier ended by a knock-out. The match's
+            last frame does not show this knock-out yet, so it is added.
     """
     events = []
     for number, (before, now) in enumerate(pairwise(frames), start=1):
@@ -116,8 +116,9 @@ class Reading:
         frames_per_second: frames per second of the game.
         frame_T: frame of each decision.
         latent_TD: strategy latents.
-        latent_TP, context_TP: attention over outputs, averaged over heads, of the learned query and
-            of the agent's own observation. Outputs from before the match have weight 0.
+        latent_TP, context_TP: attention over outputs, averaged over heads. The query of `latent_TP`
+            is learned, and the query of `context_TP` comes from the agent's own observation.
+            Outputs from before the match have weight 0.
         events: hits and knock-outs.
         frames: frames as the game draws them.
     """
@@ -206,10 +207,11 @@ def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) ->
         age_P: age of each output in seconds.
 
     Returns:
-        A list of the mean age of attention in seconds, the 5th and 95th percentiles of this age
-        over the decisions, the entropy of attention relative to equal attention to all outputs, and
-        the share of the weights' variance that age alone explains. This share is 1 if the weights
-        are the same at every decision. None without such decisions.
+        None if there are no such decisions. Otherwise a list of five numbers. The first three are
+        the mean age of attention in seconds, and the 5th and 95th percentiles of this age over the
+        decisions. The fourth is the entropy of attention, divided by its value for equal attention
+        to all outputs. The fifth is the share of the weights' variance that age alone explains. It
+        is 1 if the weights are the same at every decision.
     """
     slots = weights_TP.shape[1]
     full_TP = np.asarray(weights_TP[slots - 1 :], np.float64)

@@ -24,10 +24,10 @@ class OpponentActions:
     """Holds the opponents' actions of a step.
 
     Attributes:
-        actions_NA: the keys held in the last frame or the choice made (one-hot), zeros where
-            `known_N` is false.
-        legal_NA: the choices that they had, None in games of keys.
-        known_N: where the action is known.
+        actions_NA: the keys that the opponents held in the step's last frame, or their choices
+            (one-hot). The row is zero where `known_N` is false.
+        legal_NA: the opponents' legal choices, None in games of keys.
+        known_N: whether each action is known. Forced and illegal choices count as unknown.
     """
 
     actions_NA: NDArray[np.uint8]

@@ -51,8 +51,8 @@ class LeagueVecEnv(VecEnv):
         frame_skip: frames that a decision lasts.
         reward_weights: weight of each of the game's reward terms.
         live_player: name of the player that learns here.
-        ranks: number of processes, which play the same number of matches at the same pace. The
-            steps of all of them count.
+        ranks: number of processes that train this learner. All of them play the same number of
+            matches at the same pace, and `learner_step` counts the steps of all of them.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ class FinishedMatch:
         score: 1 for the learner's win, 0.5 for a draw, 0 for a loss.
         steps: length in decisions.
         frames: length in frames.
-        reward_terms: weighted and summed over the match. Their sum is its reward.
+        reward_terms: each reward term, multiplied by its weight and added up over the match. The
+            sum of all terms is the match's reward.
     """
 
     assignment: Assignment

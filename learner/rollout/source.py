@@ -53,8 +53,8 @@ class MatchBroker:
     """Talks to the matchmaker in a thread, so that no step of training waits for the network.
 
     The thread keeps `ahead` assignments ready, sends results in batches until the matchmaker
-    acknowledges them, and sends a heartbeat with the newest progress each `beat_seconds`. The next
-    call from the training loop raises the thread's error.
+    acknowledges them, and sends a heartbeat with the newest progress each `beat_seconds`. If the
+    thread fails, the next call from the training loop raises its error.
 
     Args:
         client: connection to the matchmaker.
@@ -162,15 +162,14 @@ class MatchBroker:
             return list(self._ready)
 
     def flush(self, timeout: float = 30.0) -> int:
-        """Waits until every result is acknowledged, and returns the log position after the last
-        result.
+        """Waits until every result is acknowledged.
 
-        If the matchmaker does not answer, it gives up after `timeout` seconds, because writing a
-        checkpoint is more important. If a run continues from that checkpoint, results that were
-        acknowledged after it count as lost.
+        If the matchmaker does not answer, the wait ends after `timeout` seconds, because writing a
+        checkpoint is more important. If the run later continues from that checkpoint, all results
+        that were acknowledged after it count as lost.
 
         Returns:
-            The log position after the last result.
+            The log position of the newest acknowledged result.
         """
         limit = time.monotonic() + timeout
         with self._changed:

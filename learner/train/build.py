@@ -73,8 +73,8 @@ class SessionSettings:
 
     @property
     def share(self) -> LearnerSettings:
-        """The section `learner` for this process: all matches, or an equal share for each of
-        several ranks.
+        """Returns the section `learner` for this process. If the learner has several ranks, each
+        rank gets an equal share of the matches.
         """
         return self.learner.share(RankGroup().size)
 

@@ -1,7 +1,8 @@
 """Writes and reads checkpoints: everything that a learner needs to continue exactly where it was.
 
-A checkpoint is a file of tensors and plain values, read without unpickling code
-(`torch.load(weights_only=True)`), written under a temporary name, synced and renamed.
+A checkpoint is a file of tensors and plain values. It is read without unpickling code
+(`torch.load(weights_only=True)`). It is first written under a temporary name, then synced to the
+disk, and then renamed.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ class CheckpointFolder:
         return path
 
     def read_newest(self, fits: Callable[[Values], bool] = lambda values: True) -> Values | None:
-        """Reads the newest readable checkpoint that `fits`, or None. Others are skipped with a
-        warning.
+        """Reads the newest checkpoint that is readable and for which `fits` returns True. It logs a
+        warning for each newer checkpoint. If there is no such checkpoint, it returns None.
 
         Raises:
             VersionMismatch: another version of this program wrote it.
@@ -224,8 +225,9 @@ def parts_of(saved: Values) -> list[Values]:
 def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
     """Returns the part of `algorithm_state` that a snapshot has.
 
-    These are its weights, and the scale of returns, which is the unit of its critic, as measured
-    over the card's steps. A scale of 1 means that it was not measured.
+    These are the snapshot's weights and the scale of returns, which is the unit of the snapshot's
+    critic. The scale counts as measured over the card's number of steps. A scale of 1 on the card
+    means that the scale was not measured. Then it is left out.
 
     Args:
         network: the snapshot.
@@ -239,7 +241,8 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
 
 
 def load_weights(model: LeaguePPO, values: Values) -> None:
-    """Restores weights, and if given, the state of the optimizer and the scale of returns.
+    """Restores weights. If `values` also has the optimizer's state or the scale of returns, it
+    restores these too.
 
     Args:
         model: the algorithm.

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 
 
 class Curriculum:
-    """Moves through the stages, in order by their rules, or to any stage on an operator's request.
+    """Moves through the stages. The rules of a stage lead to the next stage, and an operator's
+    request leads to any stage.
 
     Args:
         settings: the stages.
@@ -55,7 +56,7 @@ class Curriculum:
             step: step of the training.
 
         Returns:
-            Why the stage before ended, "" when it did not.
+            The reason why the previous stage ended, or "" if no other stage was entered.
         """
         if asked is None or asked.number <= self.place.obeyed:
             return ""
@@ -74,7 +75,7 @@ class Curriculum:
             win_rates: looks up the win rate.
 
         Returns:
-            Why the stage before ended, "" when it did not.
+            The reason why the previous stage ended, or "" if it has not ended.
         """
         if self.place.index + 1 == len(self.stages):
             return ""
@@ -115,7 +116,7 @@ def _stage(settings: StageSettings) -> Stage:
 class StageRunner:
     """Applies a curriculum to a learner's matches and reports its place to the league.
 
-    The leader of several ranks decides, and all follow.
+    If the learner has several ranks, the leader decides and all ranks follow.
 
     Args:
         incarnation: the incarnation that reports.
@@ -158,8 +159,11 @@ class StageRunner:
 
     @property
     def snapshot_interval(self) -> int:
-        """Steps between snapshots now. Snapshots are farther apart in stages without a goal, where
-        neighbours are similar."""
+        """Returns the number of steps between snapshots in the current stage.
+
+        In a curriculum of several stages, a stage without a goal doubles this number, because
+        neighbouring snapshots are similar there.
+        """
         has_climbed = len(self.curriculum.stages) > 1 and not self.curriculum.stage.until_opponent
         return (2 if has_climbed else 1) * self._settings.learner.snapshot_interval
 

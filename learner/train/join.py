@@ -37,9 +37,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """Describes a rank's place in the league: its incarnation and the matches that it continues.
+    """Describes the place of a rank in the league. A rank is a process of a distributed learner.
 
     Attributes:
+        incarnation: the learner's incarnation, which all ranks share.
         playing: matches that were in progress, under new leases.
         ready: matches that were drawn and not begun, under new leases.
     """
@@ -72,11 +73,11 @@ def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) 
 
 
 def fits_log(client: MatchmakerClient, saved: Values) -> bool:
-    """Returns whether the league's log has the matches of a checkpoint. After a restore from a
-    backup it may lack some.
+    """Returns whether the league's log has the matches of a checkpoint. After the log was restored
+    from a backup, it may lack some of them.
 
-    A match's id begins with its place in the log and ends with random digits: so if the log has the
-    newest match, it has all matches of the checkpoint.
+    A match's id begins with its place in the log and ends with random digits. So if the log has the
+    newest match of the checkpoint, it has all of them.
 
     Args:
         client: connection to the matchmaker.
@@ -195,7 +196,8 @@ def restore(
     parts: Sequence[Values],
     joined: Joined,
 ) -> None:
-    """Restores a checkpoint, with its matches or (without `parts`) with new ones.
+    """Restores a checkpoint. Its matches continue if `parts` has them and they can be continued.
+    Otherwise new matches begin.
 
     Args:
         model: the algorithm.

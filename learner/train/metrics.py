@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 class Progress:
     """Keeps recent results and clock readings, and turns them into metrics.
 
-    The names are the contract with every reader (terminal view, TensorBoard, heartbeats).
+    Every reader of metrics (terminal view, TensorBoard, heartbeats) relies on their names.
     """
 
     def __init__(self, target_steps: int, frames_per_second: int) -> None:

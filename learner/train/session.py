@@ -30,8 +30,9 @@ log = logging.getLogger(__name__)
 class Session:
     """Trains a learner in a league.
 
-    As one of several ranks it plays its share of the matches. Only the leader decides, writes
-    files and publishes. All ranks call the methods in the same order.
+    If the learner has several ranks, each rank has a session, which plays its share of the matches.
+    Only the leader decides, writes files and publishes. All ranks call the methods in the same
+    order.
 
     Attributes:
         over: whether an exploiter's generation has ended.

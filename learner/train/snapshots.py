@@ -52,8 +52,8 @@ class SnapshotPublisher:
     def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
         """Makes the card of a snapshot at `step`.
 
-        The checkpoint before the snapshot has the card, so that a run that dies in between makes
-        the same file again.
+        The checkpoint that is written before the snapshot contains the card. So a run that dies
+        between the two makes the same file again.
 
         Args:
             step: step of the training.
@@ -91,8 +91,8 @@ class SnapshotPublisher:
         return registered[0]
 
     def promote(self) -> None:
-        """Makes the newest snapshot a milestone, because a stop has made it the run's last
-        snapshot.
+        """Makes the newest snapshot a milestone. A learner calls this after its last step, if an
+        earlier stop has already made the snapshot of this step.
         """
         for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
@@ -151,9 +151,10 @@ class SnapshotPublisher:
         """Returns each reference's score, or its parent snapshot's score while the reference has no
         rating.
 
-        A reference plays only if a mix names the category `reference`. Its parent was frozen at
-        most one `snapshot_interval` earlier. Scores of different books can't be compared, so all
-        are from clean matches, or from training matches if these rate more of the references.
+        Many references have no rating, because a reference plays only if a mix names the category
+        `reference`. The parent snapshot was frozen at most one `snapshot_interval` earlier. Scores
+        of different books can't be compared, so all scores come from one book. This is the book of
+        clean matches, or the book of training matches if it rates more of the references.
         """
         references = self._client.players(kinds=[PlayerKind.REFERENCE])
         return max((self._scores(book, references) for book in (Book.EVAL, Book.TRAIN)), key=len)

@@ -58,8 +58,8 @@ def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
 
 
 def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:
-    """Sorts a lineage's active snapshots, given in order of registration, by the order in which
-    they retire.
+    """Returns the snapshots of a lineage that may retire, in the order in which they retire. The
+    argument `snapshots` has the lineage's active snapshots in order of registration.
 
     Milestones and the newest snapshot never retire. Snapshots in the Nash support retire last.
     """
@@ -70,8 +70,9 @@ def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> li
 def retire_surplus(
     league: League, tx: Transaction, players: dict[str, Player], lineages: set[str]
 ) -> list[str]:
-    """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow. Marks the
-    other snapshots as retired in `players` and returns their names.
+    """Keeps `max_saved` active snapshots of each lineage. It keeps more if the lineage has more
+    milestones, which never retire. It marks the other snapshots as retired in `players` and returns
+    their names.
     """
     retired: list[str] = []
     most, support = league.settings.max_saved, league.view.analysis.support

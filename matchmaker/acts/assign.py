@@ -124,9 +124,10 @@ def acquire_pairings(
     """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
     and swapped seats.
 
-    With `until`, only missing pairs are leased, so a pairing may get no match. For a single missing
-    match a whole pair is leased. Pairs are numbered over all leases of the two players, so the seed
-    of a match whose lease was lost is not played again.
+    If a pairing has `until`, this is the number of matches that the book and the open leases should
+    have together. Only the pairs that are missing are leased, so such a pairing may get no match.
+    For a single missing match a whole pair is leased. Such pairs are numbered over all leases of
+    the two players, so the seed of a match whose lease was lost is not played again.
 
     Raises:
         NotFound: a player does not exist.

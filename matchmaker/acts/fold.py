@@ -1,8 +1,9 @@
 """Stores folds while the league is served.
 
-The matchmaker itself could store its fold. But with a million results between two thousand players
-this takes seconds, and calls would wait meanwhile. So another process folds the log from the last
-stored fold: `python -m matchmaker.acts.fold DB SETTLED`.
+A fold is the state that the whole log adds up to (`matchmaker.state.folding`). The matchmaker
+itself could store its fold. But with a million results between two thousand players this takes
+seconds, and calls would wait meanwhile. So another process starts from the last stored fold and
+folds the rest of the log: `python -m matchmaker.acts.fold DB SETTLED`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Records the stages of learners' curricula, and the stages that operators ask for.
 
-Both are events of the log, so a request that was answered survives any crash.
+Both are events of the log. So once the call of an operator was answered, the request survives any
+crash.
 """
 
 from __future__ import annotations
@@ -102,10 +103,12 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
     Args:
         player: the live player, or "" if only one player has a curriculum.
         stage: name of a stage, or "next".
+        by: the operator who asks, for the log.
 
     Raises:
         NotFound: there is no such stage or curriculum.
-        InvalidInput: the learner is in this stage, or `by` is empty.
+        InvalidInput: the learner is in this stage already, there is no next stage, several players
+            have a curriculum and none is named, or `by` is empty.
         Refused: the learner has done all its steps.
     """
     checks.text(by, "by", checks.MAX_NAME)

@@ -1,8 +1,9 @@
 """Watches evaluators. An evaluator that plays another game than the others gets no more matches.
 
-The watch looks at clean matches in the order of their assignment, up to the oldest open lease,
-because short matches end first. It deletes no results. An event of the log records when a worker
-was put into quarantine, and its results count again when it is released.
+The watch looks at clean matches in the order of their assignment, up to the oldest open lease. The
+order of results would put short matches first. The watch deletes no results. An event of the log
+records when a worker was put into quarantine. The worker's results count again when it is released,
+unless the release says that the worker was repaired.
 """
 
 from __future__ import annotations

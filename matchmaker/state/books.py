@@ -1,8 +1,9 @@
 """Folds ratings and payoffs from the log's results and events.
 
-Events record which players learn, inherit or are pinned, and events and results have a common
-order. Folding them in that order gives the same bits, whether all at once, result by result, or
-from a stored fold.
+To fold the log means to apply its results and events one after the other. Events record which
+players learn, inherit a rating or are pinned. Events and results have a common order in the log. If
+they are folded in that order, ratings and payoffs are the same to the last bit, whether the log is
+folded all at once, result by result, or from a stored fold.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Books:
 
     `climb` counts learners' matches by the snapshot that each learner froze last before the match
     ended ("main@0" before its first snapshot), and by opponents whose weights don't change. The end
-    of a match is used because short matches end first, and most short matches are wins.
+    of a match decides, and not its beginning, because short matches end first, and most short
+    matches are wins.
 
     If a restart takes results back, the books are built again. Clean results of the incarnations in
     `without` don't count, because their worker is in quarantine.

@@ -112,7 +112,8 @@ class League:
         self.fold_position = 0
 
     def store_fold(self, fewest: int) -> None:
-        """Stores the state in memory if at least `fewest` results were folded since the last time.
+        """Stores the fold that memory holds in the log's database, if at least `fewest` results
+        were folded since the last stored fold.
 
         Calls have to wait for this. `matchmaker.acts.fold` stores folds without blocking calls.
         """

@@ -31,9 +31,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 class PettingZooGame(HostedGame):
     """Plays N matches of an environment.
 
-    A seat's own part shows its number (2), whether it has to act (1) and its legal choices (A). The
-    rest is its observation from the environment. A seat that makes an illegal choice loses the
-    match at once.
+    The observation of a seat has two parts (`GameSpec`). The seat's own part shows which seat it is
+    (2 numbers), whether it has to act (1) and its legal choices (A). The rest is the observation
+    that the environment gives to the seat. A seat that makes an illegal choice loses the match at
+    once.
 
     Args:
         num_matches: matches that step together.

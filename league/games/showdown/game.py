@@ -38,8 +38,9 @@ PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win"
 class ShowdownGame(HostedGame):
     """Plays N battles of a format.
 
-    A seat's own part shows whether it has to choose (1), its legal choices, the field and its own
-    team. The rest is the revealed part of the opponent's team.
+    The observation of a seat has two parts (`GameSpec`). The seat's own part shows whether the seat
+    has to choose (1 number), its legal choices, the field and its own team. The rest shows what the
+    opponent has revealed of its team.
 
     Args:
         num_matches: battles that step together.

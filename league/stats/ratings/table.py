@@ -382,8 +382,8 @@ class RatingTable:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> RatingTable:
-        """Returns the table of `state`. Folding more games gives the same bits as without the
-        interruption.
+        """Returns the table that `state` describes. If further games are folded into it, the result
+        is equal, to the last bit, to that of the table from which `state` was taken.
         """
         table = cls(Drift(**state["drift"]))
         epoch = dict(state["epoch"])

@@ -1,5 +1,5 @@
-"""Decides who may view and who may operate the pages: this machine's users, and on other machines
-bearers of a token.
+"""Decides who may view and who may operate the pages. If visitors need a token, the role of their
+token decides. Otherwise only this machine reaches the pages, and every visitor may do both.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ class Access:
 
     @property
     def hosts(self) -> list[str]:
-        """The Host headers that are answered.
+        """Returns the Host headers that the dashboard answers.
 
-        Another web site may point its own name at this machine. A dashboard for this machine alone
-        has no token that would stop it.
+        Another web site may point its own name at this machine, so that a browser here sends its
+        requests to the dashboard. If the dashboard serves only this machine, it may have no tokens,
+        and only this list stops such requests.
         """
         if not is_loopback(self.host):
             return ["*"]

@@ -239,8 +239,8 @@ class View:
         self._reading: asyncio.Task[list[Block]] | None = None
 
     async def begin(self) -> bool:
-        """Shows the blocks, or a note that they are being read, because the page itself must not
-        wait for long.
+        """Shows the blocks if they are read within `FIRST_SECONDS`. Otherwise it shows a note that
+        they are being read, because a browser must not wait long for the page.
 
         Returns:
             Whether the blocks are shown.

@@ -193,7 +193,7 @@ class LiveMatch:
     Attributes:
         person: the seat of the person, or None.
         game: the game, with a single match.
-        verdict: whether the match is rated, and why not, as a sentence.
+        verdict: a sentence that says whether the match is rated, and if it is not, why.
         replay: the id of its replay, "" before its end.
     """
 

@@ -17,7 +17,7 @@ TRIES = 1
 
 
 class ExploitJob:
-    """The training of an exploiter in its own process, which ends with this process.
+    """Runs the training of an exploiter in a child process. The child ends when this process ends.
 
     Attributes:
         what: describes the last job, "" before the first.

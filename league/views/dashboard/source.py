@@ -106,14 +106,16 @@ class Source:
     def kept(
         self, key: Hashable, seconds: float, read: Callable[[], T], *, behind: bool = False
     ) -> T:
-        """Returns a value that `read` returned in the last `seconds`. One caller reads it for all.
+        """Returns a value that is at most `seconds` old. If it is older, one caller reads the value
+        again, and the other callers wait for it.
 
         Args:
             key: names the value.
             seconds: for how long the value is kept.
             read: reads it.
-            behind: only the first caller waits. Later callers get the last value, and a thread
-                reads a new value a moment later, after the page was answered.
+            behind: whether only the first caller waits. All later callers get the last value, even
+                if it is too old. Then a thread reads a new value a moment later, after the page was
+                answered.
         """
         now = time.monotonic()
         with self._lock:

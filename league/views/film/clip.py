@@ -71,8 +71,8 @@ class Clip:
         self.seconds = 0.0
 
     def frames(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
-        """Yields each frame, the verdict over it or None, and how many pictures show it (possibly
-        0).
+        """Yields three values for each frame: the frame, the verdict to draw over it (or None), and
+        the number of pictures that show it (possibly 0).
 
         Raises:
             DataCorrupt: the match does not end as recorded.

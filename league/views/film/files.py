@@ -160,8 +160,9 @@ def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, A
         width: the width of a picture whose height is `HEIGHT`.
 
     Returns:
-        `size` [width, height], `fps`, `seconds` of the match in it, `names`, the `still` part,
-        `frames` as draw.js takes them, and `shown`: how many pictures show each frame.
+        The film's `size` as [width, height], its `fps`, the `seconds` of the match that it shows,
+        the players' `names`, the part of a frame that stays `still`, the `frames` as draw.js takes
+        them, and in `shown` how many pictures show each frame.
     """
     clip = Clip(replay, fps, cut)
     still: dict[str, Any] | None = None
