@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ import pytest
 import torch
 from choice_contract import ChoiceContract
 from game_contract import actions, history, luck, seeds
+from ports import free_port
 from thread_workers import threads_of
 from waiting import PATIENCE, wait_for
 
@@ -325,9 +325,7 @@ def test_a_person_on_a_server_plays_a_member_until_the_server_is_stopped(
     from poke_env import AccountConfiguration, ServerConfiguration
     from poke_env.player import RandomPlayer
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = ["showdown", "serve", "--port", str(port)]
     process = subprocess.Popen(
         [sys.executable, "-m", "league", *words],

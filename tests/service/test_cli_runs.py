@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from cli_league import announced, rows
+from ports import free_port
 
 from league.cli.main import main
 from league.errors import Unavailable
@@ -101,11 +102,12 @@ def test_a_killed_matchmaker_is_not_running_whoever_has_its_port(
 ) -> None:
     run_dir = tmp_path / "run"
     shutil.copytree(finished, run_dir)
-    words = ["--db", str(run_dir / "league.db"), "--port", "0"]
+    port = free_port()
+    words = ["--db", str(run_dir / "league.db"), "--port", str(port)]
     command = [sys.executable, "-m", "matchmaker", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        port = int(process.stdout.readline().split()[1])
+        assert process.stdout.readline() == f"ready {port}\n"
         assert live_address(run_dir) == f"127.0.0.1:{port}"
         process.kill()
         process.wait()

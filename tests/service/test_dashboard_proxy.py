@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from game_run import make_game_run
 from playwright.sync_api import Page
+from ports import free_port
 from test_dashboard import CHROMIUM, apart, begin, browsing, choose, serving
 from waiting import wait_for
 
@@ -66,7 +66,8 @@ def proxied(folder: Path, block: str, port: int, target: str) -> Iterator[None]:
     command = [NGINX, "-p", str(folder), "-c", str(config), "-e", f"{folder}/error.log"]
     with subprocess.Popen(command) as process:
         try:
-            wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+            wait_for(lambda: (folder / "pid").exists() or process.poll() is not None)
+            assert process.poll() is None, (folder / "error.log").read_text()
             yield
         finally:
             process.send_signal(signal.SIGTERM)
@@ -74,8 +75,7 @@ def proxied(folder: Path, block: str, port: int, target: str) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture(scope="module")

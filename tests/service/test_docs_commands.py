@@ -6,7 +6,6 @@ import argparse
 import re
 import shlex
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import pytest
 import typer
 import typer.main
 from cli_league import make_run
+from ports import free_port
 from test_docs import PAGES, ROOT
 from typer.core import TyperGroup
 
@@ -148,9 +148,7 @@ def served(command: str, folder: Path, port: int) -> Iterator[None]:
 
 def test_the_matchmaker_is_served_and_checked_as_its_page_says(tmp_path: Path) -> None:
     make_run(tmp_path / "runs" / "one")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     for command in sorted(SERVED):
         with served(command, tmp_path, port):
             findings, _ = fsck(tmp_path / "runs" / "one" / "league.db", f"127.0.0.1:{port}")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from evaluator_league import games, register_snapshot, write_config
+from ports import free_port
 from waiting import wait_for
 
 import evaluator.main
@@ -60,9 +61,7 @@ def test_it_waits_for_the_matchmaker_leaves_malformed_weights_out_and_ends_on_a_
     tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
     """The digests are right: only the content is not."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    port = free_port()
     folder = tmp_path / "runs" / "new"
     address, config = f"127.0.0.1:{port}", write_config(tmp_path)
     process = started("--matchmaker", address, "--run-dir", str(folder), "--config", str(config))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ports import give_ports
 
 from league.errors import StorageReadOnly
 
@@ -120,6 +121,7 @@ def test_a_matchmaker_that_restarts_on_a_read_only_disk_ends_the_run(tmp_path: P
         grep -q matchmaker /proc/$pid/cmdline && kill -9 $pid
     done
     wait $run"""
+    give_ports(tmp_path / "run")
     done = in_namespace(shell, tmp_path, *start, *flags)
     said = (tmp_path / "err").read_text()
     assert done.returncode == StorageReadOnly.exit_code, said

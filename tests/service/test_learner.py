@@ -5,11 +5,11 @@ stops in time.
 import csv
 import re
 import signal
-import socket
 import sqlite3
 
 import pytest
 from learner_process import matchmaker, snapshots
+from ports import free_port
 from waiting import wait_for
 
 from league.players import Book, Player, PlayerKind
@@ -78,9 +78,7 @@ def test_a_run_is_trained_finished_continued_and_kept_when_opponents_are_missing
 
 
 def test_it_waits_for_its_matchmaker_continues_after_kill_9_and_obeys_sigterm(start, tmp_path):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    port = free_port()
     log, address = tmp_path / "learner.log", f"127.0.0.1:{port}"
     learner = start(address)
     wait_for(lambda: address in log.read_text())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from ports import free_port
 from small_league import bot, live, played, small_league, snapshot
 
 from league.errors import NotFound, Refused
@@ -46,12 +46,6 @@ def ready_port(process):
     line = process.stdout.readline()
     assert line.startswith("ready "), line + process.stderr.read()
     return int(line.split()[1])
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def register(client):

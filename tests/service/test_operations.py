@@ -18,10 +18,11 @@ import grpc
 import pytest
 from evaluating import running
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 from small_league import SmallLeague, played, report, small_league
 from test_cli_terminal import on_terminal, plain
-from test_matchmaker_process import free_port, matchmaker, ready_port, register
+from test_matchmaker_process import matchmaker, ready_port, register
 from test_matchmaker_results import bad_results
 from waiting import PATIENCE
 

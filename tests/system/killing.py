@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from ports import free_port
 
 from league.errors import LeagueError
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role, SeatResult
@@ -39,12 +40,6 @@ steps = 100_000_000
 [matchmaker.mixes]  # self-play would count in no payoff
 league = { snapshots = 6.0, constant = 2.0, based = 2.0, random = 1.0, weapon_seeker = 1.0 }
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Killed:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from ports import free_port, give_ports
 
 from league.errors import LeagueError, Unauthenticated
 from league.rpc.client import MatchmakerClient
@@ -42,6 +43,7 @@ class League:
         self, folder: Path, *flags: str, program: Sequence[str] = ("-m", "league.cluster.main")
     ) -> None:
         self.folder = folder
+        give_ports(folder)
         self.started_at = time.time()
         command = [sys.executable, *program, "--headless", "--cpu"]
         command += ["--run-dir", str(folder), *flags]
@@ -166,8 +168,8 @@ def test_the_address_of_the_dashboard_is_told_when_no_other_program_listens_ther
     start: Callable[..., League], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("KUMITE_NO_DASHBOARD", raising=False)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
         flags = ("--preset", "smoke", "--no-learners", "--set", "supervisor.evaluators=0")
         league = start(*flags, "--dashboard", f"127.0.0.1:{port}")
         league.until(lambda: "dashboard ended (exit code 1" in league.words)

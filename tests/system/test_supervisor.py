@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ports import give_ports
 from waiting import wait_for
 
 from league.cluster import main as cluster
@@ -30,6 +31,7 @@ class Run:
 
     def __init__(self, folder: Path, learner: str, *before: str) -> None:
         self.folder = folder
+        give_ports(folder)
         command = [*before, sys.executable, str(LEAGUE), str(folder), learner]
         # handed down, also where the tests themselves run under nohup
         signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 from league.cli.main import main
 from league.cluster.main import main as start_league
 from league.errors import ConfigError, Refused, VersionMismatch
-from league.runs.folder import Request, open_run
+from league.runs.folder import Request, _bindable, open_run
 from league.settings import base as config
 
 
@@ -234,7 +235,11 @@ def test_a_run_that_never_began_gives_the_users_settings_back(own: Path) -> None
     assert own.read_text() == OWN
 
 
-def test_ports_stay_unless_taken() -> None:
+def test_ports_stay_unless_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bindable(port: int) -> int:  # new ones that nobody else takes meanwhile
+        return _bindable(port or free_port())
+
+    monkeypatch.setattr("league.runs.folder._bindable", bindable)
     with open_run(request("run", "smoke")) as folder:
         port = folder.port("matchmaker")
         assert folder.port("evaluator") != port
