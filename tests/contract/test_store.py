@@ -10,12 +10,11 @@ import sqlite3
 import stat
 import subprocess
 import threading
-import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_for
 
 from league.errors import (
     AlreadyExists,
@@ -350,7 +349,8 @@ def together(store, effects):
     for number, effect in enumerate(effects):
         threads.append(threading.Thread(target=call, args=(number, effect)))
         threads[-1].start()
-        time.sleep(0.02)  # so that they are queued in this order
+        # so that they are queued in this order; the writer takes none before `go`
+        wait_for(lambda queued=number + 1: store._queue.qsize() == queued)
     try:
         yield outcomes
     finally:

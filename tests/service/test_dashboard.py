@@ -142,6 +142,10 @@ def test_every_page_shows_the_league_and_reads_well(page: Page, address: str, pa
 
     page.goto(address + path)
     page.wait_for_selector("main section h2")
+    page.wait_for_function(
+        """() => [...document.querySelectorAll(".chart")].every(
+            chart => chart.querySelector("svg path, svg circle"))"""
+    )
     page.wait_for_timeout(700)
     assert "Not found" not in page.inner_text("main")
     for chart in page.query_selector_all(".chart"):
@@ -260,10 +264,7 @@ def test_a_match_is_fought_by_key_presses_rated_and_kept(
     page.keyboard.press("Space")  # jumps, and does not press the button again
     assert page.evaluate("document.fullscreenElement !== null")
     page.keyboard.down("d")
-    page.wait_for_timeout(1000)
-    frame = page.get_attribute("[data-play]", "data-frame")
-    assert frame is not None
-    assert int(frame) > 15
+    page.wait_for_function("document.querySelector('[data-play]').dataset.frame > 15")
     page.keyboard.up("d")
     page.wait_for_selector("[data-play][data-over]")
     said = page.inner_text('[data-part="state"]')

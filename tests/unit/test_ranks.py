@@ -138,6 +138,12 @@ RANK = """
 import os, sys, time
 from league.errors import *
 from learner.distributed.launch import report_failure
+def runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
 rank = int(os.environ["RANK"])
 os.write(1, b"rank %d %d\\n" % (rank, os.getpid()))  # in one piece: the ranks share a pipe
 """
@@ -166,8 +172,10 @@ def launched(program):
     [
         # rank 0 notices that rank 1 is gone
         (
+            "if rank: os.symlink(str(os.getpid()), 'rank 1')\n"  # so it is whole at once
             "if rank: sys.exit(report_failure(StorageFull('no space on /x')))\n"
-            "time.sleep(1); sys.exit(report_failure(RankGone('another rank has ended')))",
+            "while not os.path.islink('rank 1') or runs(os.readlink('rank 1')): time.sleep(0.01)\n"
+            "sys.exit(report_failure(RankGone('another rank has ended')))",
             3,
             "no space on /x",
         ),
