@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,13 +27,21 @@ YEAR = 365 * 86_400.0
 def test_a_clock_that_is_set_while_it_runs_ends_no_lease_and_keeps_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
-    """With the real clock: leases neither run out at the jump nor outlive the time that they
-    have.
+    """With the server's own clock, on a machine whose time a test sets: leases neither run out at
+    the jump nor outlive the time that they have.
     """
-    monkeypatch.setattr(limits, "LEASE_SECONDS", 1.0)
     monkeypatch.setattr(limits, "SWEEP_SECONDS", 0.05)
-    settings = MatchmakerSettings()
-    jumped = SimpleNamespace(time=lambda: time.time() + jump, monotonic=time.monotonic)
+    settings, seconds = MatchmakerSettings(), limits.LEASE_SECONDS
+    wall, monotonic = ManualClock(), ManualClock(1000.0)
+    # the client's own deadlines need the true one
+    monkeypatch.setattr(
+        "league.clock.time", SimpleNamespace(time=wall.now, monotonic=monotonic.now)
+    )
+
+    def passes(seconds: float) -> None:
+        wall.advance(seconds)
+        monotonic.advance(seconds)
+
     with (
         MatchmakerServer(tmp_path / "league.db", settings=settings) as server,
         MatchmakerClient(server.address) as client,
@@ -44,12 +51,14 @@ def test_a_clock_that_is_set_while_it_runs_ends_no_lease_and_keeps_none(
         )
         incarnation = client.open_incarnation("learner-main", "main").number
         matches = client.acquire_matches(incarnation, 3, "league")
-        # the client's own deadlines need the true one
-        monkeypatch.setattr("league.clock.time", jumped)
-        time.sleep(0.3)
-        client.heartbeat(incarnation, 1)
-        assert client.status().open_leases == 3
-        wait_for(lambda: client.status().open_leases == 0)
+        wall.advance(jump)
+        for progress in (1, 2):
+            passes(0.9 * seconds)
+            server.sweep()
+            assert client.status().open_leases == 3
+            client.heartbeat(incarnation, progress)
+        passes(1.1 * seconds)
+        wait_for(lambda: client.status().open_leases == 0)  # the server sweeps by itself
         assert {client.match(match.match_id).lease_state for match in matches} == {"expired"}
         assert report_all(client, incarnation, matches) == [True] * 3
 
