@@ -23,6 +23,12 @@ from league.cluster import main as cluster
 from league.runs.folder import Request, open_run
 
 LEAGUE = Path(__file__).with_name("fake_league.py")
+LOOKS = """
+import sys
+from league.cluster import main
+main.has_no_gpu = lambda: False  # otherwise it need not look
+sys.exit(main.main(sys.argv[1:]))
+"""
 WORKERS = ("matchmaker", "learner-main", "evaluator-0")
 
 
@@ -192,7 +198,7 @@ def test_a_run_that_is_done_waits_until_the_evaluator_has_spent_its_budget(
     sys.platform != "linux", reason="only Linux can tie a child to its parent's life"
 )
 def test_a_start_killed_while_it_looks_for_its_device_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "league.cluster.main", "--preset", "smoke", "--headless"]
+    command = [sys.executable, "-c", LOOKS, "--preset", "smoke", "--headless"]
     start = subprocess.Popen([*command, "--run-dir", str(tmp_path / "run")])
     try:
         task = Path(f"/proc/{start.pid}/task/{start.pid}/children")
