@@ -26,11 +26,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -44,6 +46,7 @@ from league.games.registry import game_spec, reward_weights
 from league.metrics import wilson_interval
 from league.players import Book, PlayerKind
 from league.stats.climb import win_rate_now
+from learner.rollout.league_vec_env import LeagueVecEnv
 
 GOALS = (("constant", 0.9), ("based", 0.7))
 MATCHES, FRAME_SKIP, PAIRS, WINDOW = 256, 4, 200, 200
@@ -128,14 +131,15 @@ def win_rates(run: Path) -> tuple[int, dict[str, float]]:
     return step, rates
 
 
-def judged(run: Path) -> dict[str, list[int]]:
+def judged(
+    run: Path, bots: Sequence[str] = tuple(bot for bot, _ in GOALS), pairs: int = PAIRS
+) -> dict[str, list[int]]:
     """Clean matches of a run's last snapshot."""
     with League(run_dir=run).connect() as client:
         last = max(client.players(kinds=[PlayerKind.SNAPSHOT]), key=lambda player: player.step)
     network = load_network(run, last.digest)
     return {
-        bot: wins_of(clean_scores(network, bot, pairs=PAIRS, frame_skip=FRAME_SKIP))
-        for bot, _ in GOALS
+        bot: wins_of(clean_scores(network, bot, pairs=pairs, frame_skip=FRAME_SKIP)) for bot in bots
     }
 
 
@@ -161,13 +165,18 @@ class Curriculum(BaseCallback):
             self.league.reward_weights_K = reward_weights(game_spec("brawl"), "duel", {})
 
 
+def plain_model(league: LeagueVecEnv, seed: int) -> RecurrentPPO:
+    """RecurrentPPO on scaled rewards."""
+    scaled = VecNormalize(league, norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9)
+    return plain_lstm(scaled, memory=128, widths=[64, 64], key_bias=-1.5, seed=seed, **PPO)
+
+
 def plain(seed: int, seconds: float) -> dict[str, Any]:
     """RecurrentPPO for `seconds`."""
     torch.set_num_threads(os.cpu_count() or 1)
     source = BotSource({"constant": 1.0}, seed)
     league = practice_env(source, MATCHES, frame_skip=FRAME_SKIP, reward="laptop")
-    scaled = VecNormalize(league, norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9)
-    model = plain_lstm(scaled, memory=128, widths=[64, 64], key_bias=-1.5, seed=seed, **PPO)
+    model = plain_model(league, seed)
     curriculum = Curriculum(league, source, seconds)
     model.learn(10**9, callback=curriculum)
     clean = {
