@@ -32,6 +32,7 @@ import functools
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -45,14 +46,14 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 
+import numpy as np
 import torch
-from practice import BotSource, clean_scores, clean_scores_by, practice_env
+from practice import BotSource, clean_scores_by, practice_env
 from skill import FRAME_SKIP, MATCHES, PPO, judged, plain_model, wins_of
 from stable_baselines3.common.callbacks import BaseCallback
-from torch import Tensor
 
 from league.agent.config import AgentConfig, AgentSettings
-from league.agent.contract import AgentState, StepOutput
+from league.agent.heads import BernoulliKeys
 from league.agent.network import AgentNetwork
 from league.games.registry import game_spec
 from league.runs.records import read_rows
@@ -113,6 +114,12 @@ def weights_of(network: torch.nn.Module) -> int:
     return sum(one.numel() for one in network.parameters())
 
 
+def processor_seconds() -> float:
+    """Of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def ours(task: Task) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         run, log = Path(folder) / "run", Path(folder) / "log.txt"
@@ -167,14 +174,22 @@ def plain(task: Task) -> Found:
         return pool.submit(trained_plain, task).result()
 
 
-class Forgetful(AgentNetwork):
-    """Clears its memory after as many decisions as a rollout has."""
+def clearing(network: AgentNetwork, every: int) -> Callable[..., Any]:
+    """A `predict` that clears the memory before each match and every so many decisions.
 
-    def step(
-        self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
-    ) -> StepOutput:
-        forgets_B = torch.logical_or(starts_B, state.age_B % PPO["n_steps"] == 0)
-        return super().step(obs_BO, forgets_B, state, time_left_B)
+    The evaluator's own players build a network anew from its sizes, so a subclass would not do.
+    """
+
+    def predict(
+        observations: np.ndarray, state: Any, episode_start: np.ndarray, deterministic: bool
+    ) -> tuple[np.ndarray, Any]:
+        count, before = state or (0, network.initial_state(len(observations)))
+        starts = torch.as_tensor(episode_start | (count % every == 0))
+        with torch.inference_mode():
+            out = network.step(torch.as_tensor(observations), starts, before, None)
+            return BernoulliKeys(out.logits_BA).sample().numpy(), (count + 1, out.state)
+
+    return predict
 
 
 def puffer(python: str, optimizer: str, task: Task) -> Found:
@@ -198,9 +213,11 @@ def puffer(python: str, optimizer: str, task: Task) -> Found:
         if done.returncode:
             raise SystemExit(f"PufferLib failed: {done.stderr[-2000:]}")
         found, clean = json.loads(done.stdout.splitlines()[-1]), []
-        for network in (AgentNetwork(agent()), Forgetful(agent())) if task.is_judged else ():
-            network.load_state_dict(torch.load(Path(folder) / "agent.pt", weights_only=True))
-            scores = clean_scores(network.eval(), BOT, pairs=PAIRS, frame_skip=FRAME_SKIP)
+        network = AgentNetwork(agent())
+        network.load_state_dict(torch.load(Path(folder) / "agent.pt", weights_only=True))
+        for every in (sys.maxsize, PPO["n_steps"]) if task.is_judged else ():
+            play = clearing(network, every)
+            scores = clean_scores_by(play, BOT, pairs=PAIRS, frame_skip=FRAME_SKIP)
             clean.append(wins_of(scores))
     return Found(found["points"], found["weights"], clean)
 
@@ -227,11 +244,12 @@ def main() -> None:
     for task in (task for task in tasks if task.cores <= len(cores)):
         os.sched_setaffinity(0, cores[: task.cores])  # all that a trainer starts inherits it
         for name, trainer in trainers.items():
-            found, cell = trainer(task), cells[name]
+            before, cell = processor_seconds(), cells[name]
+            found, used = trainer(task), processor_seconds() - before
             cell[0], rate = found.weights, found.speed(options.warmup)
             matches = ["-".join(map(str, counts)) for counts in found.clean]
             if task.is_judged:
-                steps = f"{found.points[-1][1] / 1e6:.1f}M steps"
+                steps = f"after {found.points[-1][1] / 1e6:.1f}M steps, {used:.0f} processor s"
                 cell[3].append(" ".join([matches[0], *(f"({one})" for one in matches[1:]), steps]))
             else:
                 cell[task.cores].append(rate)
@@ -244,7 +262,7 @@ def main() -> None:
             f"{statistics.median(one):,.0f} ({min(one):,.0f} to {max(one):,.0f})" if one else ""
             for one in rates
         ]
-        print(f"| {name} | {weights:,} | {' | '.join(shown)} | {', '.join(skills)} |")
+        print(f"| {name} | {weights:,} | {' | '.join(shown)} | {'; '.join(skills)} |")
     print(NOTES)
 
 
