@@ -7,7 +7,8 @@ All train in `brawl` against `based` alone, from both seats: 256 matches, rollou
 epochs, minibatches of 2,048 samples, an LSTM of 128, float32, the rewards of preset `laptop`, and
 one thread of torch in each process.
 
-    Kumite       the product as users start it, with matchmaker, evaluator and snapshots
+    Kumite       the product as users start it, with matchmaker, evaluator and snapshots; and once
+                 more with the epochs and minibatches of preset `laptop`, which are less work
     sb3-contrib  RecurrentPPO with its own LSTM policy, as in skill.py
     PufferLib    3.0.0: its trainer and LSTM wrapper with our layers, on the game as a native
                  PufferEnv (peers_puffer.py), with our optimizer and with its own
@@ -66,6 +67,7 @@ ALONE = (
     f"learner.ent_coef_final={PPO['ent_coef']}",
     f"learner.steps={STEPS}",
 )
+SAME_UPDATES = (f"learner.n_epochs={PPO['n_epochs']}", f"learner.batch_size={PPO['batch_size']}")
 NOTES = """
 - Kumite also plays clean matches of its snapshots, rates them, leases each match, and writes
   metrics and checkpoints, on the same cores. This makes it slower. It steers its learning rate by
@@ -120,12 +122,12 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def ours(task: Task) -> Found:
+def ours(settings: tuple[str, ...], task: Task) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         run, log = Path(folder) / "run", Path(folder) / "log.txt"
         command = ["bin/start-league", "--headless", "--cpu", "--ranks", str(task.cores)]
         command += ["--run-dir", str(run), "--set", f"learner.seed={task.seed}"]
-        command += [word for setting in ALONE for word in ("--set", setting)]
+        command += [word for one in (*ALONE, *settings) for word in ("--set", one)]
         monitor = run / "learner-main" / "monitor.csv"
         with log.open("w") as output:
             process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
@@ -231,7 +233,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=180.0, help="of training before skill")
     parser.add_argument("--seeds", nargs="*", type=int, default=[1], help="of skill")
     options = parser.parse_args()
-    trainers: dict[str, Callable[[Task], Found]] = {"Kumite": ours, "sb3-contrib": plain}
+    trainers: dict[str, Callable[[Task], Found]] = {
+        "Kumite": functools.partial(ours, SAME_UPDATES),
+        "Kumite, laptop's updates": functools.partial(ours, ()),
+        "sb3-contrib": plain,
+    }
     for optimizer in ("adam", "muon") if options.puffer else ():
         trainer = functools.partial(puffer, options.puffer, optimizer)
         trainers[f"PufferLib, {optimizer.capitalize()}"] = trainer

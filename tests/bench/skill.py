@@ -11,9 +11,9 @@ last snapshot plays 400 clean matches against each: a mean over five snapshots o
 lags the last one.
 
 Plain is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths, on the same batched
-game, the same number of matches, rewards, curriculum and settings but a constant learning rate, its
-rewards scaled and its keys biased as ours, with torch on all cores and without a league, for the
-seconds that ours took.
+game, with the same number of matches, rewards, curriculum and settings, except for a constant
+learning rate and 4 epochs of minibatches of 2,048 steps. Its rewards are scaled and its keys biased
+as ours. It has torch on all cores, no league, and the seconds that ours took.
 Its stages end by the last 200 training matches.
 """
 
