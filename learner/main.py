@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import gc
 import itertools
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from league.errors import ConfigError, LeagueError, Unavailable, storage_fault
 from league.exploiters import EXPLOITING
+from league.games.settings import GameSettings
 from league.players import Role
 from league.rpc.channel import Reminders
 from league.runs.finding import running_league
@@ -134,6 +136,7 @@ def _work(words: list[str]) -> int:
             if found:  # to find them, gRPC has started threads, which a fork would lose
                 os.execv(sys.executable, [sys.executable, "-m", "learner", *words])
             _load(learner.threads)
+            _load_brawl(sections)
             gc.freeze()  # the collector would copy the memory that the ranks share
             return launch(functools.partial(main, words), flags.ranks)
     run(options, sections)
@@ -224,6 +227,15 @@ def _load(threads: int) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import learner.exploiter.generations
     import learner.train.session  # noqa: F401
+
+
+def _load_brawl(sections: Sections) -> None:
+    """Loads the compiled game, so that the ranks share its 50 MB."""
+    game = sections.of(GameSettings)
+    if game.name == "brawl":
+        with contextlib.closing(game.make(1)) as match:
+            match.reset(match.next_seeds_N)
+            match.step(match.idle_actions())
 
 
 def run(options: argparse.Namespace, sections: Sections) -> None:

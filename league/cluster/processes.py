@@ -31,8 +31,9 @@ from league.errors import (
 from league.service import die_with_parent
 from league.views.facts import ProcessFacts, State
 
-# Two threads on two busy cores made a learner fifty times slower, so each process has one.
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+# Two threads on two busy cores made a learner fifty times slower, so each process has one. glibc's
+# heaps for other threads would take 15 MB more in all.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONUNBUFFERED": "1"}
 LOG_BYTES = 16_000_000
 _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     ConfigError.exit_code: (ConfigError, "its settings can't be used"),
