@@ -48,7 +48,7 @@ def loaded(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     names: dict[str, Any] = {}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
     made = names["SubmittedAgent"](**options)
-    made.get_env_info(None)
+    made.get_env_info(ai2_seat.Env())
     return made
 
 
@@ -268,7 +268,7 @@ FAILING = {
     "from user.train_agent import SB3Agent\n": "user.*ai2:FOLDER",
     "import importlib; importlib.import_module('onnxruntime')\n": "onnxruntime",
     "import environment.environment\n": "environment.environment.*ai2:FOLDER",
-    CLASS + "def predict(self, obs): return self.act_helper.zeros()\n": "zeros.*ai2:FOLDER",
+    CLASS + "def predict(self, obs): return self.env.players\n": "players.*ai2:FOLDER",
     CLASS + "def __call__(self): pass\n": "__call__",
     CLASS + "def predict(self, obs): return [0] * 9\n": r"\(9,\)",
     CLASS + "def predict(self, obs): return 'left'\n": "left",
@@ -324,6 +324,39 @@ class SubmittedAgent(Agent):
 
 
 CHECKOUT = Path(__file__).parents[1] / "contract" / "small_original"
+
+
+def test_the_originals_helpers_read_by_name(tmp_path: Path) -> None:
+    """Sections of the observation, keys, the spaces, and the weapons on the ground."""
+    file = tmp_path / "my_agent.py"
+    file.write_text(
+        """
+from environment.agent import *
+
+
+class SubmittedAgent(Agent):
+    def _initialize(self):
+        assert self.observation_space.shape == (64,)
+        assert self.action_space.contains(self.action_space.sample())
+        assert self.act_helper.press_keys(["W", "g"], np.zeros(10)).tolist() == [1] + [0] * 8 + [1]
+        try:
+            self.act_helper.press_keys("q")
+        except KeyError:
+            pass
+
+    def predict(self, obs):
+        assert self.obs_helper.get_section(obs, "player_pos").tolist() == [0, 1]
+        assert self.obs_helper.get_section(obs, "opponent_pos").tolist() == [32, 33]
+        assert self.obs_helper.get_section(obs, "player_stocks").tolist() == [13]
+        assert self.obs_helper.get_section(obs, "opponent_moving_platform_vel").tolist() == [62, 63]
+        assert self.env.get_spawner_info() == [["Random", (16.0, 17.0)], ["Hammer", (25.0, 26.0)]]
+        return self.act_helper.press_keys("space")
+"""
+    )
+    shown = np.arange(64.0)
+    shown[[18, 21, 24, 27]] = 1, 0, 0, 3
+    with seated(file) as seat:
+        assert seat.predict(shown) == [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
 
 
 def test_with_a_checkout_a_file_meets_the_tournaments_own_code(

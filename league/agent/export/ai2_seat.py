@@ -8,13 +8,20 @@ the original's environment. The first line of output is {"start_seconds": …}. 
 an observation of the original as a JSON list, and the answer is {"action": […], "ms": …}.
 """
 
+import collections
+import dataclasses
+import enum
+import functools
 import importlib.abc
 import importlib.util
 import json
+import math
 import os
+import random
 import sys
 import time
 import types
+import typing
 from typing import Any
 
 PACKAGES = """
@@ -34,7 +41,20 @@ PACKAGES = """
 """Modules that the tournament's requirements.txt installs, by the names that a file imports."""
 OWN = ("environment", "user", "server")
 """The tournament's own packages."""
-WANTS_CHECKOUT = "{} is the tournament's own code: name a checkout with --game ai2:FOLDER"
+WANTS_CHECKOUT: str = "{} is the tournament's own code: name a checkout with --game ai2:FOLDER"
+
+
+PLAYER = {
+    **{"pos": 2, "vel": 2, "facing": 1, "grounded": 1, "aerial": 1, "jumps_left": 1, "state": 1},
+    **{"recoveries_left": 1, "dodge_timer": 1, "stun_frames": 1, "damage": 1, "stocks": 1},
+    **{"move_type": 1, "weapon_type": 1},
+    **{f"spawner_{number}": 3 for number in (1, 2, 3, 4)},
+    **{"moving_platform_pos": 2, "moving_platform_vel": 2},
+}
+"""A player's sections of the observation, in order, with their sizes."""
+KEYS = ("w", "a", "s", "d", "space", "h", "l", "j", "k", "g")
+SPAWNED = {1: "Random", 2: "Spear", 3: "Hammer"}
+"""Names of the weapons on the ground, by their number in the observation."""
 
 
 class Missing(types.ModuleType):
@@ -46,6 +66,87 @@ class Missing(types.ModuleType):
         raise ModuleNotFoundError(WANTS_CHECKOUT.format(name))
 
 
+class Box:
+    """Replaces gymnasium's space of the same name, which takes a second to load."""
+
+    def __init__(self, low: float, high: float, size: int) -> None:
+        import numpy as np
+
+        self.shape, self.dtype = (size,), np.dtype(np.float32)
+        self.low, self.high = (np.full(size, bound, np.float32) for bound in (low, high))
+
+    def sample(self) -> Any:
+        import numpy as np
+
+        return np.random.uniform(self.low, self.high).astype(self.dtype)
+
+    def contains(self, x: Any) -> bool:
+        return len(x) == len(self.low) and all(self.low <= x) and all(x <= self.high)
+
+
+class Sections:
+    """Names the parts of an observation, as the original's `obs_helper` does."""
+
+    def __init__(self) -> None:
+        self.sections: dict[str, tuple[int, int]] = {}
+        size = 0
+        for who in ("player", "opponent"):
+            for name, width in PLAYER.items():
+                self.sections[f"{who}_{name}"] = (size, size + width)
+                size += width
+        self.size = size
+
+    def get_section(self, obs: Any, name: str) -> Any:
+        first, end = self.sections[name]
+        return obs[first:end]
+
+    def zeros(self) -> Any:
+        import numpy as np
+
+        return np.zeros(self.size)
+
+
+class Keys:
+    """Names the ten keys, as the original's `act_helper` does."""
+
+    def __init__(self) -> None:
+        self.sections = {name: index for index, name in enumerate(KEYS)}
+
+    def zeros(self) -> Any:
+        import numpy as np
+
+        return np.zeros(len(KEYS))
+
+    def press_keys(self, keys: Any, action: Any = None) -> Any:
+        """Returns `action` (by default no key) with these keys down."""
+        action = self.zeros() if action is None else action
+        for key in [keys] if isinstance(keys, str) else keys:
+            action[self.sections[key.lower()]] = 1
+        return action
+
+
+class Env:
+    """Replaces the original's environment. It knows the newest observation alone."""
+
+    def __init__(self) -> None:
+        self.obs_helper, self.act_helper = Sections(), Keys()
+        self.observation_space, self.action_space = Box(-100.0, 100.0, 64), Box(0.0, 1.0, len(KEYS))
+        self.unwrapped = self
+        self.seen: Any = self.obs_helper.zeros()
+
+    def get_spawner_info(self) -> list[list[Any]]:
+        """Lists the weapons on the ground with their places."""
+        found = []
+        for number in (1, 2, 3, 4):
+            x, y, kind = self.obs_helper.get_section(self.seen, f"player_spawner_{number}").tolist()
+            if round(kind) in SPAWNED:
+                found.append([SPAWNED[round(kind)], (x, y)])
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(WANTS_CHECKOUT.format(f"env.{name}"))
+
+
 class Agent:
     """Replaces the original's base class."""
 
@@ -54,7 +155,8 @@ class Agent:
         self.initialized = False
 
     def get_env_info(self, env: Any) -> None:
-        self.obs_helper = self.act_helper = self.observation_space = self.action_space = env
+        self.obs_helper, self.act_helper = env.obs_helper, env.act_helper
+        self.observation_space, self.action_space = env.observation_space, env.action_space
         self.env = env
         self._initialize()
         self.initialized = True
@@ -70,6 +172,9 @@ class Agent:
 
     def reset(self) -> None:
         pass
+
+    def get_num_timesteps(self) -> int:
+        return 0
 
 
 class Refusal(importlib.abc.MetaPathFinder):
@@ -109,13 +214,57 @@ def of_checkout(folder: str) -> Any:
     return original.WarehouseBrawl()
 
 
-def stand_in() -> Any:
-    """Makes an environment without the original's code, for files that only import `Agent`."""
+def stand_in() -> Env:
+    """Makes an environment without the original's code. `environment.agent` has `Agent`, and the
+    common names that `from environment.agent import *` also brings.
+    """
+    import numpy
+
     package = types.ModuleType("environment")
     module: Any = Missing("environment.agent")
     package.__path__, module.Agent = [], Agent
+    for common in (os, math, random, json, numpy, functools):
+        setattr(module, common.__name__, common)
+    module.np, module.partial, module.defaultdict = (
+        numpy,
+        functools.partial,
+        collections.defaultdict,
+    )
+    module.Enum, module.auto = enum.Enum, enum.auto
+    module.dataclass, module.field = dataclasses.dataclass, dataclasses.field
+    for name in ("Any", "Callable", "Dict", "Generic", "List", "Optional", "Tuple", "Type"):
+        setattr(module, name, getattr(typing, name))
     sys.modules |= {"environment": package, "environment.agent": module}
-    return Missing("env")
+    return Env()
+
+
+def loaded(file: str, env: Any) -> Any:
+    """Runs a file and returns its agent, ready to play. The agent is its `SubmittedAgent`, else the
+    last class in it that derives from `Agent`.
+    """
+    spec = importlib.util.spec_from_file_location("my_agent", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    sys.modules["my_agent"] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, "SubmittedAgent", None) or next(
+        (
+            value
+            for value in reversed(list(vars(module).values()))
+            if isinstance(value, type) and issubclass(value, Agent) and value is not Agent
+        ),
+        None,
+    )
+    if found is None:
+        raise LookupError("it has no class SubmittedAgent")
+    agent = found()
+    if callable(agent):
+        raise TypeError(
+            "its SubmittedAgent can be called, and the tournament would: take out __call__"
+        )
+    agent.get_env_info(env)
+    return agent
 
 
 def main(file: str, checkout: str = "") -> None:
@@ -127,18 +276,12 @@ def main(file: str, checkout: str = "") -> None:
     sys.meta_path.insert(0, Refusal(bool(checkout)))
     env = of_checkout(checkout) if checkout else stand_in()
     began = time.perf_counter()
-    spec = importlib.util.spec_from_file_location("my_agent", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["my_agent"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    agent = module.SubmittedAgent()
-    if callable(agent):
-        sys.exit("its SubmittedAgent can be called, and the tournament would: take out __call__")
-    agent.get_env_info(env)
+    agent = loaded(file, env)
     print(json.dumps({"start_seconds": time.perf_counter() - began}), file=answers, flush=True)
     for line in sys.stdin:
         seen = np.array(json.loads(line))
+        if isinstance(env, Env):
+            env.seen = seen.copy()
         began = time.perf_counter()
         action = agent.predict(seen)
         ms = (time.perf_counter() - began) * 1000.0
