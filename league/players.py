@@ -13,8 +13,11 @@ from typing import Final
 from league.errors import NotFound
 from league.ids import average_of, lineage_of
 
-CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
-"""Categories, apart from bots, that a mix of opponents may name."""
+CATEGORIES: Final = (
+    *("snapshots", "self", "exploiters", "victims", "clone", "reference"),
+    "rivals",
+)
+"""Categories, apart from bots and single rivals, that a mix of opponents may name."""
 
 
 class PlayerKind(StrEnum):
@@ -23,6 +26,7 @@ class PlayerKind(StrEnum):
     BOT = "bot"
     REFERENCE = "reference"
     HUMAN = "human"
+    RIVAL = "rival"
 
 
 class Role(StrEnum):
@@ -66,7 +70,7 @@ class Refusal(Enum):
 class Player:
     """Describes a member of the league.
 
-    `digest` is the sha256 of the weights, "" for bots and live players.
+    `digest` is the sha256 of the weights or of a rival's bundle, "" for bots and live players.
     """
 
     name: str

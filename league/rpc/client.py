@@ -437,6 +437,27 @@ class MatchmakerClient(Connection):
         reply = self._ask("Quarantine", player=player, release=True, by=by)
         return from_enum(PlayerState, reply.state)
 
+    def add_rival(self, player: Player, by: str) -> PlayerState:
+        """Adds a rival to the league, or returns a removed one. Its bundle must be in the blobs.
+
+        Raises:
+            AlreadyExists: another player has its name.
+            InvalidInput: it is no rival.
+        """
+        reply = self._ask("AddRival", player=player, by=by)
+        return from_enum(PlayerState, reply.state)
+
+    def remove_rival(self, player: str, by: str) -> PlayerState:
+        """Retires a rival. Its results stay.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: it is no rival, or removed already.
+            Refused: it is in quarantine.
+        """
+        reply = self._ask("RemoveRival", player=player, by=by)
+        return from_enum(PlayerState, reply.state)
+
     def quarantine_worker(self, worker: str, reason: str, by: str) -> int:
         """Puts an evaluator into quarantine: it gets no more matches, and its clean results no
         longer count.

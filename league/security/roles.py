@@ -38,7 +38,9 @@ _BY_SERVICE = {
             "AcquireMatches AcquirePairings EnterStage Heartbeat KeepReferences OpenIncarnation "
             "RegisterPlayers ReleaseMatches ReportResults"
         ),
-        AccessRole.OPERATOR: "AskStage PinRating Quarantine QuarantineWorker",
+        AccessRole.OPERATOR: (
+            "AddRival AskStage PinRating Quarantine QuarantineWorker RemoveRival"
+        ),
     },
     "league.v1.ExploiterService": {
         AccessRole.READ: "GetGates GetGeneration GetStanding",

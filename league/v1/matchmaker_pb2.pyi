@@ -276,6 +276,38 @@ class QuarantineResponse(_message.Message):
     state: _types_pb2.PlayerState
     def __init__(self, state: _Optional[_Union[_types_pb2.PlayerState, str]] = ...) -> None: ...
 
+class AddRivalRequest(_message.Message):
+    __slots__ = ("request_id", "player", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    player: _types_pb2.Player
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., player: _Optional[_Union[_types_pb2.Player, _Mapping]] = ..., by: _Optional[str] = ...) -> None: ...
+
+class AddRivalResponse(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: _types_pb2.PlayerState
+    def __init__(self, state: _Optional[_Union[_types_pb2.PlayerState, str]] = ...) -> None: ...
+
+class RemoveRivalRequest(_message.Message):
+    __slots__ = ("request_id", "player", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    player: str
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., player: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class RemoveRivalResponse(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: _types_pb2.PlayerState
+    def __init__(self, state: _Optional[_Union[_types_pb2.PlayerState, str]] = ...) -> None: ...
+
 class QuarantineWorkerRequest(_message.Message):
     __slots__ = ("request_id", "worker", "release", "repaired", "reason", "by")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]

@@ -99,6 +99,16 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerResponse.FromString,
                 _registered_method=True)
+        self.AddRival = channel.unary_unary(
+                '/league.v1.MatchmakerService/AddRival',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.AddRivalRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.AddRivalResponse.FromString,
+                _registered_method=True)
+        self.RemoveRival = channel.unary_unary(
+                '/league.v1.MatchmakerService/RemoveRival',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.RemoveRivalRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.RemoveRivalResponse.FromString,
+                _registered_method=True)
         self.ListPlayers = channel.unary_unary(
                 '/league.v1.MatchmakerService/ListPlayers',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.ListPlayersRequest.SerializeToString,
@@ -222,6 +232,18 @@ class MatchmakerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddRival(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveRival(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPlayers(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -337,6 +359,16 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.QuarantineWorker,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerResponse.SerializeToString,
+            ),
+            'AddRival': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddRival,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.AddRivalRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.AddRivalResponse.SerializeToString,
+            ),
+            'RemoveRival': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveRival,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.RemoveRivalRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.RemoveRivalResponse.SerializeToString,
             ),
             'ListPlayers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlayers,
@@ -730,6 +762,60 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/QuarantineWorker',
             league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.QuarantineWorkerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddRival(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/AddRival',
+            league_dot_v1_dot_matchmaker__pb2.AddRivalRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.AddRivalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveRival(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/RemoveRival',
+            league_dot_v1_dot_matchmaker__pb2.RemoveRivalRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.RemoveRivalResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,6 +15,7 @@ class PlayerKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PLAYER_KIND_BOT: _ClassVar[PlayerKind]
     PLAYER_KIND_REFERENCE: _ClassVar[PlayerKind]
     PLAYER_KIND_HUMAN: _ClassVar[PlayerKind]
+    PLAYER_KIND_RIVAL: _ClassVar[PlayerKind]
 
 class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -58,6 +59,7 @@ PLAYER_KIND_SNAPSHOT: PlayerKind
 PLAYER_KIND_BOT: PlayerKind
 PLAYER_KIND_REFERENCE: PlayerKind
 PLAYER_KIND_HUMAN: PlayerKind
+PLAYER_KIND_RIVAL: PlayerKind
 ROLE_UNSPECIFIED: Role
 ROLE_MAIN: Role
 ROLE_MAIN_EXPLOITER: Role

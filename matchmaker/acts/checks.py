@@ -27,7 +27,7 @@ MAX_TIME = 253_402_300_799.0
 """The last second of the year 9999, so every accepted time can be written as a date."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-_FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
+_WITH_DIGEST = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE, PlayerKind.RIVAL)
 
 
 def identifier(value: str, label: str) -> str:
@@ -93,7 +93,7 @@ def player(player: Player, game: str) -> None:
         raise InvalidInput(f"{player.name} plays {player.game[:MAX_NAME]!r}, this league {game!r}")
     if player.parent:
         checked_player_name(player.parent)
-    if player.kind in _FROZEN:
+    if player.kind in _WITH_DIGEST:
         checked_digest(player.digest)
     elif player.digest:
         raise InvalidInput(f"{player.name} is a {player.kind.value}: leave its digest empty")

@@ -1,4 +1,4 @@
-"""Registers, retires, returns, pins and quarantines players."""
+"""Registers, retires, returns, pins and quarantines players. Adds and removes rivals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
 from league.gates import CandidateGate
 from league.ids import SnapshotName
-from league.players import Book, Player, PlayerKind, PlayerState
+from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Role
 from matchmaker.acts import checks
 from matchmaker.acts.analyse import retire_surplus
 from matchmaker.acts.evaluate import cancel_those_of
@@ -61,6 +61,8 @@ def register_players(
     by_name = dict(league.view.players)
     for player in players:
         checks.player(player, league.settings.game)
+        if player.kind is PlayerKind.RIVAL:
+            raise InvalidInput(f"{player.name} is a rival, which an operator adds: bin/league add")
         opponent = opponent_of(league.settings, player, by_name)
         state = PlayerState.CANDIDATE if opponent else PlayerState.ACTIVE
         by_name[player.name] = _register(league, tx, by_name, player, state)
@@ -155,6 +157,51 @@ def change_state(
     tx.update_player(changed)
     league.log(tx, kind, words, player=player.name, **more)
     tx.after_commit(lambda: league.view.set_players([changed]))
+
+
+def add_rival(league: League, tx: Transaction, player: Player, by: str) -> PlayerState:
+    """Registers another person's agent, or returns it after it was removed. Repeating it is safe.
+
+    Raises:
+        AlreadyExists: another player has the name.
+        InvalidInput: the player is no rival, or a field is out of bounds.
+    """
+    checks.text(by, "by", checks.MAX_NAME)
+    checks.player(player, league.settings.game)
+    if player.kind is not PlayerKind.RIVAL or player.role is not Role.NONE:
+        raise InvalidInput(f"{player.name} is a {player.kind.value}: only a rival can be added")
+    if player.name in CATEGORIES:
+        raise InvalidInput(f"{player.name} is a category of mixes: give the rival another name")
+    known = _register(league, tx, dict(league.view.players), player, PlayerState.ACTIVE)
+    if known.state is PlayerState.RETIRED:
+        words = f"{f'{by} returns' if by else 'an operator returns'} {player.name} to the league"
+        change_state(league, tx, known, PlayerState.ACTIVE, "player_returned", words, by=by)
+        return PlayerState.ACTIVE
+    tx.after_commit(lambda: league.view.set_players([known]))
+    return known.state
+
+
+def remove_rival(league: League, tx: Transaction, player: str, by: str) -> PlayerState:
+    """Retires a rival. Assigned matches are still played, and its results stay.
+
+    Raises:
+        NotFound: there is no such player.
+        InvalidInput: the player is no rival, or retired already.
+        Refused: it is in quarantine.
+    """
+    target, who = _known(league, player, by)
+    if target.kind is not PlayerKind.RIVAL:
+        raise InvalidInput(
+            f"{player} is a {target.kind.value}, and only rivals can be removed: quarantine it"
+        )
+    if target.state is PlayerState.QUARANTINED:
+        raise Refused(f"{player} is in quarantine and gets no matches: release it first")
+    if target.state is PlayerState.RETIRED:
+        raise InvalidInput(f"{player} is removed already")
+    words = f"{who}removes {player} from the league" if who else f"{player} is removed"
+    change_state(league, tx, target, PlayerState.RETIRED, "player_retired", words, by=by)
+    cancel_those_of(league, tx, player, by or "an operator", f"{player} was removed")
+    return PlayerState.RETIRED
 
 
 def keep_references(

@@ -171,6 +171,8 @@ class MatchmakerService(
     PinRating = mutation(m, "PinRating", players.pin_rating)
     Quarantine = mutation(m, "Quarantine", players.quarantine)
     QuarantineWorker = mutation(m, "QuarantineWorker", watch.quarantine_worker)
+    AddRival = mutation(m, "AddRival", players.add_rival)
+    RemoveRival = mutation(m, "RemoveRival", players.remove_rival)
     BeginGeneration = mutation(x, "BeginGeneration", exploit.begin_generation)
     OpenGate = mutation(x, "OpenGate", players.open_gate)
     AcquireGateMatches = mutation(x, "AcquireGateMatches", gate.acquire_gate_matches)

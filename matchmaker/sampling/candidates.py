@@ -177,7 +177,7 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
     """Lists a category's active players, oldest first. Held-out players are left out.
 
     Args:
-        category: a category or the name of a bot.
+        category: a category, or the name of a bot or a rival.
         learner: the learner, who is the only member of "self".
         players: all players by name, in order of registration.
     """
@@ -198,6 +198,8 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
 def _belongs(player: Player, category: str) -> bool:
     if player.kind is PlayerKind.BOT:
         return player.name == category
+    if player.kind is PlayerKind.RIVAL:
+        return category in ("rivals", player.name)
     if player.kind is PlayerKind.REFERENCE:
         return category == "reference"
     is_frozen = player.kind is PlayerKind.SNAPSHOT

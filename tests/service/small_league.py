@@ -37,6 +37,11 @@ def bot(name: str, *, held_out: bool = False) -> Player:
     return Player(name=name, game="brawl", kind=PlayerKind.BOT, held_out=held_out)
 
 
+def rival(name: str) -> Player:
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return Player(name=name, game="brawl", kind=PlayerKind.RIVAL, digest=digest)
+
+
 def live(name: str = "main") -> Player:
     return Player(name=name, game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
 

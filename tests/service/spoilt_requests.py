@@ -11,7 +11,7 @@ from typing import Any
 from exploiter_league import candidate
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
-from small_league import SmallLeague, played, snapshot
+from small_league import SmallLeague, played, rival, snapshot
 
 from league.ids import new_id
 from league.players import Book, Pairing, Role
@@ -61,6 +61,7 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
             stages=[stage, t.Stage(name="two", mix="league")],
         )
     )
+    league.client.add_rival(rival("rival"), "bob")
     pairing = Pairing(player="main@1000", opponent="based", pairs=1, book=Book.EVAL, seed=3)
     return {
         "RegisterPlayers": m.RegisterPlayersRequest(
@@ -97,6 +98,8 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         "QuarantineWorker": m.QuarantineWorkerRequest(
             worker="evaluator-0", reason="an old build", by="bob"
         ),
+        "AddRival": m.AddRivalRequest(player=to_message(rival("other")), by="bob"),
+        "RemoveRival": m.RemoveRivalRequest(player="rival", by="bob"),
         "PinRating": m.PinRatingRequest(player="based", mu=25.0, by="bob"),
         "GetCurricula": m.GetCurriculaRequest(),
         "ListPlayers": m.ListPlayersRequest(

@@ -131,7 +131,11 @@ def test_every_preset_can_be_built(preset):
     ("preset", "name", "words"),
     [
         ("laptop", "agressive", "'agressive'.*'aggressive'"),
-        ("laptop", "xyz", "'xyz'.* constant, random, .*, exploiters, victims, clone, reference$"),
+        (
+            "laptop",
+            "xyz",
+            "'xyz'.* constant, random, .*, exploiters, victims, clone, reference, rivals$",
+        ),
         ("board", "based", "'based'.* kuhn"),
     ],
 )
@@ -139,12 +143,16 @@ def test_a_mix_names_only_who_can_be_met(preset, name, words):
     sections = resolve(preset, assignments=[f"matchmaker.mixes.league.{name}=1"], environment={})
     with pytest.raises(ConfigError, match=words):
         checked(sections)
-    everybody = ["snapshots", "self", "exploiters", "clone", "reference", "random"]
+    everybody = ["snapshots", "self", "exploiters", "clone", "reference", "rivals", "random"]
     checked(resolve(preset, assignments=[f"matchmaker.mixes.league.{one}=1" for one in everybody]))
 
 
 def test_every_category_has_its_players():
-    kinds = {PlayerKind.REFERENCE: [Role.NONE], PlayerKind.SNAPSHOT: list(Role)}
+    kinds = {
+        PlayerKind.REFERENCE: [Role.NONE],
+        PlayerKind.RIVAL: [Role.NONE],
+        PlayerKind.SNAPSHOT: list(Role),
+    }
     players = [
         Player(name=f"{kind.value}-{role.value}@1", game="brawl", kind=kind, role=role)
         for kind, roles in kinds.items()
