@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from league.errors import ConfigError, LeagueError, Unavailable, storage_fault
 from league.exploiters import EXPLOITING
-from league.games.settings import GameSettings
-from league.players import Role
+from league.players import PlayerKind, Role
 from league.rpc.channel import Reminders
 from league.runs.finding import running_league
 from league.security.credentials import add_client_flags, of_run
@@ -268,10 +267,11 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     settings, exploiting = SessionSettings.of(sections), sections.of(ExploiterSettings)
     if role in EXPLOITING:
         settings = settings_of(settings, exploiting, role)
-    check_stages(settings, sections["matchmaker"]["mixes"])
     stop = stop_flag()
     rank_group.join(device)
     with _client(options, sections, wait_seconds=600, on_wait=_reminder(stop)) as client:
+        rivals = [player.name for player in client.players(kinds=[PlayerKind.RIVAL])]
+        check_stages(settings, sections["matchmaker"]["mixes"], rivals)
         context = (client, options.run_dir, device)
         common = {"name": options.name, "should_stop": stop}
         try:

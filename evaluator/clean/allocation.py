@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.clean.plan import Plan
+from evaluator.clean.plan import Plan, is_met
 from league.exploiters import EXPLOITING
 from league.ids import lineage_of
 from league.players import Book, PlayerKind, PlayerState
@@ -164,7 +164,8 @@ def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
 
 
 def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
-    """Lists all pairs that may meet: two snapshots, or a lineage's newest snapshot and a bot.
+    """Lists all pairs that may meet: two snapshots, or a lineage's newest snapshot and a bot or
+    rival.
 
     An older snapshot's score against a bot measures both at that time, and says little about the
     present (`fit_league`). An exploiter's matches with mains decide about patches, so their number
@@ -176,7 +177,8 @@ def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
     bots = {
         name
         for name, player in players.items()
-        if player.kind is PlayerKind.BOT and player.state is not PlayerState.QUARANTINED
+        if is_met(player)
+        or (player.kind is PlayerKind.BOT and player.state is not PlayerState.QUARANTINED)
     }
     pairs = [
         (row, column)

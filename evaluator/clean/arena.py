@@ -12,6 +12,7 @@ import numpy as np
 
 from evaluator.clean.replays import Recorder
 from league.agent.contract import PlayingNetwork
+from league.agent.rivals import RivalSeats, bundles
 from league.agent.snapshot import SnapshotCard, check_rules, load_snapshot, read_card
 from league.contest.table import Table
 from league.errors import NotFound
@@ -31,6 +32,7 @@ class Weights:
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
         self._spec, self._blobs = spec, blobs
+        self._bundles = bundles(blobs)
         self._load = lru_cache(RESIDENT)(partial(load_snapshot, blobs, device="cpu"))
 
     def card(self, player: Player) -> SnapshotCard:
@@ -41,6 +43,10 @@ class Weights:
             raise NotFound(f"{player.name}: {error}") from None
         check_rules(player.name, card, self._spec)
         return card
+
+    def check_bundle(self, player: Player) -> None:
+        """Raises `NotFound` or `DataCorrupt` unless a rival's bundle is here and whole."""
+        self._bundles.get(player.digest)
 
     def network(self, digest: str) -> PlayingNetwork:
         """The network itself, as `BatchedPolicy` asks for it."""
@@ -55,6 +61,7 @@ class Arena:
         frame_skip: frames between the decisions of snapshots. They sample at temperature 1, or act
             greedily in the greedy book.
         recorder: sees every decision.
+        rivals: plays the seats of rivals.
 
     Attributes:
         frames_played: frames of all matches so far, over all rows.
@@ -69,9 +76,10 @@ class Arena:
         seed: int,
         recorder: Recorder | None = None,
         device: str = "cpu",
+        rivals: RivalSeats | None = None,
     ) -> None:
         self._game, self._frame_skip, self._recorder = game, frame_skip, recorder
-        self._table = Table(game, load, seed=seed, device=device)
+        self._table = Table(game, load, seed=seed, device=device, rivals=rivals)
         self._matches: dict[int, Assignment] = {}
         self.frames_played = 0  # by matches in progress, over all rows
 
@@ -117,6 +125,7 @@ class Arena:
         if self._recorder is not None:
             self._recorder.note(actions_N2A)
         game.step(actions_N2A, self._frame_skip)
+        self._table.fail_rivals()
         frames_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - frames_before_N
         self.frames_played += int(frames_N[~game.idle_N].sum())
         ended = np.flatnonzero(game.ended_N & ~game.idle_N)

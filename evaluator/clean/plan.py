@@ -36,6 +36,8 @@ EXPLOITERS, EXPLOITER_MATCHES = 12, 20
 """Accepted exploiters that a main's newest snapshot meets, and matches with each. With only four
 exploiters, the early exploiters of a short run were met too seldom to be patched.
 """
+MET = 5
+"""Most snapshots that a new rival meets first."""
 BATCH_MATCHES = 128
 """Most matches of a request that are planned at once. After them, other work has its turn."""
 TOGETHER = 24
@@ -76,6 +78,11 @@ class Batch:
 def is_imported(player: Player) -> bool:
     """Whether a player is another run's snapshot, which serves as an anchor."""
     return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
+
+
+def is_met(player: Player) -> bool:
+    """Whether a player is a rival, which new snapshots meet as they meet bots."""
+    return player.kind is PlayerKind.RIVAL and player.state is PlayerState.ACTIVE
 
 
 def can_be_evaluated(player: Player) -> bool:
@@ -160,10 +167,15 @@ class Facts:
 
 
 class Plan:
-    """All batches that are due by `facts`."""
+    """All batches that are due by `facts`.
+
+    Attributes:
+        bots: names of the bots and rivals that new snapshots meet.
+    """
 
     def __init__(self, facts: Facts, settings: EvaluatorSettings, bots: Sequence[str]) -> None:
-        self.facts, self._settings, self._bots = facts, settings, bots
+        self.facts, self._settings = facts, settings
+        self.bots = [*bots, *(player.name for player in facts.players.values() if is_met(player))]
         self._mu = {rating.player.name: rating.mu for rating in facts.ratings}
         self._played: Counter[str] = Counter()
         for (row, _, book), games in facts.counts.items():
@@ -201,6 +213,9 @@ class Plan:
             list(filter(None, map(self._requested, self.facts.requests))),
             [
                 *filter(None, map(self._first, reversed(self.snapshots))),
+                *filter(
+                    None, map(self._first_of_rival, filter(is_met, self.facts.players.values()))
+                ),
                 *filter(None, map(self._against_exploiters, self.newest())),
             ],
             [
@@ -261,6 +276,19 @@ class Plan:
         )
         return met and _shortened(met, -(-missing // 2))
 
+    def _first_of_rival(self, rival: Player) -> Batch | None:
+        """The first matches of a rival, against snapshots of all ages."""
+        active = [player.name for player in self.snapshots if player.state is PlayerState.ACTIVE]
+        spaced = {active[-1 - index * len(active) // MET] for index in range(MET) if active}
+        wanted = self._settings.first_matches
+        if self._played[rival.name] >= wanted or not spaced:
+            return None
+        each = 2 * -(-wanted // (2 * len(spaced)))
+        return self._batch(
+            rival.name,
+            [Entry(name, rival.name, Book.EVAL, each) for name in active if name in spaced],
+        )
+
     def _opponents(self, player: Player) -> Iterator[tuple[str, int]]:
         """Yields opponents without end, the most informative first, each with a number of pairs of
         matches."""
@@ -313,12 +341,12 @@ class Plan:
         ]
         mu = self._mu.get(player.name, self._mu.get(player.parent))
         if mu is None:
-            return [*self._bots, *imported]
+            return [*self.bots, *imported]
 
         def distance(name: str) -> float:
             return abs(self._mu[name] - mu) if name in self._mu else 0.0
 
-        return sorted([*self._bots, *imported], key=distance)
+        return sorted([*self.bots, *imported], key=distance)
 
     def _against_exploiters(self, player: Player) -> Batch | None:
         if player.role is not Role.MAIN:
@@ -341,7 +369,7 @@ class Plan:
             if snapshot.step < player.step and SnapshotName.parse(snapshot.name).lineage == lineage
         ]
         spaced = {before[index * len(before) // ANCESTORS] for index in range(ANCESTORS) if before}
-        names = [name for name in self._bots if self._is_usable(player, name)]
+        names = [name for name in self.bots if self._is_usable(player, name)]
         entries = [Entry(player.name, name, Book.EVAL, matches) for name in names]
         entries += [Entry(player.name, name, Book.GREEDY, greedy) for name in names]
         ancestors = [name for name in before if name in spaced and self._is_usable(player, name)]

@@ -8,7 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from evaluator.clean.plan import ALLOCATED, Batch, Entry, Facts, Plan, next_work
 from evaluator.clean.replays import Recorder
 from evaluator.clean.table import write_table
 from evaluator.settings import EvaluatorSettings
+from league.agent.rivals import RivalSeats
 from league.errors import (
     DataCorrupt,
     Fenced,
@@ -331,6 +332,7 @@ class Evaluator:
         self._settings, self._bots = settings, [bot.name for bot in game.spec.bots]
         self._replays, self._recipe = run_dir / "replays", recipe
         self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
+        self._rivals = RivalSeats(BlobFolder(run_dir / "blobs"))
         self._table = run_dir / "evaluator" / "evaluation_results.csv"
         self._table_written_at, self._unwritten = time.monotonic(), True
         self._remind = Reminders(_log.error)
@@ -361,7 +363,7 @@ class Evaluator:
 
     def run(self) -> None:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
-        with self._heartbeats():
+        with self._heartbeats(), closing(self._rivals):
             while not self.stop.is_set():
                 self._stall.moved()
                 if not self._work():
@@ -416,7 +418,7 @@ class Evaluator:
 
     def _allocated(self, plan: Plan) -> Batch | None:
         """Matches of the pairs that reduce uncertainty most, by the fit now."""
-        near = {player.name for player in plan.snapshots[-FITTED:]} | set(self._bots)
+        near = {player.name for player in plan.snapshots[-FITTED:]} | set(plan.bots)
         fit = fit_league(
             [c for c in self._client.payoff(Book.EVAL) if c.row in near and c.column in near],
             list(plan.facts.players.values()),
@@ -483,13 +485,19 @@ class Evaluator:
     # --- who can play
 
     def _pace(self, player: Player) -> int | str:
-        """Returns how many frames a snapshot holds its keys, 0 for a bot, or why it can't play."""
+        """Returns how many frames a snapshot holds its keys, 0 for bots and rivals, or why the
+        player can't play.
+        """
         if not player.digest:
             return 0
         with self._reading:
             if player.digest not in self._paces:
                 try:
-                    self._paces[player.digest] = self._weights.card(player).frame_skip
+                    if player.kind is PlayerKind.RIVAL:
+                        self._weights.check_bundle(player)
+                        self._paces[player.digest] = 0
+                    else:
+                        self._paces[player.digest] = self._weights.card(player).frame_skip
                 except UNPLAYABLE as error:
                     _log.error("%s can't play: %s", player.name, error)
                     self._paces[player.digest] = str(error)
@@ -534,7 +542,7 @@ class Evaluator:
     def _load(self, player: Player) -> None:
         """Loads a snapshot's weights, before matches of it are leased."""
         try:
-            if player.digest:
+            if player.digest and player.kind is not PlayerKind.RIVAL:
                 self._weights.network(player.digest)
         except UNPLAYABLE as error:
             _log.error("%s can't play: %s", player.name, error)
@@ -557,6 +565,7 @@ class Evaluator:
             seed=int(self._rng.integers(1 << 62)),
             recorder=recorder,
             device=self._settings.device,
+            rivals=self._rivals,
         )
 
     def _write_table(self) -> None:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ from league.agent.contract import AgentState, PlayingNetwork
 from league.agent.heads import MaskedChoice, choose
 from league.errors import DataCorrupt, InvalidInput
 from league.games.base import CHOICE, KEYS
+
+if TYPE_CHECKING:
+    from league.agent.rivals import RivalSeats
 
 LIVE = "live"
 """The digest of the network given to `set_live`, whose weights are read at every act."""
@@ -58,7 +61,7 @@ class _Batch:
 
 
 class BatchedPolicy:
-    """Plays `num_seats` seats, each by the snapshot (or live network) that is seated there.
+    """Plays `num_seats` seats, each by the snapshot, live network or rival that is seated there.
 
     Args:
         num_seats: S.
@@ -71,8 +74,11 @@ class BatchedPolicy:
         max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
             recently used weights are dropped first. Weights of seated networks always stay.
         device: device that computes. The live network must be there too.
+        rivals: plays the seats of rivals. All of its seats become empty.
 
     Attributes:
+        failures: for each seat whose rival failed in the last act, the reason. These seats are
+            vacant now.
         logits_SA: logits of the last act, -inf for vacant seats.
     """
 
@@ -86,7 +92,11 @@ class BatchedPolicy:
         action_kind: str = KEYS,
         max_bytes: int = 1 << 30,
         device: torch.device | str = "cpu",
+        rivals: RivalSeats | None = None,
     ) -> None:
+        self._rivals, self.failures = rivals, dict[int, str]()
+        if rivals is not None:
+            rivals.clear()
         self.num_seats, self.device = num_seats, torch.device(device)
         self._load, self._max_bytes = load, max_bytes
         self._held: OrderedDict[str, _Frozen] = OrderedDict()
@@ -123,19 +133,25 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
-        """Gives a seat to a snapshot (or `LIVE`) with an empty history. It replaces the seat's
-        previous player.
+        """Gives a seat to a snapshot (or `LIVE`) with an empty history, or to a rival. It replaces
+        the seat's previous player.
 
         Args:
             index: number of the seat.
-            digest: digest of the snapshot's weights.
-            greedy: whether it takes the likeliest action.
+            digest: digest of the snapshot's weights or of the rival's bundle.
+            greedy: whether a snapshot takes the likeliest action.
 
         Raises:
             InvalidInput: no live network is set, or the network has other actions.
         """
+        if self._rivals is not None and digest != LIVE and self._rivals.has(digest):
+            self.vacate(index)
+            self._rivals.seat(index, digest)
+            return
         config = self._checked_live().config if digest == LIVE else self._frozen(digest)[0]
         self._add_architecture(config)
+        if self._rivals is not None:
+            self._rivals.vacate(index)
         self._write_back()
         for x in self._states[config]:
             x[index].zero_()
@@ -147,6 +163,8 @@ class BatchedPolicy:
 
     def vacate(self, index: int) -> None:
         """Empties a seat. A vacant seat presses no key (or makes some legal choice)."""
+        if self._rivals is not None:
+            self._rivals.vacate(index)
         if self._digests[index]:
             self._digests[index] = ""
             self._regroup()
@@ -164,6 +182,8 @@ class BatchedPolicy:
         Returns:
             Uint8 `[S, A]`: keys, or one-hot legal choices.
         """
+        if self._rivals is not None:
+            self._rivals.ask(observations_SO)  # they think while the networks compute
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
@@ -174,7 +194,10 @@ class BatchedPolicy:
         for batch in self._batches:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
         self.logits_SA = logits_SA[:-1]
-        return self._draw(self.logits_SA.cpu(), legal_SA)
+        actions_SA = self._draw(self.logits_SA.cpu(), legal_SA)
+        if self._rivals is not None:
+            self.failures = self._rivals.answer(actions_SA)
+        return actions_SA
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
         """Returns h and c of the live network, `[S, H]`, valid until the next act. Only rows of
@@ -192,6 +215,7 @@ class BatchedPolicy:
         self._write_back()
         return {
             "digests": list(self._digests),
+            "rivals": {} if self._rivals is None else self._rivals.digests,
             "greedy": self._greedy_S1.clone(),
             "generator": self._generator.get_state(),
             # In the order of their rows, so that resumed products are bit for bit the same.
@@ -207,8 +231,8 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
-        """Continues from `save` and loads the seated snapshots. Another number of seats raises
-        `DataCorrupt`.
+        """Continues from `save` and loads the seated snapshots. Rivals begin without memory of the
+        match. Another number of seats raises `DataCorrupt`.
 
         If seats are live, a live network must have been set.
 
@@ -220,6 +244,10 @@ class BatchedPolicy:
                 f"the saved policy has {len(saved['digests'])} seats, this one {self.num_seats}: "
                 "continue with the same number of matches"
             )
+        if self._rivals is not None:
+            self._rivals.clear()
+            for index, digest in saved.get("rivals", {}).items():
+                self._rivals.seat(index, digest)
         self._digests = list(saved["digests"])
         self._greedy_S1 = saved["greedy"].clone()
         self._generator.set_state(saved["generator"])

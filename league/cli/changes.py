@@ -1,4 +1,6 @@
-"""Commands that change a league: ``pin``, ``quarantine``, ``stage`` and ``import``."""
+"""Commands that change a league: ``pin``, ``quarantine``, ``stage``, ``import``, ``add`` and
+``remove``.
+"""
 
 from __future__ import annotations
 
@@ -236,3 +238,36 @@ def import_(
     count = "1 snapshot is an anchor" if len(rows) == 1 else f"{len(rows)} snapshots are anchors"
     meets = "learners and the evaluator" if sample else "the evaluator only"
     say(f"{count} in {league.folder()} now, from {source}, for {meets}")
+
+
+@app.command(cls=LeagueCommand)
+def add(
+    context: LeagueContext,
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE|FOLDER", help="The agent, as for the AI² tournament.")
+    ],
+    name: Annotated[str, typer.Option("--as", metavar="NAME", help="Its name in the league.")],
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run its Python with your rights, without a question.")
+    ] = False,
+) -> None:
+    """Adds another person's agent to a running league, as a rival that everybody can meet."""
+    from league.contest.rivals import add_rival  # it loads the compiler
+
+    rival = add_rival(context.league, path, name, trust=trust)
+    say(
+        f"{name} ({rival.digest[:12]}) is in {context.league.folder()} now: the evaluator rates "
+        f"it, and learners meet it if their mix names rivals or {name}"
+    )
+
+
+@app.command(cls=LeagueCommand)
+def remove(
+    context: LeagueContext,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The rival.")],
+) -> None:
+    """Removes a rival: it gets no new matches, and its results stay."""
+    context.league.require_running("remove")
+    with context.league.connect() as client:
+        client.remove_rival(name, operator())
+    say(f"{name} gets no new matches until `bin/league add` returns it")

@@ -86,8 +86,9 @@ def export(
 
 
 def _load(member: Member) -> tuple[PlayingNetwork, SnapshotCard]:
-    if member.blobs is None:
-        raise InvalidInput(f"{member.name} is a bot and has no weights: name a snapshot")
+    if member.blobs is None or member.is_rival:
+        kind = "rival" if member.is_rival else "bot"
+        raise InvalidInput(f"{member.name} is a {kind} and has no weights: name a snapshot")
     return load_snapshot(member.blobs, member.digest)
 
 

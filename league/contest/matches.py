@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agent.contract import PlayingNetwork
+from league.agent.rivals import RivalSeats
 from league.agent.snapshot import load_snapshot, read_card
 from league.contest.members import Entrant, Member, check_plays
 from league.contest.table import Table
@@ -79,7 +80,7 @@ def play(
     for member in members:
         if member.network is not None:
             skips[member.name] = settings.frame_skip
-        elif member.blobs is not None:
+        elif member.blobs is not None and not member.is_rival:
             card = read_card(member.blobs, member.digest)
             check_plays(member.name, card, settings.spec())
             skips[member.name] = card.frame_skip
@@ -95,6 +96,7 @@ def play(
         assert member.blobs is not None
         return load_snapshot(member.blobs, digest)[0]
 
+    folder = next((member.blobs for member in members if member.is_rival), None)
     return play_bouts(
         Recipe.of(settings),
         bouts,
@@ -105,6 +107,7 @@ def play(
         pace=pace,
         disturb=disturb,
         failures=failures,
+        rivals=None if folder is None else RivalSeats(folder),
     )
 
 
@@ -148,10 +151,11 @@ def play_bouts(
     pace: int = 1,
     disturb: float = 0.0,
     failures: dict[Bout, str] | None = None,
+    rivals: RivalSeats | None = None,
 ) -> Iterator[Replay]:
     """Plays all bouts, `ROWS` at once, and yields each match at its end, except failed matches.
 
-    The result depends on the arguments alone.
+    The result depends on the arguments alone, unless rivals play.
 
     An agent that learns from recordings alone sees only the recorded player's situations, and does
     not know how to recover from its own mistakes. Therefore the demonstrations contain mistakes,
@@ -170,6 +174,7 @@ def play_bouts(
             like an agent that imitates the bot at this pace (`league.replay.recorder`).
         disturb: share of the frames in which the pupil makes a mistake.
         failures: gets the reason of each match that failed.
+        rivals: plays the seats of rivals. It is closed at the end.
 
     Raises:
         InvalidInput: pace or disturbance in a game that does not report its bots' actions.
@@ -182,7 +187,7 @@ def play_bouts(
                 f"{spec.name} does not report what its players do, so mistakes could not be "
                 "marked: leave out --disturb and --pace"
             )
-        table = Table(game, load, seed=seed)
+        table = Table(game, load, seed=seed, rivals=rivals)
         recorded = _Recorded(game, table, BatchRecorder(game, recipe), pace, disturb, seed)
         waiting = deque(bouts)
         while waiting or recorded.bouts:
@@ -193,6 +198,8 @@ def play_bouts(
                 yield from recorded.finished({} if failures is None else failures)
     finally:
         game.close()
+        if rivals is not None:
+            rivals.close()
 
 
 class _Recorded:
@@ -277,6 +284,7 @@ class _Recorded:
         self._last_N2A = np.where(errs_N2[..., None], self._wrong_N2A, actions_N2A)
         legal_N2A = None if game.legal_N2A is None else game.legal_N2A.copy()
         game.step(self._last_N2A)
+        self._table.fail_rivals()
         self._recorder.note(self._last_N2A, legal_N2A)
         self._left_N2 = np.maximum(self._left_N2 - 1, 0)
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A player for a seat: a bot by its index in the game's spec, weights by digest in a folder, or
-    a network in memory.
+    """A player for a seat: a bot by its index in the game's spec, weights or a rival's bundle by
+    digest in a folder, or a network in memory.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Member:
     digest: str = ""
     blobs: BlobFolder | None = None
     network: PlayingNetwork | None = None
+    is_rival: bool = False
 
     @property
     def seated(self) -> int:
@@ -202,7 +203,8 @@ class Finder:
             raise InvalidInput(
                 f"{player.name} ({player.kind.value}) has no weights to play with: name a snapshot"
             )
-        return Member(name=player.name, digest=player.digest, blobs=blobs)
+        is_rival = player.kind is PlayerKind.RIVAL
+        return Member(name=player.name, digest=player.digest, blobs=blobs, is_rival=is_rival)
 
     def _no_member(self, name: str, players: list[Player], spec: GameSpec) -> NotFound:
         known = [bot.name for bot in spec.bots]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
+from league.agent.rivals import RivalSeats
 from league.games.base import EXTERNAL, BatchedGame
 from league.replay import Bout
 
@@ -19,13 +20,14 @@ from league.replay import Bout
 class Table:
     """Seats players in the rows of `game`, each idle or with a match.
 
-    A `BatchedPolicy` plays the seats of networks. The game itself plays its bots.
+    A `BatchedPolicy` plays the seats of networks and rivals. The game itself plays its bots.
 
     Args:
         game: the game. All of its rows become idle.
         load: digest → network.
         seed: seed of the actions that networks draw.
         device: where networks compute.
+        rivals: plays the seats of rivals.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Table:
         *,
         seed: int,
         device: str = "cpu",
+        rivals: RivalSeats | None = None,
     ) -> None:
         self._game = game
         self._policy = BatchedPolicy(
@@ -44,6 +47,7 @@ class Table:
             action_size=game.spec.action_size,
             action_kind=game.spec.action_kind,
             device=device,
+            rivals=rivals,
         )
         game.bots_N2[:], game.idle_N[:] = EXTERNAL, True
 
@@ -82,14 +86,21 @@ class Table:
         return rows
 
     def decide(self) -> NDArray[np.uint8]:
-        """Returns actions for all seats, `[N, 2, A]`. The networks decide for their seats. At the
-        other seats no key is pressed, or a legal choice is made.
+        """Returns the actions of networks and rivals, `[N, 2, A]`. Other seats press no key, or
+        make a legal choice.
         """
         game = self._game
         seats = 2 * game.num_matches
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
         actions_SA = self._policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
         return actions_SA.reshape(game.num_matches, 2, -1)
+
+    def fail_rivals(self) -> None:
+        """Ends the matches whose rivals failed in the last decision. Call it after the game's
+        step.
+        """
+        failures, self._policy.failures = self._policy.failures, {}
+        self._game.fail({seat // 2: reason for seat, reason in failures.items()})
 
     def leave(self, row: int) -> None:
         """Makes a row idle after its match has ended."""

@@ -174,6 +174,26 @@ class BatchedGame(ABC):
                 choice.
         """
 
+    def fail(self, reasons: Mapping[int, str]) -> None:
+        """Ends matches as failed, after `step`. Their rows begin the next match.
+
+        Args:
+            reasons: by row, the reason. The row's reason is added to `failures`.
+        """
+        if not reasons:
+            return
+        rows = list(reasons)
+        now_N = np.zeros(self.num_matches, np.bool_)
+        now_N[rows] = True
+        now_N &= ~self.ended_N  # the others have begun the next match already
+        self.final_observations_N2O[now_N] = self.observations_N2O[now_N]
+        self.final_frames_N[now_N] = self.frames_N[now_N]
+        self.final_stats_N2S[now_N] = self.stats_N2S[now_N]
+        self.reward_terms_N2K[rows], self.outcomes_N[rows] = 0.0, 0.5
+        self.ended_N[rows] = True
+        self.failures = {**self.failures, **reasons}
+        self.reset(self.next_seeds_N, now_N)
+
     @abstractmethod
     def frame(self, match: int) -> dict:
         """Returns a match's current state as a small JSON-able dict, for renderers."""

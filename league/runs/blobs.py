@@ -1,4 +1,4 @@
-"""Keeps content-addressed weights in a folder of files, which are named by their sha256."""
+"""Keeps content-addressed blobs in a folder of files, which are named by their sha256."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ MOST_BYTES = 2**30
 
 
 class BlobFolder:
-    """Keeps blobs, each whole or absent. Several processes may read and write it at once."""
+    """Keeps blobs, each whole or absent. Several processes may read and write it at once.
 
-    def __init__(self, path: Path | str) -> None:
-        self.root = Path(path)
+    Args:
+        path: the folder.
+        suffix: ending of the files' names. Weights have `SUFFIX`.
+    """
+
+    def __init__(self, path: Path | str, suffix: str = SUFFIX) -> None:
+        self.root, self._suffix = Path(path), suffix
 
     def path(self, digest: str) -> Path:
         """Returns the blob's path, also for a missing blob. Raises `InvalidName` unless it is a
         sha256.
         """
-        return self.root / f"{checked_digest(digest)}{SUFFIX}"
+        return self.root / f"{checked_digest(digest)}{self._suffix}"
 
     def has(self, digest: str) -> bool:
         """Returns whether the blob is here. `get` checks its content."""
@@ -58,11 +63,11 @@ class BlobFolder:
                 content = file.read()
         except FileNotFoundError:
             raise NotFound(
-                f"there are no weights {digest} in {self.root}: check the blob folder"
+                f"there is no {digest}{self._suffix} in {self.root}: check the blob folder"
             ) from None
         actual = hashlib.sha256(content).hexdigest()
         if actual != digest:
             raise DataCorrupt(
-                f"{path} is damaged (its sha256 is {actual}): restore it or remove the snapshot"
+                f"{path} is damaged (its sha256 is {actual}): restore it or remove the player"
             )
         return content

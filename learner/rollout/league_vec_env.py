@@ -202,6 +202,7 @@ class LeagueVecEnv(VecEnv):
         chosen = time.perf_counter()
         before = int(game.frames_N.sum())
         game.step(self._actions_N2A, self.frame_skip)
+        game.fail(self.opponent_policy.failures)
         if self.keeps_actions:
             self.opponent_actions = actions_of(game, self._actions_N2A, other_N, legal_NA)
         ended_N = game.ended_N.copy()

@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.perceptron import PerceptronConfig
+from league.agent.rivals import RivalSeats
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import InvalidInput, LeagueError, Refused
 from league.games.base import KEYS
@@ -215,6 +216,7 @@ def league_env(
             seed=seed,
             action_size=spec.action_size,
             action_kind=spec.action_kind,
+            rivals=RivalSeats(blobs),
         )
         return JoinedEnv(
             client,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
+from league.agent.rivals import RivalSeats
 from league.agent.snapshot import load_snapshot
 from league.errors import ConfigError, DataCorrupt, nearest
 from league.games.base import BatchedGame
@@ -110,12 +111,15 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
     return rewards.annealed_share(step, settings.learner.steps)
 
 
-def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
+def check_stages(
+    settings: SessionSettings, mixes: Mapping[str, Collection[str]], rivals: Collection[str] = ()
+) -> None:
     """Refuses settings that would otherwise stop the run later.
 
     Args:
         settings: all sections.
         mixes: categories of each opponent mix of the matchmaker.
+        rivals: names of the league's rivals.
 
     Raises:
         ConfigError: a stage or a mix can't be played. The message names it.
@@ -136,7 +140,7 @@ def check_stages(settings: SessionSettings, mixes: Mapping[str, Collection[str]]
                 f"stage {stage.name} plays the mix {stage.mix!r}, which [matchmaker.mixes] lacks: "
                 f"it has {', '.join(sorted(mixes))}"
             )
-        categories = [*bots, *CATEGORIES]
+        categories = [*bots, *CATEGORIES, *rivals]
         for category in mixes[stage.mix]:  # an unknown category would never be drawn, silently
             if category not in categories:
                 hint = nearest(category, categories) or f"there are {', '.join(categories)}"
@@ -171,6 +175,7 @@ def make_env(
         action_size=game.spec.action_size,
         action_kind=game.spec.action_kind,
         device=device,
+        rivals=RivalSeats(blobs),
     )
     return LeagueVecEnv(
         game,

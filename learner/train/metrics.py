@@ -56,7 +56,7 @@ class Progress:
         for match in matches:
             won, opponent = float(match.score == 1.0), match.assignment.opponent
             self._add(f"winrate/{match.assignment.category}", won)
-            if opponent.kind is PlayerKind.BOT:
+            if opponent.kind in (PlayerKind.BOT, PlayerKind.RIVAL):
                 self._add(f"winrate_against/{opponent.name}", won)
             elif opponent.kind is PlayerKind.SNAPSHOT:
                 self._snapshots[opponent.name].append(won)

@@ -65,7 +65,9 @@ class Arena:
         """Returns who can play: the bots, then the snapshots, the newest first."""
         players = self._source.players().values()
         bots = [player.name for player in players if player.kind is PlayerKind.BOT]
-        frozen = [player for player in players if player.digest]
+        frozen = [
+            player for player in players if player.digest and player.kind is not PlayerKind.RIVAL
+        ]
         return bots + [player.name for player in sorted(frozen, key=lambda player: -player.step)]
 
     def settings(self) -> GameSettings:
@@ -129,6 +131,8 @@ class Arena:
             if bot.name == name:
                 return Member(name=name, bot=index)
         player = self._source.player(name)
+        if player.kind is PlayerKind.RIVAL:
+            raise InvalidInput(f"{name} is a rival: bin/league demo {name} shows a match of it.")
         if player.kind is PlayerKind.LIVE:
             player = newest_snapshot(name, self._source.players().values())
         if not player.digest:

@@ -1,0 +1,172 @@
+"""Runs a rival's agents in a process that can do little else.
+
+    python -I -B -m league.agent.rival_worker PARENT_PID CONNECTION MEMORY_BYTES
+
+The working directory holds the rival's files. Each line of the connection is a request in JSON:
+{"end": [SEAT…], "begin": [SEAT…], "see": {SEAT: [64 numbers]}}. The answer is a line
+[{SEAT: [ten of 0 and 1]}, {SEAT: REASON}] with the keys and the seats that failed. Every match runs
+the file again, so its own globals start afresh, as in the tournament.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import resource
+import struct
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from league.agent.export import ai2_seat
+from league.service.die_with_parent import tie_to
+
+FILE = "my_agent.py"
+NICE = 5
+REASON = 300
+"""Most characters of a reason."""
+LIMITS = {
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_FSIZE: 1 << 20,  # bytes of each file that it writes
+    resource.RLIMIT_NOFILE: 256,
+}
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+MACHINE = 0xC000003E  # AUDIT_ARCH_X86_64
+CLONE, CLONE3, PRLIMIT = 56, 435, 302
+FORBIDDEN = {
+    **{"socket": 41, "fork": 57, "vfork": 58, "execve": 59, "execveat": 322},
+    **{"ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311},
+    **{"rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "tkill": 200},
+    **{"pidfd_open": 434, "pidfd_send_signal": 424, "setrlimit": 160, "unshare": 272},
+    **{"setns": 308, "io_uring_setup": 425},
+}
+"""Calls of Linux on x86-64 that a rival may not make: other processes, and the network."""
+OWN_PROCESS = {"kill": 62, "tgkill": 234}
+"""Calls that a rival may make only for its own process."""
+
+
+def confine(parent: int, memory_bytes: int) -> None:
+    """Takes away from this process what an agent doesn't need. There is no way back."""
+    tie_to(parent)
+    os.nice(NICE)
+    with contextlib.suppress(OSError):  # if memory runs out, Linux ends this process first
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    for limit, most in {**LIMITS, resource.RLIMIT_AS: memory_bytes}.items():
+        with contextlib.suppress(ValueError, OSError):  # another system
+            resource.setrlimit(limit, (most, most))
+    if not _filter_calls():
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+def _filter_calls() -> bool:
+    """Lets the kernel refuse calls (seccomp). Returns False where that is not possible."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    load, equal, has, done = 0x20, 0x15, 0x45, 0x06  # BPF: ld, jeq, jset, ret
+    allow, errno, kill = 0x7FFF0000, 0x00050000, 0x80000000
+    number, machine, first, third = 0, 4, 16, 32  # places in the kernel's record of a call
+    refuse = (done, 0, 0, errno | 1)  # EPERM
+    code = [(load, 0, 0, machine), (equal, 1, 0, MACHINE), (done, 0, 0, kill), (load, 0, 0, number)]
+    for call in FORBIDDEN.values():
+        code += [(equal, 0, 1, call), refuse]
+    code += [(equal, 0, 1, CLONE3), (done, 0, 0, errno | 38)]  # ENOSYS: then libc calls clone
+    # A thread may be made (CLONE_THREAD), a process not.
+    code += [(equal, 0, 4, CLONE), (load, 0, 0, first), (has, 1, 0, 0x10000), refuse]
+    code += [(done, 0, 0, allow)]
+    for call in OWN_PROCESS.values():
+        code += [(equal, 0, 4, call), (load, 0, 0, first), (equal, 1, 0, os.getpid()), refuse]
+        code += [(done, 0, 0, allow)]
+    # Limits may be read (no new value), and not be set.
+    code += [(equal, 0, 6, PRLIMIT), (load, 0, 0, third), (equal, 0, 3, 0)]
+    code += [(load, 0, 0, third + 4), (equal, 0, 1, 0), (done, 0, 0, allow), refuse]
+    code += [(done, 0, 0, allow)]
+    rules = b"".join(struct.pack("=HBBI", *step) for step in code)
+    buffer = ctypes.create_string_buffer(rules)
+    program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl.argtypes = [ctypes.c_int, *4 * [ctypes.c_void_p]]
+    return (
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+        and libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) == 0
+    )
+
+
+def reason_of(error: BaseException, folder: str) -> str:
+    """Returns an error's type and message, with the line of the rival's file that raised it."""
+    words = " ".join("".join(traceback.format_exception_only(error)).split())
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(folder)
+    ]
+    place = f" ({os.path.relpath(own[-1].filename, folder)}, line {own[-1].lineno})" if own else ""
+    return words[: REASON - len(place)] + place
+
+
+class Agents:
+    """Holds the agents by seat."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._agents: dict[str, tuple[Any, ai2_seat.Env]] = {}
+
+    def answer(self, request: dict[str, Any]) -> tuple[dict[str, list[int]], dict[str, str]]:
+        """Answers a request. An agent that fails leaves its seat."""
+        keys, failed = dict[str, list[int]](), dict[str, str]()
+        for seat in request["end"]:
+            self._agents.pop(str(seat), None)
+        for act, seats in ((self._begin, request["begin"]), (self._decide, request["see"])):
+            for seat in map(str, seats):
+                if seat in failed:
+                    continue
+                try:
+                    if (down := act(seat, request)) is not None:
+                        keys[seat] = down
+                except BaseException as error:  # also SystemExit
+                    failed[seat] = reason_of(error, self._folder)
+                    self._agents.pop(seat, None)
+        return keys, failed
+
+    def _begin(self, seat: str, request: dict[str, Any]) -> None:
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(self._folder):
+                del sys.modules[name]
+        env = ai2_seat.stand_in()
+        self._agents[seat] = ai2_seat.loaded(os.path.join(self._folder, FILE), env), env
+
+    def _decide(self, seat: str, request: dict[str, Any]) -> list[int]:
+        import numpy as np
+
+        agent, env = self._agents[seat]
+        seen = np.array(request["see"][seat], np.float64)
+        env.seen = seen.copy()
+        action = np.asarray(agent.predict(seen), np.float64)
+        if action.shape != (len(ai2_seat.KEYS),):
+            raise ValueError(f"predict returned the shape {action.shape}: ten keys are wanted")
+        if np.isnan(action).any():
+            raise ValueError("predict returned NaN: ten keys are wanted")
+        return (action > 0.5).astype(int).tolist()
+
+
+def main(parent: str, connection: str, memory_bytes: str) -> None:
+    """Answers requests until the connection ends."""
+    confine(int(parent), int(memory_bytes))
+    ai2_seat.WANTS_CHECKOUT = "{} is not in the stand-in that a rival gets for the tournament"
+    sys.modules.setdefault("gdown", ai2_seat.Missing("gdown"))
+    agents = Agents(os.getcwd())
+    sys.path.insert(0, os.getcwd())
+    with (
+        os.fdopen(int(connection), "rb") as requests,
+        open(os.dup(int(connection)), "w", encoding="ascii") as answers,
+    ):
+        for line in requests:
+            print(json.dumps(agents.answer(json.loads(line))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

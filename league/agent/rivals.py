@@ -1,0 +1,504 @@
+"""Plays seats by other people's agents, whose Python runs in processes of its own.
+
+A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
+and its data files. All seats of a rival share at most `PROCESSES` processes, and each process plays
+several seats. The requests of a step are all sent before the first answer is read, so networks and
+rivals compute at the same time.
+
+Shape suffixes: S seats, O observation, A keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+import zipfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import wait
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.agent.rival_worker import FILE
+from league.errors import DataCorrupt, InvalidInput, LeagueError, plain
+from league.runs.blobs import BlobFolder
+
+SUFFIX = ".rival.zip"
+MOST_FILES, MOST_BYTES = 1000, 64 << 20
+"""Largest number and total size of a bundle's files."""
+PROCESSES = 2
+"""Most processes of a rival."""
+IDLE_PROCESSES = 4
+"""Most processes that are kept for a later match."""
+BROKEN = 4
+"""After so many steps with failures, without a finished match in between, a rival is not started
+again for `REST_SECONDS`. Its matches then fail at once.
+"""
+REST_SECONDS = 600.0
+ANSWER_BYTES = 1 << 20
+MOST_REASON = 400
+NONSENSE = "its process sent no keys"
+KEYS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds what a rival's process may take.
+
+    Attributes:
+        decision_seconds: after this time the game goes on, and the rival's seats repeat their keys
+            until it answers.
+        hang_seconds: after this time without an answer the rival's matches fail.
+        start_seconds: time for a new process and for the beginning of a match.
+        memory_bytes: address space of a process.
+    """
+
+    decision_seconds: float = 0.5
+    hang_seconds: float = 5.0
+    start_seconds: float = 60.0
+    memory_bytes: int = 8 << 30
+
+
+LIMITS = Limits()
+
+
+# --- bundles
+
+
+def pack(path: Path) -> bytes:
+    """Makes a rival's bundle of a Python file or a folder. Equal files give equal bytes.
+
+    Hidden files and `__pycache__` are left out.
+
+    Raises:
+        InvalidInput: there is no such file, or the folder is too large or lacks `my_agent.py`.
+    """
+    if path.is_dir():
+        found = {
+            inner.relative_to(path).as_posix(): inner
+            for inner in sorted(path.rglob("*"))
+            if not any(
+                part.startswith(".") or part == "__pycache__"
+                for part in inner.relative_to(path).parts
+            )
+            and not (inner.is_dir() and not inner.is_symlink())
+        }
+        if FILE not in found:
+            raise InvalidInput(f"{path} has no {FILE}: name the folder that holds the agent's file")
+    else:
+        found = {FILE: path}
+    if len(found) > MOST_FILES:
+        raise InvalidInput(f"{path} has {len(found):,} files: {MOST_FILES:,} are the most")
+    left, content = MOST_BYTES, io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as bundle:
+        for name, inner in found.items():
+            if inner.is_symlink() or not inner.is_file():
+                raise InvalidInput(f"{inner} is no file: a rival is files and folders only")
+            left -= inner.stat().st_size
+            if left < 0:
+                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
+            entry = zipfile.ZipInfo(name)  # with the same date always
+            entry.external_attr = 0o644 << 16
+            bundle.writestr(entry, inner.read_bytes())
+    return content.getvalue()
+
+
+def unpack(bundle: bytes, folder: Path) -> None:
+    """Writes a bundle's files into `folder`. A bundle that `pack` did not make raises
+    `DataCorrupt`.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(bundle)) as files:
+            entries = files.infolist()
+            places = [PurePosixPath(entry.filename) for entry in entries]
+            if (
+                len(entries) > MOST_FILES
+                or sum(entry.file_size for entry in entries) > MOST_BYTES
+                or any(place.is_absolute() or ".." in place.parts for place in places)
+                or FILE not in files.namelist()
+            ):
+                raise DataCorrupt("the bundle is no rival's: add the rival again")
+            for entry, place in zip(entries, places, strict=True):
+                (folder / place).parent.mkdir(parents=True, exist_ok=True)
+                (folder / place).write_bytes(files.read(entry))
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise DataCorrupt(f"the bundle can't be opened ({error}): add the rival again") from None
+
+
+def bundles(blobs: BlobFolder) -> BlobFolder:
+    """Returns the rivals' bundles among the blobs of a run."""
+    return BlobFolder(blobs.root, SUFFIX)
+
+
+# --- processes
+
+
+@dataclass(eq=False)
+class _Seat:
+    """A rival in a match. `number` differs from all other seats', also from those of the past."""
+
+    index: int
+    digest: str
+    number: int
+    keys: list[int] = field(default_factory=lambda: [0] * KEYS)
+    process: _Process | None = None
+
+
+class _Process:
+    """Runs a rival's agents in some seats.
+
+    Attributes:
+        seats: its seats by number.
+        begin, end: numbers of the seats that the next request begins and ends.
+        asked_at: when the request without an answer was sent, None without one.
+        begins: whether the newest request begins matches.
+    """
+
+    def __init__(self, digest: str, bundle: bytes, limits: Limits) -> None:
+        self.digest, self.seats = digest, dict[int, _Seat]()
+        self.begin, self.end = list[int](), list[int]()
+        self.asked_at: float | None = None
+        self.begins = False
+        self._limits, self._buffer = limits, b""
+        self._folder = tempfile.mkdtemp(prefix="kumite-rival-")
+        try:
+            unpack(bundle, Path(self._folder))
+            self.socket, theirs = socket.socketpair()
+            with theirs:
+                self._popen = subprocess.Popen(
+                    [
+                        *(sys.executable, "-I", "-B", "-m", "league.agent.rival_worker"),
+                        *(str(os.getpid()), str(theirs.fileno()), str(limits.memory_bytes)),
+                    ],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd=self._folder,
+                    env={
+                        **{"HOME": self._folder, "TMPDIR": self._folder, "LANG": "C.UTF-8"},
+                        **{"PATH": os.defpath, "OMP_NUM_THREADS": "1"},
+                        **{"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+                    },
+                    start_new_session=True,
+                )
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        self.socket.settimeout(1.0)
+        self._finalizer = weakref.finalize(self, _end, self._popen, self.socket, self._folder)
+
+    @property
+    def longest(self) -> float:
+        """How many seconds its matches last without an answer."""
+        return self._limits.start_seconds if self.begins else self._limits.hang_seconds
+
+    @property
+    def patience(self) -> float:
+        """How many seconds a step waits for its answer."""
+        return self._limits.start_seconds if self.begins else self._limits.decision_seconds
+
+    def ask(self, see: dict[int, list[float]]) -> None:
+        """Asks its seats for keys. If matches begin, it only begins them."""
+        self.begins, self.asked_at = bool(self.begin), time.monotonic()
+        request = {"end": self.end, "begin": self.begin, "see": {} if self.begins else see}
+        self.begin, self.end = [], []
+        with contextlib.suppress(OSError):  # it has ended, and its answer is missing
+            self.socket.sendall(json.dumps(request).encode() + b"\n")
+
+    def read(self) -> dict[str, dict[int, Any]]:
+        """Reads a part of the answer. Returns the keys and the reasons of failed seats once it is
+        whole.
+
+        Raises:
+            InvalidInput: the process has ended, or sent something else.
+        """
+        try:
+            part = self.socket.recv(1 << 16)
+        except OSError:
+            part = b""
+        if not part:
+            raise InvalidInput(f"its process {self._ending()}")
+        line, end, rest = (self._buffer + part).partition(b"\n")
+        self._buffer = rest if end else line
+        if rest or len(line) > ANSWER_BYTES:  # more than an answer
+            raise InvalidInput(NONSENSE)
+        if not end:
+            return {"keys": {}, "failed": {}}
+        self.asked_at = None
+        try:
+            answer = json.loads(line)
+            keys = {int(number): [int(key) for key in down] for number, down in answer[0].items()}
+            failed = {int(number): str(reason) for number, reason in answer[1].items()}
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            raise InvalidInput(NONSENSE) from None
+        if any(len(down) != KEYS or not {0, 1}.issuperset(down) for down in keys.values()):
+            raise InvalidInput(NONSENSE)
+        return {"keys": keys, "failed": failed}
+
+    def _ending(self) -> str:
+        try:
+            status = self._popen.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "closed its connection"
+        return f"exited {status}" if status >= 0 else f"was killed by {_signal(-status)}"
+
+    def close(self) -> None:
+        """Ends the process and removes its folder."""
+        self._finalizer()
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _end(popen: subprocess.Popen[bytes], connection: socket.socket, folder: str) -> None:
+    connection.close()
+    with contextlib.suppress(OSError):
+        os.killpg(popen.pid, signal.SIGKILL)
+    popen.kill()
+    popen.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- seats
+
+
+class RivalSeats:
+    """Plays the seats in which rivals sit. Call `ask`, then `answer`, in every step.
+
+    A new match gets a new object of the rival's class. A process can't be saved: after a restart
+    the rival's object is new in the middle of the match.
+
+    Args:
+        blobs: blobs of the run, with the bundles.
+        limits: bounds of a process.
+
+    Attributes:
+        late: decisions that came too late so far. The seats repeated their keys.
+    """
+
+    def __init__(self, blobs: BlobFolder, limits: Limits = LIMITS) -> None:
+        self._bundles, self._limits = bundles(blobs), limits
+        self._seats: dict[int, _Seat] = {}
+        self._number = 0
+        self._processes: list[_Process] = []
+        self._failures: Counter[str] = Counter()
+        self._resting: dict[str, tuple[float, str]] = {}  # until when, and why
+        # Of this step.
+        self._failed: dict[int, str] = {}
+        self._observations_SO = np.zeros((0, 0), np.float32)
+        self._starter: ThreadPoolExecutor | None = None
+        self.late = 0
+
+    @property
+    def digests(self) -> dict[int, str]:
+        """The digests of the rivals by seat."""
+        return {index: seat.digest for index, seat in self._seats.items()}
+
+    def has(self, digest: str) -> bool:
+        """Returns whether a digest is a rival's bundle here."""
+        return self._bundles.has(digest)
+
+    def seat(self, index: int, digest: str) -> None:
+        """Gives a seat to a rival, for a new match."""
+        self.vacate(index)
+        self._number += 1
+        self._seats[index] = _Seat(index, digest, self._number)
+
+    def vacate(self, index: int) -> None:
+        """Empties a seat after its match."""
+        seat = self._seats.get(index)
+        if seat is not None and self._leave(seat):
+            self._failures.pop(seat.digest, None)
+
+    def clear(self) -> None:
+        """Empties all seats."""
+        for index in list(self._seats):
+            self.vacate(index)
+
+    def close(self) -> None:
+        """Empties all seats and ends all processes. It is safe to call again."""
+        self.clear()
+        for process in self._processes:
+            process.close()
+        self._processes = []
+        if self._starter is not None:
+            self._starter.shutdown()
+            self._starter = None
+
+    def ask(self, observations_SO: NDArray[np.float32]) -> None:
+        """Asks every rival for its keys."""
+        self._failed, self._observations_SO = {}, observations_SO
+        for seat in self._seats.values():
+            if seat.process is None:
+                self._place(seat)
+        self._read_all(0.0)  # answers that came after an earlier step
+        for process in self._processes:
+            if process.asked_at is None and (process.seats or process.end):
+                self._ask(process)
+
+    def answer(self, actions_SA: NDArray[np.uint8]) -> dict[int, str]:
+        """Waits for the answers and writes the keys into the rows of the rivals' seats.
+
+        Returns:
+            The reason for each seat whose match has failed. These seats are empty now.
+        """
+        if not self._seats:
+            return {}
+        while asked := [p for p in self._processes if p.seats and p.asked_at is not None]:
+            now = time.monotonic()
+            ends = [(p.asked_at or 0.0) + p.patience for p in asked]
+            if now >= max(ends):
+                break
+            self._read_all(min(end for end in ends if end > now) - now)
+        for process in list(self._processes):
+            if process.asked_at is None:
+                continue
+            if time.monotonic() - process.asked_at >= process.longest:
+                self._lose(process, f"it took over {process.longest:g} s")
+            else:
+                self.late += len(process.seats)
+        for index, seat in self._seats.items():
+            actions_SA[index] = seat.keys
+        return {index: f"the rival failed: {reason}" for index, reason in self._settled().items()}
+
+    # --- a step, in parts
+
+    def _place(self, seat: _Seat) -> None:
+        """Finds a process for a new seat."""
+        until, reason = self._resting.get(seat.digest, (0.0, ""))
+        if time.monotonic() < until:
+            self._failed[seat.index] = f"it failed {BROKEN} times in a row, last because {reason}"
+            return
+        try:
+            seat.process = self._process(seat.digest)
+        except (LeagueError, OSError) as error:
+            self._failed[seat.index] = str(error)
+            return
+        seat.process.seats[seat.number] = seat
+        seat.process.begin.append(seat.number)
+
+    def _process(self, digest: str) -> _Process:
+        """Returns the rival's process with the fewest seats, or starts another process."""
+        own = [process for process in self._processes if process.digest == digest]
+        least = min(own, key=lambda process: len(process.seats), default=None)
+        if least is not None and (not least.seats or len(own) >= PROCESSES):
+            return least
+        bundle = self._bundles.get(digest)
+        if self._starter is None:
+            # Linux ends a worker with the thread that started it, and not only with the process.
+            self._starter = ThreadPoolExecutor(1, "rivals")
+        process = self._starter.submit(_Process, digest, bundle, self._limits).result()
+        self._processes.append(process)
+        return process
+
+    def _ask(self, process: _Process) -> None:
+        process.ask(
+            {
+                number: _original(self._observations_SO[seat.index])
+                for number, seat in process.seats.items()
+                if seat.index not in self._failed
+            }
+        )
+
+    def _read_all(self, seconds: float) -> None:
+        """Reads answers for at most this time, or until a part of an answer has come."""
+        asked: dict[Any, _Process] = {
+            process.socket: process for process in self._processes if process.asked_at is not None
+        }
+        for ready in wait(list(asked), seconds):
+            process = asked[ready]
+            try:
+                answer = process.read()
+            except InvalidInput as error:
+                self._lose(process, str(error))
+                continue
+            for number, seat in process.seats.items():
+                seat.keys = answer["keys"].get(number, seat.keys)
+                if number in answer["failed"]:
+                    self._failed[seat.index] = answer["failed"][number]
+            if process.begins and process.asked_at is None:
+                self._ask(process)
+
+    def _lose(self, process: _Process, reason: str) -> None:
+        """Ends a process. All of its matches fail."""
+        self._failed.update({seat.index: reason for seat in process.seats.values()})
+        process.close()
+        process.asked_at = None
+        self._processes.remove(process)
+
+    def _settled(self) -> dict[int, str]:
+        """Empties the failed seats, and lets rivals rest that fail again and again. Returns the
+        reasons.
+        """
+        now = time.monotonic()
+        for digest, (until, _) in list(self._resting.items()):
+            if now >= until:
+                del self._resting[digest], self._failures[digest]
+        failed = {index: plain(reason)[:MOST_REASON] for index, reason in self._failed.items()}
+        lost = [(self._seats[index], reason) for index, reason in failed.items()]
+        last = {seat.digest: reason for seat, reason in lost if seat.digest not in self._resting}
+        for digest, reason in last.items():
+            self._failures[digest] += 1
+            if self._failures[digest] >= BROKEN:
+                self._resting[digest] = now + REST_SECONDS, reason[: MOST_REASON // 2]
+        for seat, _ in lost:
+            self._leave(seat)
+        return failed
+
+    def _leave(self, seat: _Seat) -> bool:
+        """Takes a rival from its seat. Returns whether it had been asked to play."""
+        del self._seats[seat.index]
+        process = seat.process
+        if process is None:
+            return False
+        del process.seats[seat.number]
+        if seat.number in process.begin:
+            process.begin.remove(seat.number)
+            return False
+        process.end.append(seat.number)
+        idle = [process for process in self._processes if not process.seats]
+        for process in idle[: max(0, len(idle) - IDLE_PROCESSES)]:
+            process.close()
+            self._processes.remove(process)
+        return True
+
+
+def _original(seen_O: NDArray[np.float32]) -> list[float]:
+    from league.agent.export.ai2_check import original  # it loads the compiler
+
+    numbers: list[float] = original(seen_O).tolist()
+    return numbers
+
+
+def check(bundle: bytes, limits: Limits = LIMITS) -> None:
+    """Asks a rival for a few decisions. Raises `InvalidInput` with the reason if it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        blobs = BlobFolder(folder)
+        seats = RivalSeats(blobs, replace(limits, decision_seconds=limits.hang_seconds))
+        try:
+            seats.seat(0, bundles(blobs).put(bundle))
+            for _ in range(4):
+                seats.ask(np.full((1, 64), 0.5, np.float32))
+                if reasons := seats.answer(np.zeros((1, KEYS), np.uint8)):
+                    raise InvalidInput(reasons[0])
+        finally:
+            seats.close()

@@ -1,0 +1,62 @@
+"""Adds other people's agents to a running league."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from league.agent.rivals import bundles, check, pack
+from league.console.output import operator, say
+from league.contest.league import League
+from league.errors import InvalidInput
+from league.games.registry import family
+from league.players import Player, PlayerKind
+from league.runs.blobs import BlobFolder
+
+
+def add_rival(league: League, path: Path, name: str, *, trust: bool) -> Player:
+    """Stores a rival's files with the run and registers it. Repeating it is safe.
+
+    Args:
+        league: a running league, named by its folder.
+        path: the agent's file, or a folder with `my_agent.py` and data files.
+        name: the rival's name in the league.
+        trust: whether the user agrees to run the file. Otherwise a person at the terminal is asked.
+
+    Returns:
+        The rival.
+
+    Raises:
+        InvalidInput: the user does not agree, the agent fails, the league plays another game, or it
+            is named by its address.
+        Refused: the league is not running.
+        AlreadyExists: another player has the name.
+    """
+    if league.address:
+        raise InvalidInput("a rival's files go into the run's own folder: name it with --run-dir")
+    folder = league.folder()
+    bundle = pack(path)
+    league.require_running("add")
+    with league.connect() as client:
+        game = client.status().game
+        if family(game) != "brawl":
+            raise InvalidInput(f"{folder} plays {game}: rivals play brawl only")
+        if not trust and not _agrees(path):
+            raise InvalidInput(
+                f"{path} is a program of another person, and runs with your rights: read it, then "
+                "add --trust"
+            )
+        check(bundle)
+        digest = bundles(BlobFolder(folder / "blobs")).put(bundle)
+        rival = Player(name=name, game=game, kind=PlayerKind.RIVAL, digest=digest, creator="rivals")
+        client.add_rival(rival, operator())
+    return rival
+
+
+def _agrees(path: Path) -> bool:
+    """Asks the person at the terminal, if there is one."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    say(f"{path} is a Python program that the league will run with your rights.")
+    print("Do you trust its author? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

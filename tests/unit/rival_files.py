@@ -1,0 +1,91 @@
+"""Files of other people's agents, good and hostile, and the seats that play them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from league.agent.rivals import Limits, RivalSeats, bundles, pack
+from league.runs.blobs import BlobFolder
+
+LIMITS = Limits(decision_seconds=20.0, hang_seconds=20.0)
+"""No decision of a good rival is late, however busy the machine is."""
+HEAD = "from environment.agent import Agent\n"
+CLASS = HEAD + "class SubmittedAgent(Agent):\n    "
+RUNS_RIGHT = HEAD + (
+    """
+import gdown
+
+class Runner(Agent):
+    def predict(self, obs):
+        print(obs, self.env.get_spawner_info())
+        pos = self.obs_helper.get_section(obs, "player_pos")
+        other = self.obs_helper.get_section(obs, "opponent_pos")
+        action = self.act_helper.zeros()
+        action = self.act_helper.press_keys(["d" if other[0] > pos[0] else "a"], action)
+        if abs(other[0] - pos[0]) < 2:
+            action = self.act_helper.press_keys("j", action)
+        obs[:] = 0
+        return action
+"""
+)
+"""As participants write: its imports, its prints, its changes of the observation."""
+
+
+def predicts(line: str, imports: str = "") -> str:
+    return f"{imports}\n{CLASS}def predict(self, obs):\n        {line}\n        return [0] * 10\n"
+
+
+FORGES = """
+import os
+
+def fds():
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink("/proc/self/fd/" + name).startswith("socket"):
+                found.append(int(name))
+        except OSError:
+            pass
+    return found
+"""
+HOSTILE = {
+    "loop": (predicts("while True: pass"), "it took over 2 s"),
+    "prints": (predicts("while True: print('x' * 10_000)"), "it took over 2 s"),
+    "fork": (predicts("while True: os.fork()", "import os"), "PermissionError.*my_agent.py, line"),
+    "program": (predicts("subprocess.run(['ls'])", "import subprocess"), "PermissionError"),
+    "memory": (predicts("np.ones(10 << 27)", "import numpy as np"), "Unable to allocate 10.0 GiB"),
+    "exit": (predicts("sys.exit(3)", "import sys"), "SystemExit: 3"),
+    "death": (predicts("os._exit(3)", "import os"), "its process exited 3"),
+    "parent": (predicts("os.kill(os.getppid(), 9)", "import os"), "PermissionError"),
+    "network": (predicts("socket.create_connection(('127.0.0.1', 1))", "import socket"), "Permiss"),
+    "file": (predicts("open('x', 'wb').write(bytes(9 << 20))"), "File too large"),
+    "shape": (predicts("return [0] * 9"), r"shape \(9,\): ten keys are wanted"),
+    "nan": (predicts("return [float('nan')] * 10"), "NaN: ten keys are wanted"),
+    "words": (predicts("return ['left'] * 10"), "could not convert string to float"),
+    "constructor": (
+        CLASS + "def __init__(self): raise ValueError('no\\n\\x1b[2J<b>luck')\n",
+        r"ValueError: no  ?\[2J<b>luck \(my_agent.py, line 3\)$",
+    ),
+    "syntax": ("class SubmittedAgent(:\n", "SyntaxError"),
+    "package": ("import onnxruntime_of_nobody\n", "No module named 'onnxruntime_of_nobody'"),
+    "forgery": (
+        predicts("[os.write(fd, b'[{}]\\n') for fd in fds()]", FORGES),
+        "its process sent no keys",
+    ),
+}
+"""Files by name, each with the reason for which its match fails."""
+
+
+def stored(blobs: BlobFolder, text: str, folder: Path) -> str:
+    """Returns the digest of a file's bundle among the blobs."""
+    file = folder / "a_rival.py"
+    file.write_text(text)
+    return bundles(blobs).put(pack(file))
+
+
+@contextmanager
+def seats(blobs: BlobFolder, limits: Limits = LIMITS) -> Iterator[RivalSeats]:
+    with closing(RivalSeats(blobs, limits)) as made:
+        yield made
