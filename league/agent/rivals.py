@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import shutil
 import signal
@@ -53,6 +54,7 @@ ANSWER_BYTES = 1 << 20
 MOST_REASON = 400
 NONSENSE = "its process sent no keys"
 KEYS = 10
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -460,6 +462,9 @@ class RivalSeats:
             self._failures[digest] += 1
             if self._failures[digest] >= BROKEN:
                 self._resting[digest] = now + REST_SECONDS, reason[: MOST_REASON // 2]
+                _log.warning(
+                    "the rival %s rests after %d failures: %s", digest[:12], BROKEN, reason
+                )
         for seat, _ in lost:
             self._leave(seat)
         return failed

@@ -112,6 +112,8 @@ pin nothing --mu 30
 pin nothing --unpin
 quarantine nothing --reason none
 quarantine nothing --release
+add nothing.py --as rival
+remove nothing
 import nowhere
 import runs/laptop-1 --run-dir runs/second --players nothing@*
 demo nothing based

@@ -1,0 +1,146 @@
+"""Rivals in a league: added by a command, drawn, rated by an evaluator, and removed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_league import make_run, rows, served
+from evaluating import running
+from evaluator_league import games, matchmaker_of, register_snapshot, write_config
+from rival_files import RUNS_RIGHT, predicts, stored
+from small_league import rival, small_league
+from waiting import wait_for
+
+from league.cli.main import main
+from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
+from league.players import Book, Player, PlayerKind, PlayerState
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+from matchmaker.tools.fsck import full_scan
+
+ACTIVE, RETIRED = PlayerState.ACTIVE, PlayerState.RETIRED
+
+
+def state(client: MatchmakerClient, name: str) -> PlayerState:
+    return next(player.state for player in client.players() if player.name == name)
+
+
+@pytest.mark.parametrize("category", ["rivals", "other"])
+def test_a_mix_draws_rivals_until_they_are_removed(tmp_path: Path, category: str) -> None:
+    with small_league(tmp_path, mixes={"league": {category: 1.0, "based": 1.0}}) as league:
+        client, incarnation = league.client, league.open()
+
+        def met() -> dict[str, str]:
+            assignments, _, _ = league.play(incarnation, 60)
+            return {match.opponent.name: match.category for match in assignments}
+
+        assert met() == {"based": "based"}
+        assert client.add_rival(rival("other"), "anna@desk") is ACTIVE
+        assert client.add_rival(rival("other"), "anna@desk") is ACTIVE, "it may be repeated"
+        assert met() == {"based": "based", "other": category}
+        assert client.remove_rival("other", "anna@desk") is RETIRED
+        assert met() == {"based": "based"}
+        assert client.add_rival(rival("other"), "bert@desk") is ACTIVE
+        assert met() == {"based": "based", "other": category}
+        with league.server.store.read() as reader:
+            told = reader.events_of("player_retired", "player_returned")
+            assert list(full_scan(reader)) == []
+        assert [event.text for event in told] == [
+            "anna@desk removes other from the league",
+            "bert@desk returns other to the league",
+        ]
+
+
+def test_only_rivals_are_added_and_removed(tmp_path: Path) -> None:
+    with small_league(tmp_path) as league:
+        client = league.client
+        client.add_rival(rival("other"), "anna@desk")
+        with pytest.raises(InvalidInput, match="bin/league add"):
+            client.register_players([rival("third")])
+        for player in (
+            Player(name="bot", game="brawl", kind=PlayerKind.BOT),
+            rival("snapshots"),
+            Player(name="empty", game="brawl", kind=PlayerKind.RIVAL),
+        ):
+            with pytest.raises(InvalidInput):
+                client.add_rival(player, "anna@desk")
+        with pytest.raises(AlreadyExists, match="other"):
+            client.add_rival(
+                Player(name="other", game="brawl", kind=PlayerKind.RIVAL, digest=64 * "0"), ""
+            )
+        with pytest.raises(AlreadyExists, match="based"):
+            client.add_rival(rival("based"), "")
+        with pytest.raises(InvalidInput, match="based is a bot"):
+            client.remove_rival("based", "")
+        with pytest.raises(NotFound):
+            client.remove_rival("nobody", "")
+        client.quarantine("other", "odd", "")
+        with pytest.raises(Refused, match="quarantine"):
+            client.remove_rival("other", "")
+        client.release_player("other", "")
+        client.remove_rival("other", "")
+        with pytest.raises(InvalidInput, match="removed already"):
+            client.remove_rival("other", "")
+
+
+def test_an_evaluator_rates_a_new_rival_and_new_snapshots_meet_it(tmp_path: Path) -> None:
+    write_config(tmp_path)
+    blobs = BlobFolder(tmp_path / "blobs")
+    digest = stored(blobs, RUNS_RIGHT, tmp_path)
+    broken = stored(blobs, predicts("1 / 0"), tmp_path)
+    with matchmaker_of(tmp_path) as client:
+        register_snapshot(client, tmp_path, 1000)
+        for name, own in (("other", digest), ("broken", broken)):
+            player = Player(name=name, game="brawl", kind=PlayerKind.RIVAL, digest=own)
+            client.add_rival(player, "anna@desk")
+        with running(client, tmp_path) as run:
+            wait_for(lambda: games(client, Book.EVAL, "main@1000").get("other", 0) >= 10)
+            register_snapshot(client, tmp_path, 2000, parent="main@1000")
+            wait_for(lambda: sum(games(client, Book.EVAL, "main@2000").values()) >= 10)
+            wait_for(lambda: run.evaluator.progress.is_idle)
+            assert run.error is None
+        rated = {rating.player.name: rating.games for rating in client.ratings(Book.EVAL)}
+        assert rated["other"] >= 10
+        assert "broken" not in rated
+        failed = [line for line in client.matches(player="broken")[0] if line.failed]
+        assert failed
+        record = client.match(failed[-1].match_id)
+        assert record.result is not None
+        assert record.result.failure.startswith("the rival failed: ZeroDivisionError")
+
+
+def test_the_command_adds_a_rival_that_other_commands_play(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, file = tmp_path / "run", tmp_path / "agent.py"
+    make_run(run)
+    file.write_text(RUNS_RIGHT)
+    bad = tmp_path / "bad.py"
+    bad.write_text(predicts("raise ValueError('out of luck')"))
+    at = ["--run-dir", str(run)]
+
+    def call(*words: object, status: int = 0) -> str:
+        assert main([*map(str, words), *at]) == status
+        out = capsys.readouterr()
+        return out.out if status == 0 else out.err
+
+    assert "not running" in call("add", file, "--as", "other", "--trust", status=1)
+    with served(run, read_only=False):
+        refused = call("add", file, "--as", "other", status=2)
+        assert "--trust" in refused
+        assert "out of luck" in call("add", bad, "--as", "bad", "--trust", status=2)
+        assert list((run / "blobs").glob("*.rival.zip")) == []
+        call("add", file, "--as", "other", "--trust")
+        (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
+        assert (listed["player"], listed["state"]) == ("other", "active")
+        assert "other" in call("demo", "other", "constant", "--seed", 3)
+        assert "other" in call("record", "main", "other", "--matches", 2)
+        scores = json.loads(call("eval", "main", "--against", "other", "--matches", 4, "--json"))
+        assert "other" in json.dumps(scores)
+        assert "other" in call("compare", "other", "constant", "--most", 4)
+        assert "rival" in call("export", "other", "--out", tmp_path / "a.zip", status=2)
+        call("remove", "other")
+        (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
+        assert listed["state"] == "retired"
