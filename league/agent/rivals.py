@@ -1,4 +1,4 @@
-"""Plays seats by other people's agents, whose Python runs in processes of its own.
+"""Plays seats by other people's agents, whose Python runs in separate processes.
 
 A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
 and its data files. All seats of a rival share at most `PROCESSES` processes, and each process plays
@@ -46,12 +46,15 @@ PROCESSES = 2
 IDLE_PROCESSES = 4
 """Most processes that are kept for a later match."""
 BROKEN = 4
-"""After so many steps with failures, without a finished match in between, a rival is not started
+"""After this many steps with failures, without a finished match in between, a rival is not started
 again for `REST_SECONDS`. Its matches then fail at once.
 """
 REST_SECONDS = 600.0
 ANSWER_BYTES = 1 << 20
 MOST_REASON = 400
+PREFIX = "kumite-rival-"
+LEFT_SECONDS = 86_400.0
+"""Age of a folder that may be removed once the process that made it has ended."""
 NONSENSE = "its process sent no keys"
 KEYS = 10
 _log = logging.getLogger(__name__)
@@ -62,7 +65,7 @@ class Limits:
     """Bounds what a rival's process may take.
 
     Attributes:
-        decision_seconds: after this time the game goes on, and the rival's seats repeat their keys
+        decision_seconds: after this time the game continues, and the rival's seats repeat their keys
             until it answers.
         hang_seconds: after this time without an answer the rival's matches fail.
         start_seconds: time for a new process and for the beginning of a match.
@@ -176,7 +179,7 @@ class _Process:
         self.asked_at: float | None = None
         self.begins = False
         self._limits, self._buffer = limits, b""
-        self._folder = tempfile.mkdtemp(prefix="kumite-rival-")
+        self._folder = _new_folder()
         try:
             unpack(bundle, Path(self._folder))
             self.socket, theirs = socket.socketpair()
@@ -262,6 +265,19 @@ class _Process:
     def close(self) -> None:
         """Ends the process and removes its folder."""
         self._finalizer()
+
+
+def _new_folder() -> str:
+    """Makes a folder, and removes the folders of processes that were killed."""
+    for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        pid = old.name.removeprefix(PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError, ValueError):
+            if time.time() - old.stat().st_mtime > LEFT_SECONDS:
+                try:
+                    os.kill(int(pid), 0)
+                except ProcessLookupError:
+                    shutil.rmtree(old, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
 
 
 def _signal(number: int) -> str:

@@ -23,7 +23,7 @@ from matchmaker.store.rows import AssignmentRow, ResultRow
 from matchmaker.store.transaction import Reader
 
 EVEN, WON = ".2_to_.8", "above_.9"
-KINDS = ("self", "snapshots", "exploiters", "bots")
+KINDS = ("self", "snapshots", "exploiters", "bots", "rivals")
 BANDS = {
     "below_.2": (0.0, 0.2),
     EVEN: (0.2, 0.8),
@@ -98,6 +98,8 @@ def _kind(opponent: Player, learner: str) -> str:
         return "self"
     if opponent.kind is PlayerKind.BOT:
         return "bots"
+    if opponent.kind is PlayerKind.RIVAL:
+        return "rivals"
     return "exploiters" if opponent.role in EXPLOITING else "snapshots"
 
 
