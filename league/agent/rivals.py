@@ -1,4 +1,4 @@
-"""Plays seats by other people's agents, whose Python runs in separate processes.
+"""Plays seats by other people's agents. Their Python runs in separate processes.
 
 A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
 and its data files. All seats of a rival share at most `PROCESSES` processes, and each process plays
@@ -65,8 +65,8 @@ class Limits:
     """Bounds what a rival's process may take.
 
     Attributes:
-        decision_seconds: after this time the game continues, and the rival's seats repeat their keys
-            until it answers.
+        decision_seconds: after this time the game continues, and the rival's seats repeat their
+            keys until it answers.
         hang_seconds: after this time without an answer the rival's matches fail.
         start_seconds: time for a new process and for the beginning of a match.
         memory_bytes: address space of a process.
