@@ -38,22 +38,26 @@ def predicts(line: str, imports: str = "") -> str:
 
 
 FORGES = """
-import os
+import os, time
 
-def fds():
-    found = []
+
+def forge(line, times=1, pause=0.0):
     for name in os.listdir("/proc/self/fd"):
         try:
             if os.readlink("/proc/self/fd/" + name).startswith("socket"):
-                found.append(int(name))
+                for _ in range(times):
+                    os.write(int(name), line.encode())
+                    time.sleep(pause)
         except OSError:
             pass
-    return found
 """
 HOSTILE = {
     "loop": (predicts("while True: pass"), "it took over 2 s"),
     "prints": (predicts("while True: print('x' * 10_000)"), "it took over 2 s"),
-    "fork": (predicts("while True: os.fork()", "import os"), "PermissionError.*my_agent.py, line"),
+    "fork": (
+        predicts("[os.fork() for _ in range(3)]", "import os"),
+        "PermissionError.*my_agent.py, line",
+    ),
     "program": (predicts("subprocess.run(['ls'])", "import subprocess"), "PermissionError"),
     "memory": (predicts("np.ones(10 << 27)", "import numpy as np"), "Unable to allocate 10.0 GiB"),
     "exit": (predicts("sys.exit(3)", "import sys"), "SystemExit: 3"),
@@ -70,9 +74,15 @@ HOSTILE = {
     ),
     "syntax": ("class SubmittedAgent(:\n", "SyntaxError"),
     "package": ("import onnxruntime_of_nobody\n", "No module named 'onnxruntime_of_nobody'"),
-    "forgery": (
-        predicts("[os.write(fd, b'[{}]\\n') for fd in fds()]", FORGES),
+    "forgery": (predicts("forge('[{}]\\n')", FORGES), "its process sent no keys"),
+    "infinity": (
+        predicts("""forge('[{"1": [Infinity]}, {}]\\n')""", FORGES),
         "its process sent no keys",
+    ),
+    "flood": (predicts("forge('[' * 100_000, 30)", FORGES), "its process sent no keys"),
+    "deaf": (
+        predicts("forge('[{}, {}]\\n', 99_999, 0.001)", FORGES),
+        "its process (closed its connection|sent no keys)",
     ),
 }
 """Files by name, each with the reason for which its match fails."""

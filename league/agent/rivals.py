@@ -222,8 +222,11 @@ class _Process:
         self.begins, self.asked_at = bool(self.begin), time.monotonic()
         request = {"end": self.end, "begin": self.begin, "see": {} if self.begins else see}
         self.begin, self.end = [], []
-        with contextlib.suppress(OSError):  # it has ended, and its answer is missing
+        try:
             self.socket.sendall(json.dumps(request).encode() + b"\n")
+        except OSError:  # it has ended or does not read: `read` finds no answer
+            with contextlib.suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
 
     def read(self) -> dict[str, dict[int, Any]]:
         """Reads a part of the answer. Returns the keys and the reasons of failed seats once it is
@@ -249,7 +252,14 @@ class _Process:
             answer = json.loads(line)
             keys = {int(number): [int(key) for key in down] for number, down in answer[0].items()}
             failed = {int(number): str(reason) for number, reason in answer[1].items()}
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        except (
+            ValueError,
+            TypeError,
+            LookupError,
+            ArithmeticError,
+            AttributeError,
+            RecursionError,
+        ):
             raise InvalidInput(NONSENSE) from None
         if any(len(down) != KEYS or not {0, 1}.issuperset(down) for down in keys.values()):
             raise InvalidInput(NONSENSE)

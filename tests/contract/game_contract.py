@@ -229,6 +229,27 @@ class GameContract:
         one, two = history(game, chances[19:]), history(other, chances[19:])
         assert_same([a[~where] for a in one], [b[~where] for b in two])
 
+    def test_a_failed_match_ends_and_the_next_one_begins(self) -> None:
+        game, other = self.begun(4), self.begun(4)
+        chances = luck(game, 30)
+        history(game, chances[:1])
+        history(other, chances[:1])
+        if not game.ended_N[1]:
+            last = game.observations_N2O[1].copy()
+        else:
+            last = game.final_observations_N2O[1].copy()
+        game.fail({})
+        assert not game.failures
+        game.fail({1: "it hangs"})
+        assert game.failures == {1: "it hangs"}
+        assert (game.ended_N[1], game.outcomes_N[1], game.frames_N[1]) == (True, 0.5, 0)
+        assert np.array_equal(game.final_observations_N2O[1], last)
+        assert not game.reward_terms_N2K[1].any()
+        others = np.arange(4) != 1
+        assert np.array_equal(game.ended_N[others], other.ended_N[others])
+        one, two = history(game, chances[1:]), history(other, chances[1:])
+        assert_same([a[others] for a in one], [b[others] for b in two])
+
     def test_observations_stay_in_bounds(self) -> None:
         game = self.begun(self.rows)
         for luck_N2A in luck(game, 1500 // self.pace):
