@@ -65,6 +65,15 @@ HOSTILE = {
     "parent": (predicts("os.kill(os.getppid(), 9)", "import os"), "PermissionError"),
     "network": (predicts("socket.create_connection(('127.0.0.1', 1))", "import socket"), "Permiss"),
     "file": (predicts("open('x', 'wb').write(bytes(9 << 20))"), "File too large"),
+    "secret": (predicts("open('/etc/hostname').read()"), "PermissionError"),
+    "sibling": (
+        predicts("open(os.path.dirname(os.getcwd()) + '/x', 'w')", "import os"),
+        "PermissionError",
+    ),
+    "environment": (
+        predicts("open(f'/proc/{os.getppid()}/environ').read()", "import os"),
+        "PermissionError",
+    ),
     "shape": (predicts("return [0] * 9"), r"shape \(9,\): ten keys are wanted"),
     "nan": (predicts("return [float('nan')] * 10"), "NaN: ten keys are wanted"),
     "words": (predicts("return ['left'] * 10"), "could not convert string to float"),
