@@ -88,7 +88,7 @@ HOSTILE = {
         predicts("""forge('[{"1": [Infinity]}, {}]\\n')""", FORGES),
         "its process sent no keys",
     ),
-    "flood": (predicts("forge('[' * 100_000, 30)", FORGES), "its process sent no keys"),
+    "flood": (predicts("forge('[' * 100_000, 10**9)", FORGES), "its process sent no keys"),
     "deaf": (
         predicts("forge('[{}, {}]\\n', 99_999, 0.001)", FORGES),
         "its process (closed its connection|sent no keys)",

@@ -57,7 +57,7 @@ READABLE = (
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/passwd", "/proc/cpuinfo", "/proc/meminfo"),
     *("/dev/urandom", "/dev/random"),
 )
-"""Files that a rival may read, beside its own."""
+"""Files that a rival may read, in addition to its own."""
 
 
 def confine(parent: int, memory_bytes: int) -> None:
