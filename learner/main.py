@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from league.errors import ConfigError, LeagueError, Unavailable, storage_fault
 from league.exploiters import EXPLOITING
+from league.games.settings import GameSettings
 from league.players import PlayerKind, Role
 from league.rpc.channel import Reminders
 from league.runs.finding import running_league

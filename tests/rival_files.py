@@ -38,16 +38,15 @@ def predicts(line: str, imports: str = "") -> str:
 
 
 FORGES = """
-import os, time
+import os
 
 
-def forge(line, times=1, pause=0.0):
+def forge(line, times=1):
     for name in os.listdir("/proc/self/fd"):
         try:
             if os.readlink("/proc/self/fd/" + name).startswith("socket"):
                 for _ in range(times):
                     os.write(int(name), line.encode())
-                    time.sleep(pause)
         except OSError:
             pass
 """
@@ -89,10 +88,6 @@ HOSTILE = {
         "its process sent no keys",
     ),
     "flood": (predicts("forge('[' * 100_000, 10**9)", FORGES), "its process sent no keys"),
-    "deaf": (
-        predicts("forge('[{}, {}]\\n', 99_999, 0.001)", FORGES),
-        "its process (closed its connection|sent no keys)",
-    ),
 }
 """Files by name, each with the reason for which its match fails."""
 

@@ -86,8 +86,8 @@ class Table:
         return rows
 
     def decide(self) -> NDArray[np.uint8]:
-        """Returns the actions of networks and rivals, `[N, 2, A]`. Other seats press no key, or
-        make a legal choice.
+        """Returns actions for all seats, `[N, 2, A]`. Networks and rivals decide for their seats.
+        At the other seats no key is pressed, or a legal choice is made.
         """
         game = self._game
         seats = 2 * game.num_matches

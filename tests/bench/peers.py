@@ -211,7 +211,8 @@ def puffer(python: str, optimizer: str, task: Task) -> Found:
         several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={task.cores}"]
         command = [python, *(several if task.cores > 1 else [])]
         command += [str(Path(__file__).with_name("peers_puffer.py")), json.dumps(given)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        # there, since PufferLib makes a link in the working directory
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if done.returncode:
             raise SystemExit(f"PufferLib failed: {done.stderr[-2000:]}")
         found, clean = json.loads(done.stdout.splitlines()[-1]), []
