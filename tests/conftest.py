@@ -21,9 +21,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Takes larger fixtures out of the clone, whose runs/ commands would find."""
+    """Takes larger fixtures out of the clone, whose runs/ commands would find, and notes of trusted
+    rivals out of the home folder.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("nowhere"))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from league.agent.rivals import Limits, RivalSeats, bundles, pack
+from league.agent.rivals import Limits, RivalSeats, bundles, pack, trust
 from league.runs.blobs import BlobFolder
 
 LIMITS = Limits(decision_seconds=20.0, hang_seconds=20.0)
@@ -93,10 +93,12 @@ HOSTILE = {
 
 
 def stored(blobs: BlobFolder, text: str, folder: Path) -> str:
-    """Returns the digest of a file's bundle among the blobs."""
+    """Returns the digest of a file's bundle among the blobs. It is trusted."""
     file = folder / "a_rival.py"
     file.write_text(text)
-    return bundles(blobs).put(pack(file))
+    digest = bundles(blobs).put(pack(file))
+    trust(digest)
+    return digest
 
 
 @contextmanager

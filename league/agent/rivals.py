@@ -25,6 +25,7 @@ import time
 import weakref
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 
 from league.agent.rival_worker import FILE
 from league.errors import DataCorrupt, InvalidInput, LeagueError, plain
+from league.ids import checked_digest
 from league.runs.blobs import BlobFolder
 
 SUFFIX = ".rival.zip"
@@ -142,6 +144,41 @@ def unpack(bundle: bytes, folder: Path) -> None:
                 (folder / place).write_bytes(files.read(entry))
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
         raise DataCorrupt(f"the bundle can't be opened ({error}): add the rival again") from None
+
+
+def trust(digest: str) -> None:
+    """Notes that this user agrees to run a bundle on this machine.
+
+    Raises:
+        InvalidInput: the note can't be written.
+    """
+    if is_trusted(digest):
+        return
+    file = _trusted()
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with file.open("a", encoding="ascii") as notes:
+            notes.write(f"{checked_digest(digest)}\n")
+    except OSError as error:
+        raise InvalidInput(
+            f"{file}, which lists the rivals that you trust, can't be written ({error.strerror}): "
+            "name a folder that can be written by XDG_STATE_HOME"
+        ) from None
+
+
+def is_trusted(digest: str) -> bool:
+    """Returns whether this user has agreed to run a bundle on this machine.
+
+    The notes are not in the run's folder, because a folder from another person could bring its own.
+    """
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return digest in _trusted().read_text("ascii").split()
+    return False
+
+
+def _trusted() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "kumite" / "trusted-rivals"
 
 
 def bundles(blobs: BlobFolder) -> BlobFolder:
@@ -318,13 +355,19 @@ class RivalSeats:
     Args:
         blobs: blobs of the run, with the bundles.
         limits: bounds of a process.
+        is_trusted: whether a bundle of this digest may run. The others fail their matches.
 
     Attributes:
         late: decisions that came too late so far. The seats repeated their keys.
     """
 
-    def __init__(self, blobs: BlobFolder, limits: Limits = LIMITS) -> None:
-        self._bundles, self._limits = bundles(blobs), limits
+    def __init__(
+        self,
+        blobs: BlobFolder,
+        limits: Limits = LIMITS,
+        is_trusted: Callable[[str], bool] = is_trusted,
+    ) -> None:
+        self._bundles, self._limits, self._is_trusted = bundles(blobs), limits, is_trusted
         self._seats: dict[int, _Seat] = {}
         self._number = 0
         self._processes: list[_Process] = []
@@ -430,6 +473,11 @@ class RivalSeats:
         least = min(own, key=lambda process: len(process.seats), default=None)
         if least is not None and (not least.seats or len(own) >= PROCESSES):
             return least
+        if not self._is_trusted(digest):
+            raise InvalidInput(
+                f"nobody has agreed to run {self._bundles.path(digest)} here: unzip and read it, "
+                "then name the folder in bin/league add --trust"
+            )
         bundle = self._bundles.get(digest)
         if self._starter is None:
             # Linux ends a worker with the thread that started it, and not only with the process.
@@ -524,7 +572,8 @@ def check(bundle: bytes, limits: Limits = LIMITS) -> None:
     """Asks a rival for a few decisions. Raises `InvalidInput` with the reason if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         blobs = BlobFolder(folder)
-        seats = RivalSeats(blobs, replace(limits, decision_seconds=limits.hang_seconds))
+        patient = replace(limits, decision_seconds=limits.hang_seconds)
+        seats = RivalSeats(blobs, patient, lambda digest: True)
         try:
             seats.seat(0, bundles(blobs).put(bundle))
             for _ in range(4):

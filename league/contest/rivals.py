@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from league.agent.rivals import bundles, check, pack
+from league.agent.rivals import trust as allow
 from league.console.output import operator, say
 from league.contest.league import League
 from league.errors import InvalidInput
@@ -48,6 +49,7 @@ def add_rival(league: League, path: Path, name: str, *, trust: bool) -> Player:
             )
         check(bundle)
         digest = bundles(BlobFolder(folder / "blobs")).put(bundle)
+        allow(digest)
         rival = Player(name=name, game=game, kind=PlayerKind.RIVAL, digest=digest, creator="rivals")
         client.add_rival(rival, operator())
     return rival

@@ -20,7 +20,7 @@ from rival_files import CLASS, HOSTILE, LIMITS, RUNS_RIGHT, predicts, seats, sto
 from waiting import PATIENCE
 
 from league.agent.batched_policy import BatchedPolicy
-from league.agent.rivals import MOST_FILES, RivalSeats, bundles, check, pack, unpack
+from league.agent.rivals import MOST_FILES, RivalSeats, bundles, check, pack, trust, unpack
 from league.contest.matches import paired, play_bouts
 from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.games.base import EXTERNAL
@@ -271,6 +271,26 @@ def test_it_has_no_secrets_of_the_league_and_an_empty_folder(
     variables, _, files = str(raised.value).partition("files")
     assert "KUMITE" not in variables
     assert set(files.split()[:1]) == {"my_agent.py"}
+
+
+def test_a_bundle_runs_only_after_this_user_has_agreed(
+    blobs: BlobFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a run's folder that comes from another person, with the rivals of that person."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    digest = bundles(blobs).put(pack(_file(tmp_path, RUNS_RIGHT)))
+
+    def failures() -> dict[int, str]:
+        with seats(blobs) as made:
+            made.seat(0, digest)
+            made.ask(np.full((1, 64), 0.5, np.float32))
+            return made.answer(np.zeros((1, 10), np.uint8))
+
+    assert "--trust" in failures()[0]
+    trust("0" * 64)
+    assert "--trust" in failures()[0]
+    trust(digest)
+    assert failures() == {}
 
 
 def test_its_processes_die_with_the_league(blobs: BlobFolder, tmp_path: Path) -> None:
