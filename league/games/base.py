@@ -215,7 +215,7 @@ class BatchedGame(ABC):
         return seeds_N, where_N
 
     def checked_actions(self, actions: NDArray[np.uint8], frames: int) -> NDArray[np.uint8]:
-        """Checks the arguments of `step`.
+        """Checks the arguments of `step`, and empties `failures`.
 
         Args:
             actions: keys or choices by row and seat.
@@ -241,6 +241,7 @@ class BatchedGame(ABC):
                     f"{frames} frames can't be played at once: in {self.spec.name} one is a choice"
                 )
             self.refuse((actions_N2A != 0).sum(-1) != 1, actions_N2A, "one choice")
+        self.failures = {}
         return actions_N2A
 
     def refuse(

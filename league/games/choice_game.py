@@ -148,7 +148,6 @@ class ChoiceGame(BatchedGame):
         choices_N2 = actions_N2A.argmax(-1)
         legal_N2 = self._legal_N2A[self._rows_N1, np.arange(2), choices_N2]
         self.refuse(~legal_N2, actions_N2A, "one legal choice")
-        self.failures = {}
         self._let_bots_choose(choices_N2)
         self._played_N2 = choices_N2
         decides_N2 = self._legal_N2A.sum(-1) > 1

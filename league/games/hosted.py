@@ -332,7 +332,6 @@ class HostedGame(BatchedGame):
             )
         self.reward_terms_N2K[:] = 0.0
         self.ended_N[:] = False
-        self.failures = {}
         for _ in range(frames):
             self.play_frame(actions_N2A)
 

@@ -351,8 +351,10 @@ def test_a_person_on_a_server_plays_a_member_until_the_server_is_stopped(
         )
         asyncio.run(person.send_challenges("kumite", 1))
         assert member.result() == 0
-    told = re.findall(r"kumite|\d+|visitor", capsys.readouterr().out)
-    assert told == ["kumite", "1", "0", "0", "visitor"]
+    name, *counts, other = re.findall(r"kumite|\d+|visitor", capsys.readouterr().out)
+    assert (name, other) == ("kumite", "visitor")
+    # chance decides who wins
+    assert sorted(counts) == ["0", "0", "1"]
     asyncio.run(person.ps_client.stop_listening())
 
     (node,) = children(process.pid)

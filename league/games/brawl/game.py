@@ -93,7 +93,6 @@ class BrawlGame(BatchedGame):
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """Plays `frames` frames with the same keys held."""
         actions_N2A = self.checked_actions(actions_N2A, frames)
-        self.failures = {}
         if self._pool is None:
             self._step(0, self.num_matches, actions_N2A, frames)
             return
