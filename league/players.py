@@ -13,10 +13,7 @@ from typing import Final
 from league.errors import NotFound
 from league.ids import average_of, lineage_of
 
-CATEGORIES: Final = (
-    *("snapshots", "self", "exploiters", "victims", "clone", "reference"),
-    "rivals",
-)
+CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference", "rivals")
 """Categories, apart from bots and single rivals, that a mix of opponents may name."""
 
 

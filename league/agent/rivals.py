@@ -475,7 +475,7 @@ class RivalSeats:
             return least
         if not self._is_trusted(digest):
             raise InvalidInput(
-                f"nobody has agreed to run {self._bundles.path(digest)} here: unzip and read it, "
+                f"this user has not agreed to run {self._bundles.path(digest)}: unzip and read it, "
                 "then name the folder in bin/league add --trust"
             )
         bundle = self._bundles.get(digest)

@@ -32,7 +32,7 @@ from league.service import die_with_parent
 from league.views.facts import ProcessFacts, State
 
 # Two threads on two busy cores made a learner fifty times slower, so each process has one. glibc's
-# heaps for other threads would take 15 MB more in all.
+# heaps for other threads took 18 MB more in all.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONUNBUFFERED": "1"}
 LOG_BYTES = 16_000_000
 _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {

@@ -17,7 +17,7 @@ Speeds are steps (decisions) a second of the wall clock, learning included, with
 seconds. The trainers take turns, on one core and then on two. Skill is won-drawn-lost in 100 clean
 matches against `based` after the same seconds of training on two cores.
 
-PufferLib has an interpreter of its own, since it needs older packages. Its setup.py downloads games
+PufferLib needs another interpreter, since it needs older packages. Its setup.py downloads games
 that are not needed here, but fails without them unless a line is changed:
 
     python -m venv venv && export PATH=$PWD/venv/bin:/usr/bin:/bin  # without an nvcc
@@ -177,9 +177,9 @@ def plain(task: Task) -> Found:
 
 
 def clearing(network: AgentNetwork, every: int) -> Callable[..., Any]:
-    """A `predict` that clears the memory before each match and every so many decisions.
+    """A `predict` that clears the memory before each match and after each `every` decisions.
 
-    The evaluator's own players build a network anew from its sizes, so a subclass would not do.
+    The evaluator's own players build another network from its sizes, so a subclass would not do.
     """
 
     def predict(
