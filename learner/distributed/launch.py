@@ -22,6 +22,7 @@ from pathlib import Path
 
 from league.errors import LeagueError, RankGone
 from league.service.die_with_parent import tie_to
+from learner.distributed.shared_sum import SharedSum
 
 RANK_GONE = 75
 """Exit code of a rank that failed only because another rank had ended."""
@@ -62,6 +63,7 @@ def launch(program: Callable[[], int], count: int) -> int:
         The exit code of the rank that failed first, 0 if all succeeded.
     """
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    shared = SharedSum(count) if sys.platform == "linux" else None
     stops: list[int] = []
     with tempfile.TemporaryDirectory(prefix="kumite-ranks-") as folder:  # private to this user
         common = {"WORLD_SIZE": str(count), RENDEZVOUS: f"file://{folder}/rendezvous"}
@@ -69,7 +71,12 @@ def launch(program: Callable[[], int], count: int) -> int:
         ranks: list[BaseProcess] = [
             context.Process(
                 target=_run_rank,
-                args=(program, os.getpid(), {"RANK": str(rank), _ERROR_FILE: str(file), **common}),
+                args=(
+                    program,
+                    os.getpid(),
+                    {"RANK": str(rank), _ERROR_FILE: str(file), **common},
+                    shared,
+                ),
             )
             for rank, file in enumerate(error_files)
         ]
@@ -85,6 +92,8 @@ def launch(program: Callable[[], int], count: int) -> int:
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         for rank in ranks:
             rank.start()
+        if shared is not None:
+            shared.close()
         with _ended(ranks):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             failed = _wait(ranks)
@@ -95,7 +104,12 @@ def launch(program: Callable[[], int], count: int) -> int:
         return _explain(cause, ranks[cause], error_files[cause])
 
 
-def _run_rank(program: Callable[[], int], launcher: int, environment: Mapping[str, str]) -> None:
+def _run_rank(
+    program: Callable[[], int],
+    launcher: int,
+    environment: Mapping[str, str],
+    shared: SharedSum | None,
+) -> None:
     """Runs the program in the process of a rank."""
     os.setsid()  # Ctrl-C reaches the launcher only
     tie_to(launcher)
@@ -103,6 +117,8 @@ def _run_rank(program: Callable[[], int], launcher: int, environment: Mapping[st
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     os.environ.update(environment)
+    if shared is not None:
+        shared.enter(int(environment["RANK"]))
     sys.exit(program())
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, distributed
 
 from league.errors import NumericalFault, RankGone
+from learner.distributed import shared_sum
 from learner.distributed.launch import RENDEZVOUS
 
 TIMEOUT = timedelta(minutes=30)
@@ -99,6 +100,8 @@ class RankGroup:
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter], extra: Tensor) -> Tensor:
         """Replaces every gradient by its sum over all ranks. Missing gradients count as zeros.
 
+        Gradients on the CPU of ranks that `launch` has forked are summed in shared memory.
+
         Args:
             parameters: the parameters with the gradients.
             extra: further numbers to sum in the same message, because the ranks wait for each other
@@ -112,8 +115,12 @@ class RankGroup:
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
         message = torch.cat([extra.flatten().to(parts[0]), *(part.flatten() for part in parts)])
-        with _peers():
-            distributed.all_reduce(message)
+        shared = shared_sum.current()
+        if shared is not None and message.device.type == "cpu":
+            shared.add_up(message)
+        else:
+            with _peers():
+                distributed.all_reduce(message)
         summed, *gradients = message.split([extra.numel(), *(part.numel() for part in parts)])
         for parameter, part, gradient in zip(trained, parts, gradients, strict=True):
             parameter.grad = gradient.view_as(part)

@@ -19,8 +19,12 @@ from league.service.pace import Pace
 from league.stages import StageRequest
 
 AHEAD = {KEYS: 16, CHOICE: 256}
-"""Assignments fetched before they are needed, by the kind of actions. In a game of choices a match
-may last one step, and a whole batch may end together.
+"""Least number of assignments fetched before they are needed, by the kind of actions. In a game of
+choices a match may last one step, and a whole batch may end together.
+"""
+GATHER_SECONDS = 0.25
+"""Least time between two exchanges with the matchmaker while enough matches are ready. An exchange
+takes about a millisecond of both processes, however many results it carries.
 """
 log = logging.getLogger(__name__)
 
@@ -87,6 +91,7 @@ class MatchBroker:
         self._dropped: list[str] = []
         self._outbox: list[MatchResult] = []
         self._in_flight = 0
+        self._is_flushing = False
         self._beat: tuple[int, int, str, Mapping[str, float]] = (0, 0, "starting", {})
         self._pace = Pace()
         self._log_position = log_position
@@ -173,6 +178,7 @@ class MatchBroker:
         """
         limit = time.monotonic() + timeout
         with self._changed:
+            self._is_flushing = True
             self._changed.notify_all()
             while (self._outbox or self._in_flight) and self._error is None:
                 if time.monotonic() > limit:
@@ -181,6 +187,7 @@ class MatchBroker:
                     )
                     break
                 self._changed.wait(0.05)
+            self._is_flushing = False
             return self._log_position
 
     def close(self, reason: str = "the learner stops") -> None:
@@ -213,8 +220,9 @@ class MatchBroker:
                     self._send_beat()
                     beat_at = time.monotonic() + self._beat_seconds
                 with self._changed:
-                    if not self._outbox and len(self._ready) >= self._ahead and not self._closing:
-                        self._changed.wait(max(0.01, beat_at - time.monotonic()))
+                    left = max(0.01, beat_at - time.monotonic())
+                    self._changed.wait_for(self._has_work, left)
+                    self._changed.wait_for(self._is_urgent, min(left, GATHER_SECONDS))
             self._send_results()
         except Exception as error:  # else the training loop would wait for ever
             with self._changed:
@@ -228,6 +236,14 @@ class MatchBroker:
                 self._changed.notify_all()
             if self._error is not error:
                 log.exception("the match broker failed")
+
+    def _has_work(self) -> bool:
+        return bool(self._outbox) or len(self._ready) < self._ahead or self._is_urgent()
+
+    def _is_urgent(self) -> bool:
+        """Says whether work can't wait for more of it."""
+        runs_out = 2 * len(self._ready) <= self._ahead
+        return runs_out or self._is_flushing or self._closing or bool(self._dropped)
 
     def _fetch(self) -> None:
         with self._changed:

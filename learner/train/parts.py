@@ -120,7 +120,7 @@ def build_parts(
         client,
         joined.incarnation,
         curriculum.stage.mix,
-        ahead=AHEAD[game.spec.action_kind],
+        ahead=max(AHEAD[game.spec.action_kind], game.num_matches // 4),
         ready=joined.ready,
         log_position=saved["log_position"] if saved else 0,
         is_leader=group.is_leader,

@@ -1,6 +1,7 @@
 """The broker between the training loop and the matchmaker: nothing lost, nothing waits for ever."""
 
 import threading
+import time
 
 import pytest
 from learning import assignments
@@ -12,6 +13,7 @@ from league.rpc.client import Beat
 from league.service import pace
 from league.stages import StageRequest
 from league.status import STALLED
+from learner.rollout import source
 from learner.rollout.source import MatchBroker
 
 
@@ -107,6 +109,20 @@ def test_matches_of_the_old_mix_that_arrive_late_are_handed_back(matchmaker):
     assert broker.take().match_id == "match-2"
     broker.close()
     assert set(matchmaker.released) >= {"match-0", "match-1"}
+
+
+def test_results_are_gathered_while_enough_matches_are_ready(matchmaker, monkeypatch):
+    monkeypatch.setattr(source, "GATHER_SECONDS", 3600.0)
+    broker = MatchBroker(matchmaker, 1, "first", ahead=40, beat_seconds=3600.0)
+    for number in range(3):
+        broker.report(result(number))
+    for _ in range(1000):
+        assert not matchmaker.results
+        time.sleep(0)  # lets the thread run
+    assert broker.flush() == 3
+    for _ in range(60):  # when half are left, it fetches more
+        broker.take()
+    broker.close()
 
 
 def test_a_training_loop_that_hangs_is_told_by_the_heartbeats(matchmaker, broker, monkeypatch):

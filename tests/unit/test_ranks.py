@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -203,6 +204,55 @@ def test_ranks_end_with_their_launcher(number):
     process.communicate()
     assert process.returncode == (-number if number == signal.SIGKILL else 0)
     wait_for(lambda: not any(Path(f"/proc/{rank}").exists() for rank in ranks))
+
+
+SUMS = """
+import torch
+from learner.distributed.rank_group import RankGroup, join, leave
+join(torch.device("cpu"))
+group, rank = RankGroup(), int(os.environ["RANK"])
+random = torch.Generator().manual_seed(rank)
+"""
+
+
+@pytest.mark.usefixtures("_signals")
+def test_forked_ranks_get_the_same_sums_as_by_gloo(tmp_path):
+    """Odd sizes, more numbers than a slot holds, and more messages than slots."""
+    program = f"""
+    for size in (3, 5, (1 << 20) + 7, 1, 2, 1 << 20):
+        weight = torch.nn.Parameter(torch.zeros(size))
+        weight.grad = torch.randn(size, generator=random)
+        extra = torch.tensor([rank + 0.5, 2.0])
+        expected = group.sum(torch.cat([extra, weight.grad]))
+        found = group.sum_gradients([weight], extra)
+        found = torch.cat([found, weight.grad])
+        torch.testing.assert_close(found, expected)
+        everywhere = group.broadcast(found)
+        assert torch.equal(found, everywhere), "all ranks have the same bits"
+    leave()
+    open({str(tmp_path)!r} + f"/{{rank}}", "w").close()
+    """
+    assert launch(lambda: exec(RANK + SUMS + textwrap.dedent(program), {}), 3) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2"]
+
+
+@pytest.mark.usefixtures("_signals")
+def test_a_sum_ends_when_another_rank_has_ended(capfd):
+    program = """
+    import signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher must not end it before it says so
+    group.max(0)
+    if rank == 1:
+        os.kill(os.getpid(), 9)
+    weight = torch.nn.Parameter(torch.zeros(3))
+    try:
+        group.sum_gradients([weight], torch.zeros(1))
+    except RankGone as error:
+        print("gone", flush=True)
+        sys.exit(report_failure(error))
+    """
+    assert launch(lambda: exec(RANK + SUMS + textwrap.dedent(program), {}), 2) == 1
+    assert "gone" in capfd.readouterr().out
 
 
 # -- how many ranks ------------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""Adds up numbers of ranks that are forks of one process, through memory that they share.
+
+On two ranks and two cores, a sum of the gradients of `laptop`'s network (600 kB) takes 0.4 ms. By
+gloo, over the loopback interface, it takes 2.9 ms.
+"""
+
+from __future__ import annotations
+
+import mmap
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from league.errors import RankGone
+
+if TYPE_CHECKING:  # the launcher is imported before torch
+    from torch import Tensor
+
+SLOT = 1 << 20
+"""Most numbers that a rank writes at a time. Pages that no rank writes take no memory."""
+WAIT_SECONDS = 1800.0
+"""Longest wait of a rank for another rank, as long as that of torch's process group."""
+
+_current: SharedSum | None = None
+
+
+def current() -> SharedSum | None:
+    """Returns the sum that this process has entered as a rank, None in other processes."""
+    return _current
+
+
+class SharedSum:
+    """Adds up float32 numbers over all ranks. The launcher makes it before it forks the ranks.
+
+    Each rank has two slots that it alone writes, and uses them in turns. Before a rank reads the
+    slots of the others, each rank tells every other rank that its own slot is complete. So a rank
+    can only write a slot again after all ranks have read it.
+
+    Args:
+        ranks: number of ranks.
+    """
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._memory = mmap.mmap(-1, 2 * ranks * SLOT * 4)
+        self._pairs = {pair: socket.socketpair() for pair in combinations(range(ranks), 2)}
+
+    def enter(self, rank: int) -> None:
+        """Makes this process the rank `rank`. No other rank's connections stay open here, so that
+        the end of a rank ends its connections.
+        """
+        import torch
+
+        global _current
+        _current = self
+        self._peers = []
+        for pair, ends in self._pairs.items():
+            for owner, end in zip(pair, ends, strict=True):
+                if owner == rank and end.fileno() >= 0:
+                    end.settimeout(WAIT_SECONDS)
+                    self._peers.append(end)
+                else:
+                    end.close()
+        slots = torch.frombuffer(self._memory, dtype=torch.float32)
+        self._slots_2RL = slots.view(2, self._ranks, SLOT)
+        self._rank, self._turn = rank, 0
+
+    def close(self) -> None:
+        """Closes the connections in the launcher, once all ranks are forked."""
+        for ends in self._pairs.values():
+            for end in ends:
+                end.close()
+
+    def add_up(self, numbers: Tensor) -> None:
+        """Replaces float32 numbers `[L]` on the CPU by their sum over all ranks.
+
+        All ranks add in the same order, so they get the same bits.
+
+        Raises:
+            RankGone: another rank has ended.
+        """
+        for part in numbers.split(SLOT):
+            slots_RL = self._slots_2RL[self._turn, :, : len(part)]
+            self._turn = 1 - self._turn
+            slots_RL[self._rank].copy_(part)
+            self._meet()
+            part.copy_(slots_RL.sum(0))
+
+    def _meet(self) -> None:
+        """Waits until every rank has come here."""
+        with _gone():
+            for peer in self._peers:
+                peer.sendall(b".")
+            for peer in self._peers:
+                if not peer.recv(1):
+                    raise ConnectionResetError("a connection was closed")
+
+
+@contextmanager
+def _gone() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RankGone(f"another rank of this learner has ended ({error})") from None
