@@ -79,6 +79,8 @@ class BatchedPolicy:
     Attributes:
         failures: for each seat whose rival failed in the last act, the reason. These seats are
             vacant now.
+        waiting: seats that the last act leaves out, because their rivals have not decided. Their
+            matches must stay as they are.
         logits_SA: logits of the last act, -inf for vacant seats.
     """
 
@@ -94,7 +96,7 @@ class BatchedPolicy:
         device: torch.device | str = "cpu",
         rivals: RivalSeats | None = None,
     ) -> None:
-        self._rivals, self.failures = rivals, dict[int, str]()
+        self._rivals, self.failures, self.waiting = rivals, dict[int, str](), list[int]()
         if rivals is not None:
             rivals.clear()
         self.num_seats, self.device = num_seats, torch.device(device)
@@ -169,21 +171,29 @@ class BatchedPolicy:
             self._digests[index] = ""
             self._regroup()
 
+    def ask_rivals(self, observations_SO: NDArray[np.float32]) -> None:
+        """Lets rivals think about the observations of the next act already."""
+        if self._rivals is not None:
+            self._rivals.ask(observations_SO)
+
     @torch.inference_mode()
     def act(
-        self, observations_SO: NDArray[np.float32], legal_SA: NDArray[np.bool_] | None = None
+        self,
+        observations_SO: NDArray[np.float32],
+        legal_SA: NDArray[np.bool_] | None = None,
+        may_wait: int = 0,
     ) -> NDArray[np.uint8]:
         """Decides for every seat. A vacant seat presses no key, or makes some legal choice.
 
         Args:
             observations_SO: observations.
             legal_SA: legal choices, None in games of keys.
+            may_wait: most seats of rivals that may be left out, and are then `waiting`.
 
         Returns:
             Uint8 `[S, A]`: keys, or one-hot legal choices.
         """
-        if self._rivals is not None:
-            self._rivals.ask(observations_SO)  # they think while the networks compute
+        self.ask_rivals(observations_SO)  # they think while the networks compute
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
@@ -196,7 +206,8 @@ class BatchedPolicy:
         self.logits_SA = logits_SA[:-1]
         actions_SA = self._draw(self.logits_SA.cpu(), legal_SA)
         if self._rivals is not None:
-            self.failures = self._rivals.answer(actions_SA)
+            self.failures = self._rivals.answer(actions_SA, may_wait)
+            self.waiting = self._rivals.waiting
         return actions_SA
 
     def live_memory(self) -> tuple[Tensor, Tensor]:

@@ -3,9 +3,10 @@
     python -I -B -m league.agent.rival_worker PARENT_PID CONNECTION MEMORY_BYTES
 
 The working directory holds the rival's files. Each line of the connection is a request in JSON:
-{"end": [SEAT…], "begin": [SEAT…], "see": {SEAT: [64 numbers]}}. The answer is a line
-[{SEAT: [ten of 0 and 1]}, {SEAT: REASON}] with the keys and the seats that failed. Every match runs
-the file again, so its own globals start afresh, as in the tournament.
+{"end": [SEAT…], "begin": [SEAT…], "see": {SEAT: [64 numbers]}}. Each seat that begins or sees
+answers with a line [SEAT, [ten of 0 and 1], REASON], in this order. A seat that begins has no keys,
+and a seat that failed has a reason. Every match runs the file again, so its own globals start
+afresh, as in the tournament.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import resource
 import struct
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -154,37 +156,37 @@ class Agents:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._agents: dict[str, tuple[Any, ai2_seat.Env]] = {}
+        self._agents: dict[int, tuple[Any, ai2_seat.Env]] = {}
 
-    def answer(self, request: dict[str, Any]) -> tuple[dict[str, list[int]], dict[str, str]]:
-        """Answers a request. An agent that fails leaves its seat."""
-        keys, failed = dict[str, list[int]](), dict[str, str]()
+    def answers(self, request: dict[str, Any]) -> Iterator[tuple[int, list[int], str]]:
+        """Answers a request, seat by seat. An agent that fails leaves its seat."""
         for seat in request["end"]:
-            self._agents.pop(str(seat), None)
-        for act, seats in ((self._begin, request["begin"]), (self._decide, request["see"])):
-            for seat in map(str, seats):
-                if seat in failed:
-                    continue
-                try:
-                    if (down := act(seat, request)) is not None:
-                        keys[seat] = down
-                except BaseException as error:  # also SystemExit
-                    failed[seat] = reason_of(error, self._folder)
-                    self._agents.pop(seat, None)
-        return keys, failed
+            self._agents.pop(seat, None)
+        seen = {int(seat): numbers for seat, numbers in request["see"].items()}
+        for seat in [*request["begin"], *seen]:
+            keys, reason = list[int](), ""
+            try:
+                if seat in seen:
+                    keys = self._decide(seat, seen[seat])
+                else:
+                    self._begin(seat)
+            except BaseException as error:  # also SystemExit
+                reason = reason_of(error, self._folder)
+                self._agents.pop(seat, None)
+            yield seat, keys, reason
 
-    def _begin(self, seat: str, request: dict[str, Any]) -> None:
+    def _begin(self, seat: int) -> None:
         for name, module in list(sys.modules.items()):
             if str(getattr(module, "__file__", None) or "").startswith(self._folder):
                 del sys.modules[name]
         env = ai2_seat.stand_in()
         self._agents[seat] = ai2_seat.loaded(os.path.join(self._folder, FILE), env), env
 
-    def _decide(self, seat: str, request: dict[str, Any]) -> list[int]:
+    def _decide(self, seat: int, numbers: list[float]) -> list[int]:
         import numpy as np
 
         agent, env = self._agents[seat]
-        seen = np.array(request["see"][seat], np.float64)
+        seen = np.array(numbers, np.float64)
         env.seen = seen.copy()
         action = np.asarray(agent.predict(seen), np.float64)
         if action.shape != (len(ai2_seat.KEYS),):
@@ -206,7 +208,8 @@ def main(parent: str, connection: str, memory_bytes: str) -> None:
         open(os.dup(int(connection)), "w", encoding="ascii") as answers,
     ):
         for line in requests:
-            print(json.dumps(agents.answer(json.loads(line))), file=answers, flush=True)
+            for answer in agents.answers(json.loads(line)):
+                print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
 and its data files. All seats of a rival share at most `PROCESSES` processes, and each process plays
-several seats. The requests of a step are all sent before the first answer is read, so networks and
-rivals compute at the same time.
+several seats. Rivals are asked before the networks compute, and answer while these compute.
 
 Shape suffixes: S seats, O observation, A keys.
 """
@@ -24,7 +23,7 @@ import tempfile
 import time
 import weakref
 import zipfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -44,7 +43,9 @@ SUFFIX = ".rival.zip"
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
 """Largest number and total size of a bundle's files."""
 PROCESSES = 2
-"""Most processes of a rival."""
+"""Most processes of a rival, as long as no match waits for it."""
+SLOW_PROCESSES = max(3, (os.cpu_count() or 1) // 2)
+"""Most processes of a rival for which matches wait."""
 IDLE_PROCESSES = 4
 """Most processes that are kept for a later match."""
 BROKEN = 4
@@ -191,12 +192,19 @@ def bundles(blobs: BlobFolder) -> BlobFolder:
 
 @dataclass(eq=False)
 class _Seat:
-    """A rival in a match. `number` differs from all other seats', also from those of the past."""
+    """A rival in a match. `number` differs from all other seats', also from those of the past.
+
+    Attributes:
+        has_decided: whether its keys answer the newest observation.
+        is_late: whether the answer that it owes is to an older observation.
+    """
 
     index: int
     digest: str
     number: int
     keys: list[int] = field(default_factory=lambda: [0] * KEYS)
+    has_decided: bool = False
+    is_late: bool = False
     process: _Process | None = None
 
 
@@ -206,15 +214,15 @@ class _Process:
     Attributes:
         seats: its seats by number.
         begin, end: numbers of the seats that the next request begins and ends.
-        asked_at: when the request without an answer was sent, None without one.
+        awaited: seats of the newest request that have not answered, in the order of their answers.
         begins: whether the newest request begins matches.
+        since: when the newest request was sent or its newest answer came.
     """
 
     def __init__(self, digest: str, bundle: bytes, limits: Limits) -> None:
         self.digest, self.seats = digest, dict[int, _Seat]()
         self.begin, self.end = list[int](), list[int]()
-        self.asked_at: float | None = None
-        self.begins = False
+        self.awaited, self.begins, self.since = deque[int](), False, 0.0
         self._limits, self._buffer = limits, b""
         self._folder = _new_folder()
         try:
@@ -245,19 +253,23 @@ class _Process:
         self._finalizer = weakref.finalize(self, _end, self._popen, self.socket, self._folder)
 
     @property
-    def longest(self) -> float:
-        """How many seconds its matches last without an answer."""
-        return self._limits.start_seconds if self.begins else self._limits.hang_seconds
+    def waits_until(self) -> float:
+        """When its next answer is late."""
+        limits = self._limits
+        return self.since + (limits.start_seconds if self.begins else limits.decision_seconds)
 
     @property
-    def patience(self) -> float:
-        """How many seconds a step waits for its answer."""
-        return self._limits.start_seconds if self.begins else self._limits.decision_seconds
+    def lost_at(self) -> float:
+        """When its matches fail without its next answer."""
+        limits = self._limits
+        return self.since + (limits.start_seconds if self.begins else limits.hang_seconds)
 
     def ask(self, see: dict[int, list[float]]) -> None:
-        """Asks its seats for keys. If matches begin, it only begins them."""
-        self.begins, self.asked_at = bool(self.begin), time.monotonic()
-        request = {"end": self.end, "begin": self.begin, "see": {} if self.begins else see}
+        """Asks seats for keys. If matches begin, it only begins them."""
+        self.begins, self.since = bool(self.begin), time.monotonic()
+        see = {} if self.begins else see
+        self.awaited.extend(self.begin or see)
+        request = {"end": self.end, "begin": self.begin, "see": see}
         self.begin, self.end = [], []
         try:
             self.socket.sendall(json.dumps(request).encode() + b"\n")
@@ -265,9 +277,8 @@ class _Process:
             with contextlib.suppress(OSError):
                 self.socket.shutdown(socket.SHUT_RDWR)
 
-    def read(self) -> dict[str, dict[int, Any]]:
-        """Reads a part of the answer. Returns the keys and the reasons of failed seats once it is
-        whole.
+    def read(self) -> list[tuple[int, list[int], str]]:
+        """Reads answers: a seat's number, its keys (none if its match begins) and why it failed.
 
         Raises:
             InvalidInput: the process has ended, or sent something else.
@@ -278,29 +289,22 @@ class _Process:
             part = b""
         if not part:
             raise InvalidInput(f"its process {self._ending()}")
-        line, end, rest = (self._buffer + part).partition(b"\n")
-        self._buffer = rest if end else line
-        if rest or len(line) > ANSWER_BYTES:  # more than an answer
+        *lines, self._buffer = (self._buffer + part).split(b"\n")
+        if len(lines) > len(self.awaited) or len(self._buffer) > ANSWER_BYTES:
             raise InvalidInput(NONSENSE)
-        if not end:
-            return {"keys": {}, "failed": {}}
-        self.asked_at = None
+        self.since = time.monotonic()
+        return [self._answer(line, self.awaited.popleft()) for line in lines]
+
+    def _answer(self, line: bytes, wanted: int) -> tuple[int, list[int], str]:
         try:
-            answer = json.loads(line)
-            keys = {int(number): [int(key) for key in down] for number, down in answer[0].items()}
-            failed = {int(number): str(reason) for number, reason in answer[1].items()}
-        except (
-            ValueError,
-            TypeError,
-            LookupError,
-            ArithmeticError,
-            AttributeError,
-            RecursionError,
-        ):
-            raise InvalidInput(NONSENSE) from None
-        if any(len(down) != KEYS or not {0, 1}.issuperset(down) for down in keys.values()):
+            number, keys, reason = json.loads(line)
+            is_wrong = number != wanted or not {0, 1}.issuperset(keys)
+            is_wrong |= len(keys) != (0 if self.begins or reason else KEYS)
+        except (ValueError, TypeError, RecursionError):
+            is_wrong = True
+        if is_wrong:
             raise InvalidInput(NONSENSE)
-        return {"keys": keys, "failed": failed}
+        return wanted, [int(key) for key in keys], str(reason)
 
     def _ending(self) -> str:
         try:
@@ -349,6 +353,9 @@ def _end(popen: subprocess.Popen[bytes], connection: socket.socket, folder: str)
 class RivalSeats:
     """Plays the seats in which rivals sit. Call `ask`, then `answer`, in every step.
 
+    A step may leave some seats out whose rivals have not decided, so that a slow rival does not
+    stop the other matches. Nothing may change in the matches of these seats until the next step.
+
     A new match gets a new object of the rival's class. A process can't be saved: after a restart
     the rival's object is new in the middle of the match.
 
@@ -359,6 +366,7 @@ class RivalSeats:
 
     Attributes:
         late: decisions that came too late so far. The seats repeated their keys.
+        waiting: seats that the newest step leaves out.
     """
 
     def __init__(
@@ -377,7 +385,7 @@ class RivalSeats:
         self._failed: dict[int, str] = {}
         self._observations_SO = np.zeros((0, 0), np.float32)
         self._starter: ThreadPoolExecutor | None = None
-        self.late = 0
+        self.late, self.waiting = 0, list[int]()
 
     @property
     def digests(self) -> dict[int, str]:
@@ -416,40 +424,52 @@ class RivalSeats:
             self._starter = None
 
     def ask(self, observations_SO: NDArray[np.float32]) -> None:
-        """Asks every rival for its keys."""
-        self._failed, self._observations_SO = {}, observations_SO
-        for seat in self._seats.values():
-            if seat.process is None:
+        """Asks every rival for its keys. Asking again for the same step does no harm."""
+        self._observations_SO = observations_SO
+        for seat in list(self._seats.values()):
+            if seat.process is None and seat.index not in self._failed:
                 self._place(seat)
-        self._read_all(0.0)  # answers that came after an earlier step
+        self._read_all(0.0)
         for process in self._processes:
-            if process.asked_at is None and (process.seats or process.end):
+            if not process.awaited:
                 self._ask(process)
 
-    def answer(self, actions_SA: NDArray[np.uint8]) -> dict[int, str]:
-        """Waits for the answers and writes the keys into the rows of the rivals' seats.
+    def answer(self, actions_SA: NDArray[np.uint8], may_wait: int = 0) -> dict[int, str]:
+        """Writes the keys into the rows of the rivals' seats.
+
+        Args:
+            actions_SA: the actions of a step.
+            may_wait: most seats that the step may leave out. The others' answers are waited for.
 
         Returns:
             The reason for each seat whose match has failed. These seats are empty now.
         """
-        if not self._seats:
-            return {}
-        while asked := [p for p in self._processes if p.seats and p.asked_at is not None]:
-            now = time.monotonic()
-            ends = [(p.asked_at or 0.0) + p.patience for p in asked]
-            if now >= max(ends):
-                break
-            self._read_all(min(end for end in ends if end > now) - now)
+        self._read_all(0.0)
+        while len(waiting := self._undecided(time.monotonic())) > may_wait:
+            ends = [seat.process.waits_until for seat in waiting if seat.process is not None]
+            self._read_all(max(0.0, min(ends) - time.monotonic()))
         for process in list(self._processes):
-            if process.asked_at is None:
-                continue
-            if time.monotonic() - process.asked_at >= process.longest:
-                self._lose(process, f"it took over {process.longest:g} s")
-            else:
-                self.late += len(process.seats)
-        for index, seat in self._seats.items():
-            actions_SA[index] = seat.keys
+            if process.awaited and time.monotonic() >= process.lost_at:
+                self._lose(process, f"it took over {process.lost_at - process.since:g} s")
+        self.waiting = [seat.index for seat in waiting if seat.index not in self._failed]
+        for index in self._seats.keys() - set(self.waiting) - self._failed.keys():
+            seat = self._seats[index]
+            if not seat.has_decided:
+                self.late += 1
+                seat.is_late = seat.process is not None and seat.number in seat.process.awaited
+            seat.has_decided, actions_SA[index] = False, seat.keys
         return {index: f"the rival failed: {reason}" for index, reason in self._settled().items()}
+
+    def _undecided(self, now: float) -> list[_Seat]:
+        """Returns the seats whose rivals still have time to decide."""
+        return [
+            seat
+            for seat in self._seats.values()
+            if not seat.has_decided
+            and seat.index not in self._failed
+            and seat.process is not None
+            and now < seat.process.waits_until
+        ]
 
     # --- a step, in parts
 
@@ -471,7 +491,11 @@ class RivalSeats:
         """Returns the rival's process with the fewest seats, or starts another process."""
         own = [process for process in self._processes if process.digest == digest]
         least = min(own, key=lambda process: len(process.seats), default=None)
-        if least is not None and (not least.seats or len(own) >= PROCESSES):
+        waiting = [self._seats[index] for index in self.waiting if index in self._seats]
+        is_slow = any(seat.digest == digest for seat in waiting)
+        if least is not None and (
+            not least.seats or len(own) >= (SLOW_PROCESSES if is_slow else PROCESSES)
+        ):
             return least
         if not self._is_trusted(digest):
             raise InvalidInput(
@@ -487,38 +511,39 @@ class RivalSeats:
         return process
 
     def _ask(self, process: _Process) -> None:
-        process.ask(
-            {
-                number: _original(self._observations_SO[seat.index])
-                for number, seat in process.seats.items()
-                if seat.index not in self._failed
-            }
-        )
+        see = {
+            number: _original(self._observations_SO[seat.index])
+            for number, seat in process.seats.items()
+            if not seat.has_decided and seat.index not in self._failed
+        }
+        if see or process.begin or process.end:
+            process.ask(see)
 
     def _read_all(self, seconds: float) -> None:
-        """Reads answers for at most this time, or until a part of an answer has come."""
+        """Reads answers for at most this time, or until some have come."""
         asked: dict[Any, _Process] = {
-            process.socket: process for process in self._processes if process.asked_at is not None
+            process.socket: process for process in self._processes if process.awaited
         }
         for ready in wait(list(asked), seconds):
             process = asked[ready]
             try:
-                answer = process.read()
+                answers = process.read()
             except InvalidInput as error:
                 self._lose(process, str(error))
                 continue
-            for number, seat in process.seats.items():
-                seat.keys = answer["keys"].get(number, seat.keys)
-                if number in answer["failed"]:
-                    self._failed[seat.index] = answer["failed"][number]
-            if process.begins and process.asked_at is None:
+            for number, keys, reason in answers:
+                seat = process.seats.get(number)  # None: its match has ended
+                if seat is not None and reason:
+                    self._failed[seat.index] = reason
+                elif seat is not None and keys:
+                    seat.keys, seat.has_decided, seat.is_late = keys, not seat.is_late, False
+            if not process.awaited:
                 self._ask(process)
 
     def _lose(self, process: _Process, reason: str) -> None:
         """Ends a process. All of its matches fail."""
         self._failed.update({seat.index: reason for seat in process.seats.values()})
         process.close()
-        process.asked_at = None
         self._processes.remove(process)
 
     def _settled(self) -> dict[int, str]:
@@ -530,6 +555,7 @@ class RivalSeats:
             if now >= until:
                 del self._resting[digest], self._failures[digest]
         failed = {index: plain(reason)[:MOST_REASON] for index, reason in self._failed.items()}
+        self._failed = {}
         lost = [(self._seats[index], reason) for index, reason in failed.items()]
         last = {seat.digest: reason for seat, reason in lost if seat.digest not in self._resting}
         for digest, reason in last.items():
@@ -546,6 +572,7 @@ class RivalSeats:
     def _leave(self, seat: _Seat) -> bool:
         """Takes a rival from its seat. Returns whether it had been asked to play."""
         del self._seats[seat.index]
+        self._failed.pop(seat.index, None)
         process = seat.process
         if process is None:
             return False

@@ -27,6 +27,7 @@ def generalised_advantage(
     bootstrap_N: FloatArray,
     gamma: float,
     lambda_: float,
+    played_TN: NDArray[np.bool_] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Computes the advantages and the value targets of a rollout.
 
@@ -41,9 +42,10 @@ def generalised_advantage(
         bootstrap_N: values after the last step.
         gamma: discount per step.
         lambda_: weight of longer returns, from 0 to 1.
+        played_TN: false for the rows after the last step of a match. None: all are steps.
 
     Returns:
-        Advantages and targets, `[T, N]` each.
+        Advantages and targets, `[T, N]` each. Rows that are no steps have the advantage 0.
 
     Raises:
         InvalidInput: the shapes differ.
@@ -57,9 +59,13 @@ def generalised_advantage(
     v_next_N, advantage_next_N = bootstrap_N, np.zeros_like(bootstrap_N)
     for t in range(len(r_TN) - 1, -1, -1):
         delta_N = r_TN[t] + discount_TN[t] * v_next_N - v_TN[t]
-        advantage_next_N = delta_N + lambda_ * discount_TN[t] * advantage_next_N
+        advantage_N = delta_N + lambda_ * discount_TN[t] * advantage_next_N
+        if played_TN is None:
+            advantage_next_N, v_next_N = advantage_N, v_TN[t]
+        else:
+            advantage_next_N = np.where(played_TN[t], advantage_N, advantage_next_N)
+            v_next_N = np.where(played_TN[t], v_TN[t], v_next_N)
         advantage_TN[t] = advantage_next_N
-        v_next_N = v_TN[t]
     return advantage_TN, advantage_TN + v_TN
 
 
@@ -98,20 +104,28 @@ class ReturnScale:
         self.return_N = np.zeros(num_matches, np.float64)
         self.count, self.mean, self.m2 = 0.0, 0.0, 0.0
 
-    def update(self, r_TN: FloatArray, ended_TN: NDArray[np.bool_]) -> None:
+    def update(
+        self,
+        r_TN: FloatArray,
+        ended_TN: NDArray[np.bool_],
+        played_TN: NDArray[np.bool_] | None = None,
+    ) -> None:
         """Adds a rollout's raw rewards.
 
         Args:
             r_TN: rewards.
             ended_TN: where a match ended in the step.
+            played_TN: false for the rows after the last step of a match. None: all are steps.
         """
         returns_TN = np.empty(r_TN.shape, np.float64)
         for t in range(len(r_TN)):
-            self.return_N = self.gamma * self.return_N + r_TN[t]
-            returns_TN[t] = self.return_N
-            self.return_N = np.where(ended_TN[t], 0.0, self.return_N)
+            returns_TN[t] = self.gamma * self.return_N + r_TN[t]
+            after_N = np.where(ended_TN[t], 0.0, returns_TN[t])
+            self.return_N = (
+                after_N if played_TN is None else np.where(played_TN[t], after_N, self.return_N)
+            )
         # Subtracting the mean so far, which all ranks share, keeps the squares precise.
-        centred = returns_TN - self.mean
+        centred = (returns_TN if played_TN is None else returns_TN[played_TN]) - self.mean
         sums = torch.tensor(
             [centred.size, centred.sum(), np.square(centred).sum()], dtype=torch.float64
         )

@@ -246,6 +246,7 @@ class LeaguePPO(RecurrentPPO):
             self.last_obs_NO = env.reset()
         buffer = self.buffer
         env.keeps_actions = self.policy.forecast is not None
+        env.may_wait = self.references is None  # their memory follows every step
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)
@@ -272,22 +273,29 @@ class LeaguePPO(RecurrentPPO):
     @torch.inference_mode()
     def _play_step(self, env: LeagueVecEnv, t: int) -> dict[str, Any]:
         buffer = self.buffer
+        state, starts_N = self.agent_state, self.last_starts_N
         actions_NA = self._act(env, t)
         steps_N = env.steps_N + 1
         self.last_obs_NO, rewards_N, ended_N = env.step_arrays(actions_NA)
-        buffer.reward_TN[t], buffer.ended_TN[t] = rewards_N, ended_N
+        place = buffer.place(t)
+        buffer.reward_TN[place], buffer.ended_TN[place] = rewards_N, ended_N
         if self.transform is not None:
             self.transform.after_step(t, env)
         if env.opponent_actions is not None:
             buffer.keep_actions(t, env.opponent_actions)
         if env.failed_N.any():
             buffer.leave_out(t, steps_N, env.failed_N)
-        self.last_starts_N = ended_N
+        self.last_starts_N = np.where(env.waiting_N, starts_N, ended_N)
+        if env.waiting_N.any():  # these matches decide again, from the same memory
+            waits = torch.as_tensor(env.waiting_N, device=self.device)
+            for new, old in zip(self.agent_state, state, strict=True):
+                new[waits] = old[waits]
+        buffer.note_waiting(t, env.waiting_N)
         return {
             "n_steps": t,
             "actions": actions_NA.argmax(-1) if self.agent.action_kind == CHOICE else actions_NA,
-            "values": buffer.value_TN[t],
-            "log_probs": buffer.log_prob_TN[t],
+            "values": buffer.value_TN[place],
+            "log_probs": buffer.log_prob_TN[place],
             "new_obs": self.last_obs_NO,
             "rewards": rewards_N,
             "dones": ended_N,
@@ -297,7 +305,7 @@ class LeaguePPO(RecurrentPPO):
     def _act(self, env: LeagueVecEnv, t: int) -> NDArray[np.uint8]:
         """Samples the actions `[N, A]` of step `t` and stores the step in the buffer."""
         started = time.perf_counter()
-        buffer, row = self.buffer, self.buffer.context + t
+        buffer, place, seen = self.buffer, self.buffer.place(t), self.buffer.place_seen(t)
         obs_NO, starts_N, time_left_N = self._inputs(env)
         out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
         legal_NA = env.legal()
@@ -305,10 +313,10 @@ class LeaguePPO(RecurrentPPO):
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
         actions_NA = actor.sample(self.key_rng)
         if buffer.legal_TNA is not None and legal is not None:
-            buffer.legal_TNA[t] = legal
-        buffer.obs_XNO[row], buffer.starts_XN[row] = obs_NO, starts_N
-        buffer.time_left_TN[t], buffer.actions_TNA[t] = time_left_N, actions_NA
-        buffer.log_prob_TN[t], buffer.value_TN[t] = actor.log_prob(actions_NA), out.value_B
+            buffer.legal_TNA[place] = legal
+        buffer.obs_XNO[seen], buffer.starts_XN[seen] = obs_NO, starts_N
+        buffer.time_left_TN[place], buffer.actions_TNA[place] = time_left_N, actions_NA.float()
+        buffer.log_prob_TN[place], buffer.value_TN[place] = actor.log_prob(actions_NA), out.value_B
         self.agent_state = out.state
         if self.transform is not None:
             self.transform.before_step(t, env, starts_N, out.logits_BA)
@@ -378,7 +386,9 @@ class LeaguePPO(RecurrentPPO):
         self.diagnostics.rollout_ends(
             out.latent_BD, out.state.age_B, self.agent.sequence_length, kinds
         )
-        self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
+        buffer.leave_out_unplayed()
+        played_TN = buffer.played_TN
+        self.return_scale.update(buffer.reward_TN, buffer.ended_TN, played_TN)
         reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
         if self.transform is not None:
             reward_TN = reward_TN + self.transform.addition(buffer)
@@ -389,6 +399,7 @@ class LeaguePPO(RecurrentPPO):
             out.value_B.cpu().numpy(),
             self.gamma,
             self.gae_lambda,
+            played_TN,
         )
         buffer.advantage_TN.copy_(torch.as_tensor(advantage_TN))
         buffer.target_TN.copy_(torch.as_tensor(target_TN))
@@ -567,9 +578,13 @@ class LeaguePPO(RecurrentPPO):
             self.policy.network, self.buffer, self._n_updates, self.env.frame_skip
         )
         values |= self.diagnostics.take()
+        played_TN = self.buffer.played_TN
+        played = slice(None) if played_TN is None else torch.from_numpy(played_TN)
         values["value/explained_variance"] = explained_variance(
-            self.buffer.value_TN, self.buffer.target_TN, self.group.sum
+            self.buffer.value_TN[played], self.buffer.target_TN[played], self.group.sum
         )
+        if played_TN is not None:
+            values["rollout/waiting_share"] = 1.0 - float(played_TN.mean())
         values["reward/scale"] = self.return_scale.scale
         values["reward/largest"] = float(np.abs(self.buffer.reward_TN).max())
         values["policy/entropy_weight"] = self.entropy_weight

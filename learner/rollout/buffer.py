@@ -94,10 +94,14 @@ class History:
 
     The last C observations of a rollout are the context of the next rollout. Episode starts are
     kept as well, so that the encoder never reads entries from before a match's beginning.
+
+    Attributes:
+        played_N: steps of each match in this rollout, None if no match has waited in it.
     """
 
     def __init__(self, config: AgentConfig, steps: int, matches: int, device: torch.device) -> None:
         self.steps, self.context = steps, config.context
+        self.played_N: NDArray[np.int64] | None = None
         rows = self.context + steps
         self.obs_XNO = torch.zeros(rows, matches, config.observation_size, device=device)
         self.starts_XN = torch.zeros(rows, matches, dtype=torch.bool, device=device)
@@ -105,30 +109,44 @@ class History:
     def carry_context(self) -> None:
         """Makes the newest C rows the context of the next rollout."""
         self._copy_context(self.steps, 0)
+        self.played_N = None
 
     def cut_short(self, steps_played: int) -> None:
         """Ends the rollout after `steps_played` steps. The rows before are the next context."""
         self._copy_context(steps_played, self.steps)
+        self.played_N = None
 
     def _copy_context(self, source: int, to: int) -> None:
         for rows in (self.obs_XNO, self.starts_XN):
-            rows[to : to + self.context] = rows[source : source + self.context].clone()
+            rows[to : to + self.context] = self._newest(rows, source)
+
+    def _newest(self, rows: Tensor, played: int) -> Tensor:
+        """Copies the C rows up to the newest of each match, `played` steps after the context."""
+        if self.played_N is None:
+            return rows[played : played + self.context].clone()
+        first_N = torch.as_tensor(self.played_N, device=rows.device)
+        places_CN = first_N + torch.arange(self.context, device=rows.device).unsqueeze(1)
+        return rows[places_CN, torch.arange(rows.shape[1], device=rows.device)]
 
     def state(self) -> dict[str, Tensor]:
         """Returns the rows that the next rollout needs."""
         return {
-            "obs": self.obs_XNO[self.steps :].clone(),
-            "starts": self.starts_XN[self.steps :].clone(),
+            "obs": self._newest(self.obs_XNO, self.steps),
+            "starts": self._newest(self.starts_XN, self.steps),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Restores the rows of `state`."""
         self.obs_XNO[self.steps :] = state["obs"].to(self.obs_XNO.device)
         self.starts_XN[self.steps :] = state["starts"].to(self.starts_XN.device)
+        self.played_N = None
 
 
 class SequenceBuffer(History):
     """Stores T steps of N matches in preallocated memory.
+
+    A match that waits in a step has no entry for it: its next step takes the place. Its rows after
+    `played_N` are stale and have the weight 0.
 
     Args:
         config: sizes of the network.
@@ -175,14 +193,40 @@ class SequenceBuffer(History):
         self.weight_TN = None
         super().carry_context()
 
+    def place(self, t: int) -> Any:
+        """Returns the index of step `t` of the rollout: a row, or a row for each match."""
+        return t if self.played_N is None else (self.played_N, np.arange(len(self.played_N)))
+
+    def place_seen(self, t: int) -> Any:
+        """Returns `place` in `obs_XNO` and `starts_XN`."""
+        if self.played_N is None:
+            return self.context + t
+        return self.context + self.played_N, np.arange(len(self.played_N))
+
+    def note_waiting(self, t: int, waiting_N: NDArray[np.bool_]) -> None:
+        """Gives step `t`, after which these matches have not moved, only to the others."""
+        if self.played_N is None:
+            if not waiting_N.any():
+                return
+            self.played_N = np.full(len(waiting_N), t)
+        self.played_N = self.played_N + ~waiting_N
+
+    @property
+    def played_TN(self) -> NDArray[np.bool_] | None:
+        """Where a match has played a step, None if everywhere."""
+        return None if self.played_N is None else np.arange(self.steps)[:, None] < self.played_N
+
     def keep_actions(self, t: int, played: OpponentActions) -> None:
         """Stores the opponents' actions of step `t`."""
         if self.across_TNA is None:
             return
-        self.across_TNA[t] = torch.from_numpy(played.actions_NA)
-        self._known_TN[t] = torch.from_numpy(played.known_N)
+        place = self.place(t)
+        self.across_TNA[place] = torch.from_numpy(played.actions_NA).to(self.across_TNA)
+        self._known_TN[place] = torch.from_numpy(played.known_N).to(self._known_TN)
         if self.across_legal_TNA is not None and played.legal_NA is not None:
-            self.across_legal_TNA[t] = torch.from_numpy(played.legal_NA)
+            self.across_legal_TNA[place] = torch.from_numpy(played.legal_NA).to(
+                self.across_legal_TNA
+            )
 
     @property
     def known_TN(self) -> Tensor | None:
@@ -199,10 +243,21 @@ class SequenceBuffer(History):
             steps_N: number of each match's steps until then.
             failed_N: which matches failed.
         """
+        weight_TN = self._weights()
+        for n in np.flatnonzero(failed_N):
+            end = (t if self.played_N is None else int(self.played_N[n])) + 1
+            weight_TN[max(0, end - int(steps_N[n])) : end, n] = 0.0
+
+    def leave_out_unplayed(self) -> None:
+        """Excludes the rows after the last steps of matches that have waited."""
+        if (played_TN := self.played_TN) is not None:
+            self._weights()[torch.from_numpy(~played_TN).to(self.value_TN.device)] = 0.0
+            self.reward_TN[~played_TN], self.ended_TN[~played_TN] = 0.0, False
+
+    def _weights(self) -> Tensor:
         if self.weight_TN is None:
             self.weight_TN = torch.ones(self.value_TN.shape, device=self.value_TN.device)
-        for n in np.flatnonzero(failed_N):
-            self.weight_TN[max(0, t + 1 - int(steps_N[n])) : t + 1, n] = 0.0
+        return self.weight_TN
 
     def decided_TN(self) -> Tensor:
         """`Minibatch.decided_TB` of all matches."""

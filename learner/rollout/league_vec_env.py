@@ -31,6 +31,10 @@ UNPLAYABLE_IN_A_ROW = 256
 """After this many such opponents in succession, the learner stops asking for others. If 1 in 20
 opponents could be played, so long a series would have a probability of two in a million.
 """
+HANDED_BACK_IN_A_ROW = 32
+"""Most matches against slow rivals that are handed back before a rival is seated in spite of it."""
+SHARE_WINDOW = 1000
+"""Number of newest drawn matches over which the share of rivals is taken."""
 FAILURES_IN_A_ROW = 16
 """Fewest consecutive failed matches after which the learner gives the game up. With many matches at
 once, it gives up after twice their number.
@@ -53,6 +57,10 @@ class LeagueVecEnv(VecEnv):
         live_player: name of the player that learns here.
         ranks: number of processes that train this learner. All of them play the same number of
             matches at the same pace, and `learner_step` counts the steps of all of them.
+
+    Attributes:
+        may_wait: whether a step may leave out matches whose rivals have not decided, up to half of
+            all matches. These matches stay as they are, and their rows are true in `waiting_N`.
     """
 
     def __init__(
@@ -92,7 +100,10 @@ class LeagueVecEnv(VecEnv):
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
         self._failed_in_a_row = self._failing_steps = 0
+        self._drawn, self._rivals_share = 0, 0.0
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
+        self.may_wait = False
+        self.waiting_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
         # The batched policy's choices in the newest step and, where kept, the actions played.
         self.opponent_actions_NA = self._actions_N2A[:, 0]
@@ -142,6 +153,7 @@ class LeagueVecEnv(VecEnv):
         self._actions_N2A[self._rows, self.seat_N] = actions_NA
         rewards_N, ended_N = self._advance()
         self._replace(ended_N)
+        self.opponent_policy.ask_rivals(self._seen_across())
         return self.observations(), rewards_N, ended_N
 
     def close(self) -> None:
@@ -192,15 +204,22 @@ class LeagueVecEnv(VecEnv):
 
     # -- a step, in parts -----------------------------------------------------------------------
 
+    def _seen_across(self) -> NDArray[np.float32]:
+        return self.game.observations_N2O[self._rows, 1 - self.seat_N]
+
     def _advance(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         started = time.perf_counter()
         other_N = 1 - self.seat_N
         game = self.game
         legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
-        actions_NA = self.opponent_policy.act(game.observations_N2O[self._rows, other_N], legal_NA)
+        may_wait = self.num_envs // 2 if self.may_wait else 0
+        actions_NA = self.opponent_policy.act(self._seen_across(), legal_NA, may_wait)
+        self.waiting_N[:] = False
+        self.waiting_N[self.opponent_policy.waiting] = True
         self._actions_N2A[self._rows, other_N] = self.opponent_actions_NA = actions_NA
         chosen = time.perf_counter()
         before = int(game.frames_N.sum())
+        game.idle_N[:] = self.waiting_N
         game.step(self._actions_N2A, self.frame_skip)
         game.fail(self.opponent_policy.failures)
         if self.keeps_actions:
@@ -215,7 +234,7 @@ class LeagueVecEnv(VecEnv):
         names = game.spec.reward_terms
         check_finite(terms_NK, self.assignments, lambda k: f"the reward term {names[k]}")
         self.terms_NK += terms_NK
-        self.steps_N += 1
+        self.steps_N += ~self.waiting_N
         self.learner_step += self._steps_at_once
         self.opponents_seconds += chosen - started
         self.game_seconds += time.perf_counter() - chosen
@@ -279,7 +298,7 @@ class LeagueVecEnv(VecEnv):
         `UNPLAYABLE_IN_A_ROW` others it raises `NothingPlayable`.
         """
         for _ in range(UNPLAYABLE_IN_A_ROW):
-            assignment = self.source.take()
+            assignment = self._take()
             try:
                 self._seat_opponent(n, assignment)
             except UNPLAYABLE as error:
@@ -293,6 +312,20 @@ class LeagueVecEnv(VecEnv):
             f"({assignment.opponent.name}) because {reason}: put the weights back into the run's "
             "blobs, or take their category out of the mix, and start again"
         )
+
+    def _take(self) -> Assignment:
+        """Takes the next assignment. If rivals are so slow that more matches wait for them than
+        they are drawn for, they are not seated in further matches.
+        """
+        for _ in range(HANDED_BACK_IN_A_ROW):
+            assignment = self.source.take()
+            is_rival = assignment.opponent.kind is PlayerKind.RIVAL
+            self._drawn = min(self._drawn + 1, SHARE_WINDOW)
+            self._rivals_share += (is_rival - self._rivals_share) / self._drawn
+            if not is_rival or self.waiting_N.mean() <= self._rivals_share:
+                return assignment
+            self.source.hand_back(assignment)
+        return self.source.take()
 
     def _seat_opponent(self, n: int, assignment: Assignment) -> None:
         opponent = assignment.opponent

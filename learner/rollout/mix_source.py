@@ -77,3 +77,6 @@ class MixSource:
         """Keeps the reason of a failure."""
         if result.failed:
             self.failed = result.failure
+
+    def hand_back(self, assignment: Assignment) -> None:
+        """Does nothing: a drawn match is not counted."""

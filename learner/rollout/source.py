@@ -38,6 +38,9 @@ class OpponentSource(Protocol):
     def report(self, result: MatchResult) -> None:
         """Reports a finished match."""
 
+    def hand_back(self, assignment: Assignment) -> None:
+        """Returns a match that is not played."""
+
 
 class RecordedSource:
     """Plays a given list of assignments and keeps the results."""
@@ -45,12 +48,16 @@ class RecordedSource:
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         self._left = deque(assignments)
         self.results: list[MatchResult] = []
+        self.handed_back: list[Assignment] = []
 
     def take(self) -> Assignment:
         return self._left.popleft()
 
     def report(self, result: MatchResult) -> None:
         self.results.append(result)
+
+    def hand_back(self, assignment: Assignment) -> None:
+        self.handed_back.append(assignment)
 
 
 class MatchBroker:
@@ -129,6 +136,12 @@ class MatchBroker:
             self._raise_error()
             self._outbox.append(result)
             self._changed.notify_all()
+
+    def hand_back(self, assignment: Assignment) -> None:
+        """Returns a match that is not played."""
+        with self._changed:
+            self._raise_error()
+            self._dropped.append(assignment.match_id)
 
     def beat(self, progress: int, step: int, activity: str, metrics: Mapping[str, float]) -> None:
         """Sets the content of the next heartbeat. If the values stay the same, the learner is
@@ -214,7 +227,7 @@ class MatchBroker:
         try:
             while not self._closing:
                 self._send_results()
-                self._hand_back()
+                self._release()
                 self._fetch()
                 if time.monotonic() >= beat_at:
                     self._send_beat()
@@ -258,12 +271,12 @@ class MatchBroker:
                 self._dropped += [assignment.match_id for assignment in assignments]
             self._changed.notify_all()
 
-    def _hand_back(self) -> None:
+    def _release(self) -> None:
         with self._changed:
             dropped, self._dropped = self._dropped, []
         if dropped:
             self._client.release_matches(
-                self._incarnation, dropped, reason="the opponent mix changed"
+                self._incarnation, dropped, reason="the mix changed, or their rival is slow"
             )
 
     def _send_results(self) -> None:

@@ -160,12 +160,6 @@ class TestMatches:
         assert game.outcomes_N[0] == loser, "three falls end a match"
         assert game.final_frames_N[0] < 600
 
-    def test_rows_that_nobody_uses_are_not_played(self) -> None:
-        game = self.begun(3)
-        game.idle_N[1] = True
-        game.step(game.idle_actions(), 4)
-        assert game.frames_N.tolist() == [4, 0, 4]
-
 
 @pytest.mark.parametrize(
     ("fault", "reason", "failing"),

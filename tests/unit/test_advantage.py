@@ -70,3 +70,24 @@ def test_return_scale_goes_on_from_its_state():
     second.load(first.state())
     second.update(r[10:], ended[10:])
     assert second.scale == whole.scale
+
+
+def test_rows_after_the_last_step_of_a_match_change_nothing():
+    """Five steps and seven rows without a step are worth as much as the five steps alone."""
+    rng = np.random.default_rng(2)
+    r, v = rng.normal(size=(2, 12, 2)).astype(np.float32)
+    ended = rng.random((12, 2)) < 0.2
+    bootstrap = rng.normal(size=2).astype(np.float32)
+    played = np.arange(12)[:, None] < [5, 12]
+    advantage, _ = generalised_advantage(r, v, ended, bootstrap, GAMMA, LAMBDA, played)
+    for n, steps in enumerate((5, 12)):
+        part = [x[:steps, n] for x in (r, v, ended)]
+        np.testing.assert_allclose(
+            advantage[:steps, n], by_definition(*part, bootstrap[n]), atol=1e-5
+        )
+    assert not advantage[5:, 0].any()
+    padded, alone = ReturnScale(2, GAMMA), ReturnScale(1, GAMMA)
+    padded.update(r, ended & False, played)
+    alone.update(r[:5, :1], ended[:5, :1] & False)
+    assert padded.count == 5 + 12
+    assert padded.return_N[0] == alone.return_N[0]

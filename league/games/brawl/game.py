@@ -78,7 +78,7 @@ class BrawlGame(BatchedGame):
             self.final_stats_N2S.view(layout.STATS_ROW),
             self.reward_terms_N2K.view(layout.TERMS_ROW),
             *(self.ended_N, self.outcomes_N, self.frames_N, self.final_frames_N),
-            *(self.bots_N2, self.next_seeds_N),
+            *(self.bots_N2, self.next_seeds_N, self.idle_N),
         )
         cuts = [num_matches * thread // threads for thread in range(threads + 1)]
         self._parts = [(first, last) for first, last in pairwise(cuts) if first < last]

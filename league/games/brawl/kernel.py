@@ -230,12 +230,15 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
         _ = sources
         stage_1, tables_1, players_N2, matches_N, views_N21, stats_N21, _ = arrays[:7]
         nothing_paid_1, final_views_N21, final_stats_N21, paid_N21 = arrays[7:11]
-        ended_N, outcomes_N, frames_N, final_frames_N, bots_N2, next_seeds_N = arrays[11:]
+        ended_N, outcomes_N, frames_N, final_frames_N, bots_N2, next_seeds_N, idle_N = arrays[11:]
         stage, tables = stage_1[0], tables_1[0]
         for n in range(first, last):
             player_0, player_1, match = players_N2[n, 0], players_N2[n, 1], matches_N[n]
             paid_N21[n, 0, 0] = nothing_paid_1[0]
             paid_N21[n, 1, 0] = nothing_paid_1[0]
+            if idle_N[n]:
+                ended_N[n] = False
+                continue
             paid_0, paid_1 = paid_N21[n, 0, 0], paid_N21[n, 1, 0]
             stats_0, stats_1 = stats_N21[n, 0, 0], stats_N21[n, 1, 0]
             bot_0, bot_1 = bots_N2[n, 0], bots_N2[n, 1]
