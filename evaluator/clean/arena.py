@@ -133,7 +133,8 @@ class Arena:
 
     def _leave(self, row: int) -> MatchResult:
         failure = self._game.failures.get(row, "")
-        result = match_result(self._matches.pop(row), self._game, row, failure=failure)
+        late = self._table.late_in(row)
+        result = match_result(self._matches.pop(row), self._game, row, failure=failure, late=late)
         if self._recorder is not None:
             self._recorder.end(row, self._game)
         self._table.leave(row)

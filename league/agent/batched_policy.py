@@ -171,6 +171,10 @@ class BatchedPolicy:
             self._digests[index] = ""
             self._regroup()
 
+    def late_in(self, index: int) -> int:
+        """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
+        return 0 if self._rivals is None else self._rivals.late_in(index)
+
     def ask_rivals(self, observations_SO: NDArray[np.float32]) -> None:
         """Lets rivals think about the observations of the next act already."""
         if self._rivals is not None:

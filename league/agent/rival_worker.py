@@ -1,6 +1,6 @@
 """Runs a rival's agents in a process that can do little else.
 
-    python -I -B -m league.agent.rival_worker PARENT_PID CONNECTION MEMORY_BYTES
+    python -I -B -m league.agent.rival_worker PARENT_PID [CONNECTION MEMORY_BYTES]
 
 The working directory holds the rival's files. Each line of the connection is a request in JSON:
 {"end": [SEAT…], "begin": [SEAT…], "see": {SEAT: [64 numbers]}}. Each seat that begins or sees
@@ -17,10 +17,11 @@ import json
 import os
 import platform
 import resource
+import socket
 import struct
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ FILE = "my_agent.py"
 NICE = 5
 REASON = 300
 """Most characters of a reason."""
+FRAMES = 4
+"""Most lines of the rival's files in a reason."""
 LIMITS = {
     resource.RLIMIT_CORE: 0,
     resource.RLIMIT_FSIZE: 1 << 20,  # bytes of each file that it writes
@@ -51,6 +54,12 @@ OWN_PROCESS = {"kill": 62, "tgkill": 234}
 """Calls that a rival may make only for its own process."""
 
 
+BARRED: Mapping[str, Callable[[], object]] = {
+    "your files": lambda: os.listdir("/"),
+    "other programs": lambda: os.fork() or os._exit(0),
+    "the network": lambda: socket.socket().close(),
+}
+"""What a rival may not do, in words, with a way to try."""
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # Landlock's calls
 READ, WRITE, OF_FILES = 0b1101, 0b110, 0b111 | 1 << 14
 """Rights of Landlock: to run, read and list, to read and write, and those that files can have."""
@@ -140,14 +149,16 @@ def _filter_calls() -> bool:
 
 
 def reason_of(error: BaseException, folder: str) -> str:
-    """Returns an error's type and message, with the line of the rival's file that raised it."""
+    """Returns an error's type and message, and the lines of the rival's files that led to it, the
+    newest first.
+    """
     words = " ".join("".join(traceback.format_exception_only(error)).split())
-    own = [
-        frame
+    lines = [
+        f"{os.path.relpath(frame.filename, folder)}, line {frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename.startswith(folder)
     ]
-    place = f" ({os.path.relpath(own[-1].filename, folder)}, line {own[-1].lineno})" if own else ""
+    place = f" ({', from '.join(lines[: -FRAMES - 1 : -1])})"[: REASON // 2] if lines else ""
     return words[: REASON - len(place)] + place
 
 
@@ -196,9 +207,25 @@ class Agents:
         return (action > 0.5).astype(int).tolist()
 
 
-def main(parent: str, connection: str, memory_bytes: str) -> None:
-    """Answers requests until the connection ends."""
+def barred() -> list[str]:
+    """Tries what a rival may not do, in a process that is confined like a rival's. Returns what the
+    kernel refuses, in words.
+    """
+    found = []
+    for words, attempt in BARRED.items():
+        try:
+            attempt()
+        except OSError:
+            found.append(words)
+    return found
+
+
+def main(parent: str, connection: str = "", memory_bytes: str = str(8 << 30)) -> None:
+    """Answers requests until the connection ends. Without a connection, prints `barred`."""
     confine(int(parent), int(memory_bytes))
+    if not connection:
+        print(json.dumps(barred()))
+        return
     ai2_seat.WANTS_CHECKOUT = "{} is not in the stand-in that a rival gets for the tournament"
     sys.modules.setdefault("gdown", ai2_seat.Missing("gdown"))
     agents = Agents(os.getcwd())

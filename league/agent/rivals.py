@@ -55,6 +55,7 @@ again for `REST_SECONDS`. Its matches then fail at once.
 REST_SECONDS = 600.0
 ANSWER_BYTES = 1 << 20
 MOST_REASON = 400
+WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
 PREFIX = "kumite-rival-"
 LEFT_SECONDS = 86_400.0
 """Age of a folder that may be removed once the process that made it has ended."""
@@ -197,6 +198,7 @@ class _Seat:
     Attributes:
         has_decided: whether its keys answer the newest observation.
         is_late: whether the answer that it owes is to an older observation.
+        late: decisions of the match that came too late.
     """
 
     index: int
@@ -205,6 +207,7 @@ class _Seat:
     keys: list[int] = field(default_factory=lambda: [0] * KEYS)
     has_decided: bool = False
     is_late: bool = False
+    late: int = 0
     process: _Process | None = None
 
 
@@ -231,8 +234,8 @@ class _Process:
             with theirs:
                 self._popen = subprocess.Popen(
                     [
-                        *(sys.executable, "-I", "-B", "-m", "league.agent.rival_worker"),
-                        *(str(os.getpid()), str(theirs.fileno()), str(limits.memory_bytes)),
+                        *(*WORKER, str(os.getpid())),
+                        *(str(theirs.fileno()), str(limits.memory_bytes)),
                     ],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
@@ -408,6 +411,10 @@ class RivalSeats:
         if seat is not None and self._leave(seat):
             self._failures.pop(seat.digest, None)
 
+    def late_in(self, index: int) -> int:
+        """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
+        return self._seats[index].late if index in self._seats else 0
+
     def clear(self) -> None:
         """Empties all seats."""
         for index in list(self._seats):
@@ -456,6 +463,7 @@ class RivalSeats:
             seat = self._seats[index]
             if not seat.has_decided:
                 self.late += 1
+                seat.late += 1
                 seat.is_late = seat.process is not None and seat.number in seat.process.awaited
             seat.has_decided, actions_SA[index] = False, seat.keys
         return {index: f"the rival failed: {reason}" for index, reason in self._settled().items()}
@@ -593,6 +601,16 @@ def _original(seen_O: NDArray[np.float32]) -> list[float]:
 
     numbers: list[float] = original(seen_O).tolist()
     return numbers
+
+
+def barred() -> list[str]:
+    """Returns what the kernel of this machine keeps from rivals, in words."""
+    with tempfile.TemporaryDirectory() as folder:
+        tried = subprocess.run(
+            [*WORKER, str(os.getpid())],
+            stdin=subprocess.DEVNULL, capture_output=True, cwd=folder, check=False,
+        )  # fmt: skip
+    return list(json.loads(tried.stdout or "[]"))
 
 
 def check(bundle: bytes, limits: Limits = LIMITS) -> None:

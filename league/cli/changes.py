@@ -255,6 +255,9 @@ def add(
     from league.contest.rivals import add_rival  # it loads the compiler
 
     rival = add_rival(context.league, path, name, trust=trust)
+    if rival.state is PlayerState.QUARANTINED:
+        say(f"{name} is in quarantine: bin/league quarantine {name} --release lets it play again")
+        return
     say(
         f"{name} ({rival.digest[:12]}) is in {context.league.folder()} now: the evaluator rates "
         f"it, and learners meet it if their mix names rivals or {name}"

@@ -17,7 +17,8 @@ from league.console.text import long_duration, speed
 from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput, nearest
 from league.gates import CandidateGate
-from league.players import EVENT_KINDS, Event, MatchRecord
+from league.players import EVENT_KINDS, Event, MatchRecord, PlayerKind, PlayerState
+from league.rpc.client import MatchmakerClient
 from league.status import LeagueStatus, WorkerStatus
 
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
@@ -40,6 +41,7 @@ def status(context: LeagueContext, as_json: AsJson = False) -> int:
     """
     with context.league.connect() as client:
         shown, gates = client.status(), client.gates(open_only=True)
+        rivals = list(_set_aside(client))
     trouble = shown.vitals.trouble
     health, tests = "NOT_SERVING" if trouble else "SERVING", list(map(_gate_line, gates))
     if as_json:
@@ -47,7 +49,8 @@ def status(context: LeagueContext, as_json: AsJson = False) -> int:
         print(json.dumps(asdict(shown) | extra, indent=1, default=lambda enum: enum.value))
         return NOT_SERVING if trouble else 0
     headline = "health", health + (f": {trouble}" if trouble else "")
-    print_pairs([headline, *_facts(shown), *(("gate", line) for line in tests)])
+    lines = [*(("rival", line) for line in rivals), *(("gate", line) for line in tests)]
+    print_pairs([headline, *_facts(shown), *lines])
     if shown.workers:
         print()
         rows = [_worker_row(worker, shown.vitals.now) for worker in shown.workers]
@@ -86,6 +89,16 @@ def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
             since = f"since result {epoch.after_position + 1:,}"
             draws = f"{100 * epoch.draw_probability:.1f}% draws expected"
             yield f"epoch ({epoch.book.value})", f"{since}: {draws} by {epoch.games:,} matches"
+
+
+def _set_aside(client: MatchmakerClient) -> Iterator[str]:
+    """The rivals in quarantine, with the reason of the newest match if it failed."""
+    for player in client.players(states=[PlayerState.QUARANTINED]):
+        if player.kind is PlayerKind.RIVAL:
+            newest, _ = client.matches(player=player.name, limit=1)
+            result = client.match(newest[0].match_id).result if newest else None
+            why = f". Its newest match failed: {result.failure}" if result and result.failed else ""
+            yield f"{player.name} is in quarantine and not drawn{why}"
 
 
 def _gate_line(gate: CandidateGate) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from league.agent.rivals import bundles, check, pack
+from league.agent.rival_worker import BARRED
+from league.agent.rivals import barred, bundles, check, pack
 from league.agent.rivals import trust as allow
 from league.console.output import operator, say
 from league.contest.league import League
@@ -42,6 +45,7 @@ def add_rival(league: League, path: Path, name: str, *, trust: bool) -> Player:
         game = client.status().game
         if family(game) != "brawl":
             raise InvalidInput(f"{folder} plays {game}: rivals play brawl only")
+        say(_protection(barred()))
         if not trust and not _agrees(path):
             raise InvalidInput(
                 f"{path} is a program of another person, and runs with your rights: read it, then "
@@ -51,8 +55,13 @@ def add_rival(league: League, path: Path, name: str, *, trust: bool) -> Player:
         digest = bundles(BlobFolder(folder / "blobs")).put(bundle)
         allow(digest)
         rival = Player(name=name, game=game, kind=PlayerKind.RIVAL, digest=digest, creator="rivals")
-        client.add_rival(rival, operator())
-    return rival
+        return replace(rival, state=client.add_rival(rival, operator()))
+
+
+def _protection(kept: Sequence[str]) -> str:
+    bare = [part for part in BARRED if part not in kept]
+    words = f"on this machine the kernel keeps rivals from {', '.join(kept) or 'nothing'}"
+    return words + (f", but not from {', '.join(bare)}" if bare else "")
 
 
 def _agrees(path: Path) -> bool:

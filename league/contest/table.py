@@ -102,6 +102,10 @@ class Table:
         failures, self._policy.failures = self._policy.failures, {}
         self._game.fail({seat // 2: reason for seat, reason in failures.items()})
 
+    def late_in(self, row: int) -> tuple[int, int]:
+        """Counts the late decisions of rivals in a row's match, by seat."""
+        return self._policy.late_in(2 * row), self._policy.late_in(2 * row + 1)
+
     def leave(self, row: int) -> None:
         """Makes a row idle after its match has ended."""
         for seat in (0, 1):

@@ -378,6 +378,7 @@ def match_result(
     n: int,
     steps: tuple[int, int] = (0, 0),
     failure: str = "",
+    late: tuple[int, int] = (0, 0),
 ) -> MatchResult:
     """Returns the result of a match that ended, for the matchmaker.
 
@@ -385,9 +386,14 @@ def match_result(
         steps: a learner's training steps at the start and the end of the match.
         failure: the reason why the match failed, or "". The matchmaker counts a failed match and
             never rates it.
+        late: late decisions by seat. They are added to the statistics if there are any.
     """
     seats = []
-    for player, numbers in zip(assignment.seats, game.final_stats_N2S[n].tolist(), strict=True):
+    rows = zip(assignment.seats, game.final_stats_N2S[n].tolist(), late, strict=True)
+    for player, numbers, late_decisions in rows:
+        stats = {} if failure else dict(zip(game.spec.stats, numbers, strict=True))
+        if late_decisions and not failure:
+            stats["late_decisions"] = float(late_decisions)
         start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
         seats.append(
             SeatResult(
@@ -395,7 +401,7 @@ def match_result(
                 digest=player.digest,
                 step_start=start,
                 step_end=end,
-                stats={} if failure else dict(zip(game.spec.stats, numbers, strict=True)),
+                stats=stats,
             )
         )
     return MatchResult(

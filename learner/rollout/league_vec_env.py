@@ -251,7 +251,9 @@ class LeagueVecEnv(VecEnv):
             view_O = self.game.final_observations_N2O[n, seat].copy()
             steps = int(self.step_start_N[n]), self.learner_step
             failure = self.game.failures[n] if self.failed_N[n] else ""
-            result = match_result(assignment, self.game, n, steps, failure)
+            late = self.opponent_policy.late_in(n)
+            late_2 = (late, 0) if seat else (0, late)
+            result = match_result(assignment, self.game, n, steps, failure, late_2)
             if self.failed_N[n]:
                 self.infos[n] = end_info(view_O)
                 self.source.report(result)

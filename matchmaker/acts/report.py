@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from league.errors import InvalidInput
-from league.players import MatchResult, Refusal, Verdict
+from league.players import MatchResult, PlayerKind, PlayerState, Refusal, Verdict
 from matchmaker.acts import checks
+from matchmaker.acts.players import quarantine
 from matchmaker.state.league import League
 from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Transaction
@@ -21,6 +22,8 @@ report.
 """
 ROUNDED = 1.001
 """Factor by which a rounded payoff may exceed the game's largest payoff."""
+FAILED_IN_A_ROW = 50
+"""After this many failed matches without a finished match in between, a rival gets no more."""
 _CLOSED = {
     "released": (Refusal.RELEASED, "its lease was handed back"),
     "abandoned": (Refusal.FENCED, "its lease was given up when a newer incarnation took over"),
@@ -101,8 +104,31 @@ def report_results(
         assert rows[-1].position == position
         tx.close_leases([row.ordinal for row in rows], "reported", now, "")
         tx.after_commit(lambda: league.view.add_results(rows))
+        _set_aside_rivals(league, tx, [result for result, _ in accepted.values()])
     tx.after_commit(lambda: league.on_verdicts(verdicts))
     return Verdicts(verdicts, position)
+
+
+def _set_aside_rivals(league: League, tx: Transaction, results: Sequence[MatchResult]) -> None:
+    """Puts rivals into quarantine whose matches always fail."""
+    met = {seat.player for result in results for seat in result.seats}
+    active = {
+        name
+        for name, player in ((name, league.view.players[name]) for name in met)
+        if player.kind is PlayerKind.RIVAL and player.state is PlayerState.ACTIVE
+    }
+    failed = league.view.failed_in_a_row.copy()
+    for result in results:
+        for name in active & {seat.player for seat in result.seats}:
+            failed[name] = failed.get(name, 0) + 1 if result.failed else 0
+            if failed[name] == FAILED_IN_A_ROW:
+                reason = result.failure or "their worker gave no reason"
+                words = f"{FAILED_IN_A_ROW} matches in a row failed, the last as {reason}"
+                quarantine(league, tx, name, False, words[: checks.MAX_TEXT], "the matchmaker")
+                active.remove(name)
+                failed[name] = 0
+    if failed != league.view.failed_in_a_row:
+        tx.after_commit(lambda: league.view.failed_in_a_row.update(failed))
 
 
 def _lease(lease: AssignmentRow | None, result: MatchResult) -> AssignmentRow:

@@ -60,6 +60,7 @@ class LeagueView:
         self.players: dict[str, Player] = {}
         self.fold = Fold()
         self.draws: dict[tuple[str, str], KnownDraw] = {}
+        self.failed_in_a_row: dict[str, int] = {}  # matches of rivals since the matchmaker started
         self.event_position = self.other_position = self.durable_position = self.ordinal = 0
         self._forget_events()
 

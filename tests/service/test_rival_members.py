@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from cli_league import make_run, rows, served
 from evaluating import running
 from evaluator_league import games, matchmaker_of, register_snapshot, write_config
 from rival_files import RUNS_RIGHT, predicts, stored
-from small_league import rival, small_league
+from small_league import played, report, rival, small_league
 from waiting import wait_for
 
 from league.cli.main import main
@@ -18,6 +19,9 @@ from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
 from league.players import Book, Player, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from league.views.dashboard.pages import standings
+from league.views.dashboard.source import Source
+from matchmaker.acts.report import FAILED_IN_A_ROW
 from matchmaker.tools.fsck import full_scan
 
 ACTIVE, RETIRED = PlayerState.ACTIVE, PlayerState.RETIRED
@@ -85,6 +89,49 @@ def test_only_rivals_are_added_and_removed(tmp_path: Path) -> None:
             client.remove_rival("other", "")
 
 
+def test_a_rival_that_always_fails_is_set_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mixes = {"league": {"rivals": 1.0}, "bots": {"based": 1.0}}
+    with small_league(tmp_path, mixes=mixes) as league:
+        client, incarnation = league.client, league.open()
+        client.add_rival(rival("other"), "anna@desk")
+        harm = "<script>harm()</script>"
+
+        def play(count: int, *, failed: bool) -> PlayerState:
+            assignments = client.acquire_matches(incarnation, count, "league")
+            results = [
+                replace(played(match, 0.5), failed=failed, failure=harm if failed else "")
+                for match in assignments
+                if match.opponent.name == "other"
+            ]
+            assert len(results) == count
+            report(league, incarnation, *results)
+            return state(client, "other")
+
+        assert play(FAILED_IN_A_ROW - 1, failed=True) is ACTIVE
+        assert play(1, failed=False) is ACTIVE
+        assert play(FAILED_IN_A_ROW - 1, failed=True) is ACTIVE
+        assert play(2, failed=True) is PlayerState.QUARANTINED
+        with league.server.store.read() as reader:
+            (told,) = reader.events_of("player_quarantined")
+            assert list(full_scan(reader)) == []
+        assert told.text.startswith("the matchmaker puts other into quarantine: 50 matches")
+        assert harm in told.text
+        assert main(["status", "--address", client.address]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "other is in quarantine and not drawn. Its newest match failed: <script>" in said
+        source = Source(client)
+        page = "".join(standings.show_player(source, {"name": "other"}))
+        source.close()
+        assert "of its newest 50 matches failed" in page
+        assert "&lt;script&gt;harm" in page
+        assert "<script>" not in page
+        assert client.add_rival(rival("other"), "anna@desk") is PlayerState.QUARANTINED
+        client.release_player("other", "anna@desk")
+        assert play(FAILED_IN_A_ROW - 1, failed=True) is ACTIVE
+
+
 def test_an_evaluator_rates_a_new_rival_and_new_snapshots_meet_it(tmp_path: Path) -> None:
     write_config(tmp_path)
     blobs = BlobFolder(tmp_path / "blobs")
@@ -132,7 +179,9 @@ def test_the_command_adds_a_rival_that_other_commands_play(
         assert "--trust" in refused
         assert "out of luck" in call("add", bad, "--as", "bad", "--trust", status=2)
         assert list((run / "blobs").glob("*.rival.zip")) == []
-        call("add", file, "--as", "other", "--trust")
+        assert main(["add", str(file), "--as", "other", "--trust", *at]) == 0
+        told = capsys.readouterr().err
+        assert "keeps rivals from your files, other programs, the network" in told
         (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
         assert (listed["player"], listed["state"]) == ("other", "active")
         assert "other" in call("demo", "other", "constant", "--seed", 3)

@@ -135,6 +135,43 @@ def test_a_learner_meets_a_rival(blobs: BlobFolder, tmp_path: Path) -> None:
         assert rivals.digests == {}
 
 
+def test_a_result_has_the_late_decisions(blobs: BlobFolder, tmp_path: Path) -> None:
+    """The rival answers no decision but the first."""
+    text = f"""
+import time
+calls = 0
+{CLASS}def predict(self, obs):
+        global calls
+        calls += 1
+        while calls > 1:
+            time.sleep(0.01)
+        return [0] * 10
+"""
+    digest = stored(blobs, text, tmp_path)
+    with seats(blobs, replace(LIMITS, decision_seconds=0.05, hang_seconds=600.0)) as rivals:
+        env = learner_env([rival_match(digest, number) for number in (0, 1)], rivals)
+        env.reset()
+        while len(env.source.results) < 2:
+            env.step_arrays(np.zeros((2, 10), np.uint8))
+    for number, result in enumerate(env.source.results):
+        stats = [seat.stats for seat in result.seats]
+        late = [numbers.get("late_decisions", 0.0) for numbers in stats]
+        seat = number % 2
+        assert not result.failed
+        assert 26 <= late[seat] <= 29
+        assert late[1 - seat] == 0.0
+        assert "late_decisions" not in stats[1 - seat]
+
+
+def test_a_reason_lists_the_lines_that_led_to_it(tmp_path: Path) -> None:
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    (folder / "helper.py").write_text("def choose():\n    return {}['key']\n")
+    (folder / "my_agent.py").write_text(predicts("helper.choose()", "import helper"))
+    with pytest.raises(InvalidInput, match=r"\(helper.py, line 2, from my_agent.py, line 5\)$"):
+        check(pack(folder))
+
+
 def test_a_rival_that_fails_costs_a_learner_that_match_alone(
     blobs: BlobFolder, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from league.console.text import percent, when
 from league.metrics import wilson_interval
-from league.players import Book, PayoffCell, Player, Rating
+from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 from league.stats.ratings.belief import Belief, spread
 from league.views.dashboard.blocks import (
     Block,
@@ -25,7 +25,7 @@ from league.views.dashboard.blocks import (
 from league.views.dashboard.source import Source
 from league.views.html import Text, facts, joined, section, table, tag
 
-ROWS = 50
+ROWS, FAILURES = 50, 5
 BOOKS = {"eval": "clean matches", "greedy": "greedy matches", "train": "training"}
 SORTS = {"rank": "rank", "games": "games", "step": "step", "name": "name"}
 HALF_WIDTH = 1.96
@@ -175,11 +175,31 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         " · ",
     )
     blocks.append(section(name, facts(numbers), Markup("<p>{}</p>").format(links)))
+    if player.kind is PlayerKind.RIVAL:
+        blocks.append(_failures(source, player))
     for book, words in BOOKS.items():
         cells = source.payoff(Book(book), (name,), ())
         if cells:
             blocks.append(section(f"Against whom: {words}", _payoff_table(cells)))
     return blocks
+
+
+def _failures(source: Source, player: Player) -> Block:
+    """Returns the newest failed matches of a rival with their reasons, and why it is set aside."""
+    newest, _ = source.matches(player=player.name, limit=ROWS)
+    failed = [line for line in newest if line.failed]
+    rows = []
+    for line in failed[:FAILURES]:
+        result = source.match(line.match_id).result
+        reason = "" if result is None else result.failure
+        rows.append(
+            (when(line.received_at), reason, link("details", "/match", match=line.match_id))
+        )
+    words = f"{len(failed)} of its newest {len(newest)} matches failed."
+    if player.state is PlayerState.QUARANTINED:
+        words += " It is in quarantine and not drawn. "
+        words += f"`bin/league quarantine {player.name} --release` lets it play again."
+    return section("Failed matches", table(("ended", "reason", ""), rows), words=words)
 
 
 def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
