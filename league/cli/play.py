@@ -71,7 +71,7 @@ def demo(
     players: Annotated[
         tuple[str, str],
         typer.Argument(
-            metavar="PLAYER PLAYER", help="Bots, snapshots, .safetensors files or mixtures."
+            metavar="PLAYER PLAYER", help="Bots, snapshots, rivals, .safetensors files, mixtures."
         ),
     ],
     blobs: Blobs = None,

@@ -189,6 +189,14 @@ def test_the_command_adds_a_rival_that_other_commands_play(
         scores = json.loads(call("eval", "main", "--against", "other", "--matches", 4, "--json"))
         assert "other" in json.dumps(scores)
         assert "other" in call("compare", "other", "constant", "--most", 4)
+        small = ("learner.matches=4", "learner.n_steps=4", "learner.batch_size=16")
+        sizes = [word for setting in small for word in ("--set", setting)]
+        few = ["--steps", 64, "--tries", 1, "--matches", 4, "--json"]
+        (exploit,) = json.loads(call("exploit", "other", *few, *sizes))
+        assert exploit["victim"] == "other"
+        assert [one["start"] for one in exploit["tries"]] == ["initial"]
+        assert sum(exploit["tries"][0][key] for key in ("wins", "draws", "losses")) == 4
+        assert "--placebo" in call("exploit", "other", "--placebo", status=2)
         assert "rival" in call("export", "other", "--out", tmp_path / "a.zip", status=2)
         call("remove", "other")
         (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
