@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_league import make_run, rows, served
 from evaluating import running
@@ -19,9 +20,11 @@ from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
 from league.players import Book, Player, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from league.views.dashboard.arena import HUMAN, Arena
 from league.views.dashboard.pages import standings
 from league.views.dashboard.source import Source
 from matchmaker.acts.report import FAILED_IN_A_ROW
+from matchmaker.main import MatchmakerServer
 from matchmaker.tools.fsck import full_scan
 
 ACTIVE, RETIRED = PlayerState.ACTIVE, PlayerState.RETIRED
@@ -201,3 +204,40 @@ def test_the_command_adds_a_rival_that_other_commands_play(
         call("remove", "other")
         (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
         assert listed["state"] == "retired"
+
+
+def test_a_person_plays_against_a_rival_on_the_dashboard(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make_run(run)
+    blobs = BlobFolder(run / "blobs")
+    with (
+        MatchmakerServer(db=run / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        for name, text in (("other", RUNS_RIGHT), ("broken", predicts("1 / 0"))):
+            digest = stored(blobs, text, tmp_path)
+            player = Player(name=name, game="brawl", kind=PlayerKind.RIVAL, digest=digest)
+            client.add_rival(player, "anna@desk")
+        source, open_leases = Source(client, run_dir=run), client.status().open_leases
+        arena, nothing = Arena(source), np.zeros(10, np.uint8)
+        assert {"other", "broken"} <= set(arena.names())
+        match = arena.begin((HUMAN, "other"), is_rated=True)
+        places = set()
+        while not match.is_over:
+            places.add(match.frame()["players"][1]["x"])
+            match.advance(nothing)
+        assert len(places) > 50, "the rival runs"
+        assert match.verdict == "It is rated."
+        assert (run / "replays" / f"{match.replay}.replay").is_file()
+        match.close()
+        assert games(client, Book.EVAL, HUMAN) == {"other": 1}
+        match = arena.begin(("broken", HUMAN), is_rated=True)
+        with pytest.raises(InvalidInput, match="the rival failed: ZeroDivisionError"):
+            match.advance(nothing)
+        assert (match.is_over, match.replay) == (True, "")
+        match.close()
+        source.close()
+        (line,) = client.matches(player="broken")[0]
+        assert line.failed
+        assert games(client, Book.EVAL, HUMAN) == {"other": 1}
+        assert client.status().open_leases == open_leases

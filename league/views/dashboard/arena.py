@@ -34,6 +34,7 @@ from league.views.dashboard.source import Source
 
 if TYPE_CHECKING:  # torch takes two seconds to load
     from league.agent.batched_policy import BatchedPolicy
+    from league.agent.rivals import RivalSeats
     from league.replay import Replay
 
 HUMAN = "human"
@@ -62,12 +63,11 @@ class Arena:
         self._frames = 0  # of all rated matches. Leases live while this number rises.
 
     def names(self) -> list[str]:
-        """Returns who can play: the bots, then the snapshots, the newest first."""
+        """Returns who can play: the bots and rivals, then the snapshots, the newest first."""
         players = self._source.players().values()
-        bots = [player.name for player in players if player.kind is PlayerKind.BOT]
-        frozen = [
-            player for player in players if player.digest and player.kind is not PlayerKind.RIVAL
-        ]
+        others = (PlayerKind.BOT, PlayerKind.RIVAL)
+        bots = [player.name for player in players if player.kind in others]
+        frozen = [player for player in players if player.digest and player.kind not in others]
         return bots + [player.name for player in sorted(frozen, key=lambda player: -player.step)]
 
     def settings(self) -> GameSettings:
@@ -131,13 +131,12 @@ class Arena:
             if bot.name == name:
                 return Member(name=name, bot=index)
         player = self._source.player(name)
-        if player.kind is PlayerKind.RIVAL:
-            raise InvalidInput(f"{name} is a rival: bin/league demo {name} shows a match of it.")
         if player.kind is PlayerKind.LIVE:
             player = newest_snapshot(name, self._source.players().values())
         if not player.digest:
             raise NotFound(f"{name} has no weights to play with: choose a snapshot or a bot.")
-        return Member(name=player.name, digest=player.digest)
+        is_rival = player.kind is PlayerKind.RIVAL
+        return Member(name=player.name, digest=player.digest, is_rival=is_rival)
 
     def _lease(self, pair: Sequence[Member]) -> Assignment:
         """Leases a match between the person and a player, and releases the match with swapped
@@ -179,7 +178,8 @@ class Arena:
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
         """Reports a rated match, and returns a sentence that says whether it is rated."""
         assert self._incarnation is not None
-        result = match_result(assignment, match.game, 0)
+        failure = match.game.failures.get(0, "")
+        result = match_result(assignment, match.game, 0, failure=failure, late=match.late())
         (verdict,), _ = self._source.client.report_results(self._incarnation, [result])
         return "It is rated." if verdict.accepted else f"It is not rated: {verdict.reason}."
 
@@ -218,7 +218,8 @@ class LiveMatch:
         self.person = next((seat for seat, member in enumerate(pair) if member.name == HUMAN), None)
         self._seed = secrets.randbits(63) if assignment is None else assignment.seed
         self._recorder = BatchRecorder(self.game, Recipe.of(settings))
-        self._policies = [self._policy(member) for member in pair]
+        self._rivals: list[RivalSeats] = []
+        self._policies = [self._policy(member, settings) for member in pair]
         self._held_12A = self.game.idle_actions()
         self.game.bots_N2[0] = [member.seated for member in pair]
         self.game.reset(np.array([self._seed], np.uint64))
@@ -236,28 +237,42 @@ class LiveMatch:
         """Whether players choose instead of pressing keys."""
         return self.spec.action_kind == CHOICE
 
-    def _policy(self, member: Member) -> tuple[BatchedPolicy, int] | None:
-        """Returns the policy of a seat with weights, and for how many frames it holds its keys."""
+    def _policy(self, member: Member, settings: GameSettings) -> tuple[BatchedPolicy, int] | None:
+        """Returns the policy of a seat with weights or a rival, and for how many frames it holds
+        its keys.
+        """
         if not member.digest:
             return None
         from league.agent.batched_policy import BatchedPolicy
-        from league.agent.snapshot import load_snapshot
+        from league.agent.rivals import RivalSeats, bundles
+        from league.agent.snapshot import load_snapshot, read_card
         from league.runs.blobs import BlobFolder
 
         assert self._source.run_dir is not None
         folder = BlobFolder(self._source.run_dir / "blobs")
-        if not folder.has(member.digest):
+        if not (bundles(folder) if member.is_rival else folder).has(member.digest):
             raise NotFound(f"The weights of {member.name} are not in {folder.root}.")
-        network, card = load_snapshot(folder, member.digest)
+        rivals, pace = None, settings.frame_skip
+        if member.is_rival:
+            rivals = RivalSeats(folder)
+            self._rivals.append(rivals)
+        else:
+            pace = read_card(folder, member.digest).frame_skip
         policy = BatchedPolicy(
             1,
-            lambda _: network,
+            lambda digest: load_snapshot(folder, digest)[0],
             seed=secrets.randbits(32),
             action_size=self.spec.action_size,
             action_kind=self.spec.action_kind,
+            rivals=rivals,
         )
         policy.seat(0, member.digest)
-        return policy, card.frame_skip
+        return policy, pace
+
+    def late(self) -> tuple[int, int]:
+        """Counts the late decisions of rivals, by seat."""
+        first, second = (0 if one is None else one[0].late_in(0) for one in self._policies)
+        return first, second
 
     def choices(self) -> dict[int, str]:
         """Returns the person's choices in words, by number, or {} when another player decides."""
@@ -279,22 +294,31 @@ class LiveMatch:
         return frame
 
     def advance(self, done_A: NDArray[np.uint8]) -> None:
-        """Plays a frame. The person's action `done_A` is pressed keys, or a one-hot choice."""
+        """Plays a frame. The person's action `done_A` is pressed keys, or a one-hot choice.
+
+        Raises:
+            InvalidInput: a rival failed. The match is over.
+        """
         game, legal_12A = self.game, self.game.legal_N2A
         number = int(game.frames_N[0])
         held_12A = game.idle_actions() if self.is_choice else self._held_12A
+        failures: dict[int, str] = {}
         for seat, playing in enumerate(self._policies):
             if playing is not None and number % playing[1] == 0:
                 legal_1A = None if legal_12A is None else legal_12A[:, seat]
                 held_12A[0, seat] = playing[0].act(game.observations_N2O[:, seat], legal_1A)[0]
+                failures |= playing[0].failures
         if self.person is not None and (done_A.any() or not self.is_choice):
             held_12A[0, self.person] = done_A
         legal_12A = None if legal_12A is None else legal_12A.copy()
         game.step(held_12A)
+        game.fail(failures)
         self._recorder.note(held_12A, legal_12A)
         self._unsaid += 1
         if game.ended_N[0]:
             self._finish()
+        if failures:
+            raise InvalidInput(failures[0])
 
     def beat(self) -> None:
         """Sends a heartbeat with the frames of a rated match.
@@ -317,7 +341,7 @@ class LiveMatch:
             match_id = assignment.match_id
         else:
             match_id = ""
-        if self.person is not None:
+        if self.person is not None and not self.game.failures:
             self.replay = self._kept(match_id)
 
     def winner(self) -> int | None:
@@ -344,6 +368,8 @@ class LiveMatch:
     def close(self) -> None:
         """Ends the match. An unfinished rated match is given back."""
         self.game.close()
+        for rivals in self._rivals:
+            rivals.close()
         if self._assignment is not None:
             assignment, self._assignment = self._assignment, None
             try:
