@@ -171,6 +171,11 @@ class BatchedPolicy:
             self._digests[index] = ""
             self._regroup()
 
+    @property
+    def rivals_seated(self) -> int:
+        """Number of seats in which rivals sit."""
+        return 0 if self._rivals is None else len(self._rivals.digests)
+
     def late_in(self, index: int) -> int:
         """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
         return 0 if self._rivals is None else self._rivals.late_in(index)

@@ -40,6 +40,8 @@ from league.ids import checked_digest
 from league.runs.blobs import BlobFolder
 
 SUFFIX = ".rival.zip"
+MODELS = (".zip", ".onnx")
+"""Endings of models that `rival_model.py` plays."""
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
 """Largest number and total size of a bundle's files."""
 PROCESSES = 2
@@ -89,12 +91,17 @@ LIMITS = Limits()
 
 
 def pack(path: Path) -> bytes:
-    """Makes a rival's bundle of a Python file or a folder. Equal files give equal bytes.
+    """Makes a rival's bundle. Equal files give equal bytes.
 
     Hidden files and `__pycache__` are left out.
 
+    Args:
+        path: a Python file, a folder or its zip file with `my_agent.py`, or a model of
+            Stable-Baselines3 (.zip) or ONNX.
+
     Raises:
         InvalidInput: there is no such file, or the folder is too large or lacks `my_agent.py`.
+        DataCorrupt: the zip file is damaged, or too large.
     """
     if path.is_dir():
         found = {
@@ -108,6 +115,15 @@ def pack(path: Path) -> bytes:
         }
         if FILE not in found:
             raise InvalidInput(f"{path} has no {FILE}: name the folder that holds the agent's file")
+    elif path.suffix in MODELS:
+        if zipfile.is_zipfile(path) and FILE in zipfile.ZipFile(path).namelist():
+            with tempfile.TemporaryDirectory() as folder:
+                unpack(path.read_bytes(), Path(folder))
+                return pack(Path(folder))
+        player = Path(__file__).with_name("rival_model.py")
+        found = {FILE: player, f"model{path.suffix}": path}
+        if (weights := path.with_name(f"{path.name}.data")).is_file():  # of a large ONNX model
+            found[weights.name] = weights
     else:
         found = {FILE: path}
     if len(found) > MOST_FILES:
@@ -499,8 +515,8 @@ class RivalSeats:
         """Returns the rival's process with the fewest seats, or starts another process."""
         own = [process for process in self._processes if process.digest == digest]
         least = min(own, key=lambda process: len(process.seats), default=None)
-        waiting = [self._seats[index] for index in self.waiting if index in self._seats]
-        is_slow = any(seat.digest == digest for seat in waiting)
+        waiting = [self._seats[index].process for index in self.waiting if index in self._seats]
+        is_slow = any(one in own and not one.begins for one in waiting if one is not None)
         if least is not None and (
             not least.seats or len(own) >= (SLOW_PROCESSES if is_slow else PROCESSES)
         ):

@@ -14,7 +14,7 @@ from league.console.output import operator, print_pairs, print_table, say, when
 from league.contest.command import LeagueCommand, LeagueContext, SeveralPlayers
 from league.contest.imports import import_snapshots
 from league.errors import InvalidInput
-from league.players import Book, PlayerState
+from league.players import Book, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.stages import (
     NEXT,
@@ -244,23 +244,31 @@ def import_(
 def add(
     context: LeagueContext,
     path: Annotated[
-        Path, typer.Argument(metavar="FILE|FOLDER", help="The agent, as for the AI² tournament.")
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER",
+            help="An agent for the AI² tournament, a model (.zip of Stable-Baselines3, .onnx), or "
+            "a snapshot (.safetensors).",
+        ),
     ],
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="Its name in the league.")],
     trust: Annotated[
         bool, typer.Option("--trust", help="Run its Python with your rights, without a question.")
     ] = False,
 ) -> None:
-    """Adds another person's agent to a running league, as a rival that everybody can meet."""
-    from league.contest.rivals import add_rival  # it loads the compiler
+    """Adds another person's agent to a running league, as a rival that everybody can meet, or a
+    snapshot of another run.
+    """
+    from league.contest.rivals import add_member  # it loads the compiler
 
-    rival = add_rival(context.league, path, name, trust=trust)
-    if rival.state is PlayerState.QUARANTINED:
+    player = add_member(context.league, path, name, trust=trust)
+    if player.state is PlayerState.QUARANTINED:
         say(f"{name} is in quarantine: bin/league quarantine {name} --release lets it play again")
         return
+    category = f"rivals or {name}" if player.kind is PlayerKind.RIVAL else "snapshots"
     say(
-        f"{name} ({rival.digest[:12]}) is in {context.league.folder()} now: the evaluator rates "
-        f"it, and learners meet it if their mix names rivals or {name}"
+        f"{player.name} ({player.digest[:12]}) is in {context.league.folder()} now: the evaluator "
+        f"rates it, and learners meet it if their mix names {category}"
     )
 
 

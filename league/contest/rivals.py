@@ -1,4 +1,4 @@
-"""Adds other people's agents to a running league."""
+"""Adds other people's agents, and snapshots of other runs, to a running league."""
 
 from __future__ import annotations
 
@@ -12,33 +12,44 @@ from league.agent.rivals import barred, bundles, check, pack
 from league.agent.rivals import trust as allow
 from league.console.output import operator, say
 from league.contest.league import League
+from league.contest.members import check_plays, from_file
 from league.errors import InvalidInput
 from league.games.registry import family
+from league.games.settings import GameSettings
+from league.ids import SnapshotName
 from league.players import Player, PlayerKind
-from league.runs.blobs import BlobFolder
+from league.runs.blobs import SUFFIX, BlobFolder
+from league.settings.base import resolve
 
 
-def add_rival(league: League, path: Path, name: str, *, trust: bool) -> Player:
-    """Stores a rival's files with the run and registers it. Repeating it is safe.
+def add_member(league: League, path: Path, name: str, *, trust: bool) -> Player:
+    """Stores a rival's files, or a snapshot's weights, with the run, and registers the player.
+    Repeating it is safe.
 
     Args:
         league: a running league, named by its folder.
-        path: the agent's file, or a folder with `my_agent.py` and data files.
+        path: the agent's file, a folder with `my_agent.py` and data files, a model, or the weights
+            of a snapshot. Weights run no code, so they need no trust.
         name: the rival's name in the league.
         trust: whether the user agrees to run the file. Otherwise a person at the terminal is asked.
 
     Returns:
-        The rival.
+        The player.
 
     Raises:
         InvalidInput: the user does not agree, the agent fails, the league plays another game, or it
             is named by its address.
+        NotFound: there is no such weights file.
+        DataCorrupt: the weights or the zip file are damaged.
+        VersionMismatch: the snapshot plays other rules.
         Refused: the league is not running.
         AlreadyExists: another player has the name.
     """
     if league.address:
         raise InvalidInput("a rival's files go into the run's own folder: name it with --run-dir")
     folder = league.folder()
+    if path.name.endswith(SUFFIX):
+        return _add_snapshot(league, path, name)
     bundle = pack(path)
     league.require_running("add")
     with league.connect() as client:
@@ -56,6 +67,30 @@ def add_rival(league: League, path: Path, name: str, *, trust: bool) -> Player:
         allow(digest)
         rival = Player(name=name, game=game, kind=PlayerKind.RIVAL, digest=digest, creator="rivals")
         return replace(rival, state=client.add_rival(rival, operator()))
+
+
+def _add_snapshot(league: League, path: Path, name: str) -> Player:
+    from league.agent.snapshot import load_snapshot  # torch takes seconds to load
+
+    member = from_file(path)
+    assert member.blobs is not None
+    _, card = load_snapshot(member.blobs, member.digest)
+    league.require_running("add")
+    settings = resolve(file=league.folder() / "config.toml", environment={}).of(GameSettings)
+    check_plays(str(path), card, settings.spec())
+    BlobFolder(league.folder() / "blobs").put(member.blobs.get(member.digest))
+    player = Player(
+        name=str(SnapshotName("main", card.step).imported(name)),
+        game=settings.name,
+        kind=PlayerKind.SNAPSHOT,
+        digest=member.digest,
+        step=card.step,
+        creator="import",
+        milestone=True,  # never retired
+    )
+    with league.connect() as client:
+        client.register_players([player])
+    return player
 
 
 def _protection(kept: Sequence[str]) -> str:

@@ -33,8 +33,12 @@ opponents could be played, so long a series would have a probability of two in a
 """
 HANDED_BACK_IN_A_ROW = 32
 """Most matches against slow rivals that are handed back before a rival is seated in spite of it."""
-SHARE_WINDOW = 1000
-"""Number of newest drawn matches over which the share of rivals is taken."""
+RECENT = 1000
+"""Newest drawn matches over which the share of rivals is taken, and newest steps of matches against
+them over which their slowness is taken.
+"""
+SLOW = 0.5
+"""Rivals are slow if their matches wait in a larger share of their steps."""
 FAILURES_IN_A_ROW = 16
 """Fewest consecutive failed matches after which the learner gives the game up. With many matches at
 once, it gives up after twice their number.
@@ -100,7 +104,7 @@ class LeagueVecEnv(VecEnv):
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
         self._failed_in_a_row = self._failing_steps = 0
-        self._drawn, self._rivals_share = 0, 0.0
+        self._drawn, self._rivals_share, self._slowness = 0, 0.0, 0.0
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self.may_wait = False
         self.waiting_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
@@ -235,6 +239,8 @@ class LeagueVecEnv(VecEnv):
         check_finite(terms_NK, self.assignments, lambda k: f"the reward term {names[k]}")
         self.terms_NK += terms_NK
         self.steps_N += ~self.waiting_N
+        waiting, rivals = int(self.waiting_N.sum()), self.opponent_policy.rivals_seated
+        self._slowness += (waiting - rivals * self._slowness) / max(RECENT, rivals)
         self.learner_step += self._steps_at_once
         self.opponents_seconds += chosen - started
         self.game_seconds += time.perf_counter() - chosen
@@ -322,9 +328,10 @@ class LeagueVecEnv(VecEnv):
         for _ in range(HANDED_BACK_IN_A_ROW):
             assignment = self.source.take()
             is_rival = assignment.opponent.kind is PlayerKind.RIVAL
-            self._drawn = min(self._drawn + 1, SHARE_WINDOW)
+            self._drawn = min(self._drawn + 1, RECENT)
             self._rivals_share += (is_rival - self._rivals_share) / self._drawn
-            if not is_rival or self.waiting_N.mean() <= self._rivals_share:
+            are_slow = self._slowness > SLOW and self.waiting_N.mean() > self._rivals_share
+            if not (is_rival and are_slow):
                 return assignment
             self.source.hand_back(assignment)
         return self.source.take()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -201,6 +202,15 @@ def test_the_command_adds_a_rival_that_other_commands_play(
         assert sum(exploit["tries"][0][key] for key in ("wins", "draws", "losses")) == 4
         assert "--placebo" in call("exploit", "other", "--placebo", status=2)
         assert "rival" in call("export", "other", "--out", tmp_path / "a.zip", status=2)
+        (file, *_) = (run / "blobs").glob("*.safetensors")
+        weights = shutil.copy(file, tmp_path)
+        call("add", weights, "--as", "twin")
+        (listed,) = [row for row in rows(call("players")) if row["player"].startswith("twin:")]
+        assert (listed["kind"], listed["digest"]) == ("snapshot", file.stem[:12])
+        assert listed["player"] in call("demo", listed["player"], "other")
+        bad_weights = tmp_path / f"{64 * '0'}.safetensors"
+        bad_weights.write_bytes(b"no weights")
+        assert "damaged" in call("add", bad_weights, "--as", "bad", status=4)
         call("remove", "other")
         (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
         assert listed["state"] == "retired"

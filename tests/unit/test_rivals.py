@@ -13,13 +13,18 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import gymnasium
 import numpy as np
+import onnx
 import pytest
 from learning import LIVE, assignments, make_env, network_of
 from rival_files import CLASS, HOSTILE, LIMITS, RUNS_RIGHT, predicts, seats, stored
+from sb3_contrib import RecurrentPPO
+from stable_baselines3 import A2C, PPO
 from waiting import PATIENCE
 
 from league.agent.batched_policy import BatchedPolicy
+from league.agent.export.ai2_check import original
 from league.agent.rivals import MOST_FILES, RivalSeats, bundles, check, pack, trust, unpack
 from league.contest.matches import paired, play_bouts
 from league.errors import DataCorrupt, InvalidInput, NotFound
@@ -407,6 +412,84 @@ def test_a_folder_brings_its_files_and_is_packed_alike(tmp_path: Path) -> None:
         "my_agent.py",
         "user/keys.txt",
     ]
+
+
+class Original(gymnasium.Env):
+    """What a model for the tournament learns in: it sees the original's 64 numbers."""
+
+    action_space = gymnasium.spaces.Box(0.0, 1.0, (10,), np.float32)
+
+    def __init__(self, numbers: int = 64) -> None:
+        self.observation_space = gymnasium.spaces.Box(-100.0, 100.0, (numbers,), np.float32)
+
+    def reset(self, **_):
+        return self.observation_space.sample(), {}
+
+
+@pytest.mark.parametrize("algorithm", [PPO, A2C, RecurrentPPO], ids=lambda kind: kind.__name__)
+def test_a_model_of_stable_baselines_plays(algorithm: type, tmp_path: Path) -> None:
+    policy = "MlpLstmPolicy" if algorithm is RecurrentPPO else "MlpPolicy"
+    options = {} if algorithm is A2C else {"batch_size": 8, "clip_range": lambda left: 0.1 * left}
+    model = algorithm(policy, Original(), n_steps=8, **options)
+    model.save(tmp_path / "model.zip")
+    bundle = pack(tmp_path / "model.zip")
+    assert pack(tmp_path / "model.zip") == bundle
+    check(bundle)
+    algorithm(policy, Original(63), n_steps=8, **options).save(tmp_path / "other.zip")
+    with pytest.raises(InvalidInput, match=r"\(63,\): the tournament's 64 numbers"):
+        check(pack(tmp_path / "other.zip"))
+
+
+def onnx_model(file: Path, numbers: int = 64) -> None:
+    """A graph whose keys are those of the first ten numbers above 0.5."""
+    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [
+        helper.make_tensor(name, onnx.TensorProto.INT64, [1], [value])
+        for name, value in (("from", 0), ("to", 10), ("axis", 1))
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("Slice", ["seen", "from", "to", "axis"], ["keys"])],
+        "keys",
+        [helper.make_tensor_value_info("seen", floats, [1, numbers])],
+        [helper.make_tensor_value_info("keys", floats, [1, 10])],
+        ends,
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), file
+    )
+
+
+def test_a_model_of_onnx_plays(blobs: BlobFolder, tmp_path: Path) -> None:
+    onnx_model(tmp_path / "model.onnx")
+    digest = bundles(blobs).put(pack(tmp_path / "model.onnx"))
+    trust(digest)
+    observations_SO = np.zeros((1, 74), np.float32)
+    actions_SA = np.zeros((1, 10), np.uint8)
+    with seats(blobs) as rivals:
+        rivals.seat(0, digest)
+        rivals.ask(observations_SO)
+        assert rivals.answer(actions_SA) == {}
+    assert actions_SA[0].tolist() == (original(observations_SO[0])[:10] > 0.5).tolist()
+    onnx_model(tmp_path / "other.onnx", 65)
+    with pytest.raises(InvalidInput, match="the tournament's 64 numbers"):
+        check(pack(tmp_path / "other.onnx"))
+    (tmp_path / "no.onnx").write_bytes(b"no model")
+    with pytest.raises(InvalidInput, match="InvalidProtobuf"):
+        check(pack(tmp_path / "no.onnx"))
+    (tmp_path / "no.zip").write_bytes(b"no zip")
+    with pytest.raises(InvalidInput, match="not a zip file"):
+        check(pack(tmp_path / "no.zip"))
+
+
+def test_a_zipped_folder_is_that_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    (folder / "my_agent.py").write_text(RUNS_RIGHT)
+    (folder / "weights.bin").write_bytes(b"1")
+    with zipfile.ZipFile(tmp_path / "agent.zip", "w") as files:
+        for inner in folder.iterdir():
+            files.write(inner, inner.name)
+    assert pack(tmp_path / "agent.zip") == pack(folder)
 
 
 def test_what_is_no_rival_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

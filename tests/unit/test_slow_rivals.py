@@ -171,12 +171,12 @@ def test_a_step_waits_for_rivals_rather_than_leave_out_most_matches(gate):
 
 def test_a_slow_rival_gets_no_further_matches_before_others(gate):
     digest, _, rivals = gate
-    plan = [meets(digest, 0), meets(digest, 1), *bots(8), meets(digest, 2), *bots(20)]
+    plan = [meets(digest, 0), meets(digest, 1), *bots(1600), meets(digest, 2), *bots(20)]
     env = waiting_env(plan, rivals, num_matches=6, max_frames=8)
-    for _ in range(4):
+    while len(env.source.results) < 1604:
         step(env)
     assert [match.match_id for match in env.source.handed_back] == ["rival-2"]
-    assert [result.match_id for result in env.source.results] == [f"bot-{n}" for n in range(8)]
+    assert all(result.match_id.startswith("bot-") for result in env.source.results)
 
 
 def test_a_learner_that_meets_slow_rivals_alone_plays_them(gate):
