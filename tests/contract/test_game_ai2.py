@@ -21,23 +21,28 @@ import pytest
 import torch
 from game_contract import KeysContract, assert_same, history, luck, seeds
 from numpy.typing import NDArray
+from rival_files import LIMITS, RUNS_RIGHT, stored
 from thread_workers import threads_of
 
 from league.agent.architectures import network_of
 from league.agent.config import SIZES, AgentConfig
+from league.agent.rivals import RivalSeats
 from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.cli.main import main
+from league.contest.matches import paired, play_bouts
 from league.contest.members import check_plays
 from league.errors import ConfigError, InvalidInput, Unavailable, VersionMismatch
 from league.games import hosted
 from league.games.ai2 import observation
 from league.games.ai2.observation import converted
 from league.games.ai2.worker import Worker
-from league.games.base import BatchedGame
+from league.games.base import EXTERNAL, BatchedGame
 from league.games.brawl.rules import KEY_NAMES
 from league.games.registry import game_spec, make_batched
-from league.replay import load_replay
+from league.games.settings import GameSettings
+from league.replay import Bout, Contender, Recipe, load_replay
 from league.runs.blobs import BlobFolder
+from league.settings.base import resolve
 
 SMALL = Path(__file__).with_name("small_original")
 LEFT, RIGHT, STRIKE, TAUNT = (KEY_NAMES.index(name) for name in "ADJG")
@@ -294,6 +299,32 @@ def test_agents_of_brawl_and_the_original_play_in_each_other(
     spec = game_spec("brawl") if here == "brawl" else small(1).spec
     with pytest.raises(error, match=game) if error else nullcontext():
         check_plays("main@1", replace(CARD, game=game), spec)
+
+
+def test_a_rival_of_brawl_plays_in_the_original(tmp_path: Path) -> None:
+    options = [f"game.options.python={sys.executable}", "game.options.workers=1"]
+    words = [f"game.name=ai2:{SMALL}", "game.match_seconds=3", *options]
+    settings = resolve(assignments=words, environment={}).of(GameSettings)
+    spec, blobs = settings.spec(), BlobFolder(tmp_path / "blobs")
+    first = Contender(name="rival", digest=stored(blobs, RUNS_RIGHT, tmp_path))
+    seats = EXTERNAL, spec.bot_index("constant")
+    failures = dict[Bout, str]()
+    played = list(
+        play_bouts(
+            Recipe.of(settings),
+            paired(first, Contender(name="constant"), seats, 2, 0),
+            network_of,
+            frame_skip=4,
+            seed=0,
+            failures=failures,
+            rivals=RivalSeats(blobs, LIMITS),
+        )
+    )
+    assert failures == {}
+    for replay, seat in zip(played, (0, 1), strict=True):
+        walks_T2 = replay.actions_T2A[:, seat, [LEFT, RIGHT]]
+        assert walks_T2.sum(1).tolist() == [1] * len(walks_T2), "in each frame to one side"
+        assert walks_T2[0, 1] == (replay.stats[seat]["spawn_side"] < 0), "to the opponent"
 
 
 @pytest.mark.parametrize(("version", "status"), [("4", 0), (game_spec("brawl").version, 2)])
