@@ -64,6 +64,7 @@ HOSTILE = {
     "parent": (predicts("os.kill(os.getppid(), 9)", "import os"), "PermissionError"),
     "network": (predicts("socket.create_connection(('127.0.0.1', 1))", "import socket"), "Permiss"),
     "file": (predicts("open('x', 'wb').write(bytes(9 << 20))"), "File too large"),
+    "files": (predicts("[open(str(n), 'w').close() for n in range(3000)]"), "it wrote over 2,000"),
     "secret": (predicts("open('/etc/hostname').read()"), "PermissionError"),
     "sibling": (
         predicts("open(os.path.dirname(os.getcwd()) + '/x', 'w')", "import os"),

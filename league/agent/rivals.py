@@ -55,6 +55,8 @@ BROKEN = 4
 again for `REST_SECONDS`. Its matches then fail at once.
 """
 REST_SECONDS = 600.0
+LOOK_SECONDS = 2.0
+"""Time between two looks at what a process has written."""
 ANSWER_BYTES = 1 << 20
 MOST_REASON = 400
 WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
@@ -242,6 +244,7 @@ class _Process:
         self.digest, self.seats = digest, dict[int, _Seat]()
         self.begin, self.end = list[int](), list[int]()
         self.awaited, self.begins, self.since = deque[int](), False, 0.0
+        self._look_at = 0.0
         self._limits, self._buffer = limits, b""
         self._folder = _new_folder()
         try:
@@ -282,6 +285,23 @@ class _Process:
         """When its matches fail without its next answer."""
         limits = self._limits
         return self.since + (limits.start_seconds if self.begins else limits.hang_seconds)
+
+    def wrote_too_much(self) -> bool:
+        """Returns whether its folder has twice as many files or bytes as a bundle may have. It
+        looks only once in `LOOK_SECONDS`.
+        """
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        files = size = 0
+        for place, _, names in os.walk(self._folder):
+            files += 1 + len(names)
+            for name in names[: 2 * MOST_FILES]:
+                with contextlib.suppress(OSError):  # it is gone
+                    size += os.lstat(os.path.join(place, name)).st_size
+            if files > 2 * MOST_FILES or size > 2 * MOST_BYTES:
+                return True
+        return False
 
     def ask(self, see: dict[int, list[float]]) -> None:
         """Asks seats for keys. If matches begin, it only begins them."""
@@ -474,6 +494,10 @@ class RivalSeats:
         for process in list(self._processes):
             if process.awaited and time.monotonic() >= process.lost_at:
                 self._lose(process, f"it took over {process.lost_at - process.since:g} s")
+            elif process.wrote_too_much():
+                self._lose(
+                    process, f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
+                )
         self.waiting = [seat.index for seat in waiting if seat.index not in self._failed]
         for index in self._seats.keys() - set(self.waiting) - self._failed.keys():
             seat = self._seats[index]
