@@ -99,6 +99,16 @@ def test_a_changed_mix_hands_back_what_was_drawn_ahead(broker, matchmaker):
     assert set(ahead) <= set(matchmaker.released)
 
 
+def test_a_match_that_is_not_played_is_handed_back(broker, matchmaker):
+    first, second = broker.take(), broker.take()
+    broker.hand_back(second)
+    wait_for(lambda: matchmaker.released)
+    broker.report(result(0))
+    broker.flush()
+    assert first.match_id == "match-0"
+    assert matchmaker.released == [second.match_id]
+
+
 def test_matches_of_the_old_mix_that_arrive_late_are_handed_back(matchmaker):
     matchmaker.may_acquire.clear()
     broker = MatchBroker(matchmaker, 1, "first", ahead=2)
