@@ -18,7 +18,7 @@ from waiting import wait_for
 
 from league.cli.main import main
 from league.errors import AlreadyExists, InvalidInput, NotFound, Refused
-from league.players import Book, Player, PlayerKind, PlayerState
+from league.players import Book, Pairing, Player, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.views.dashboard.arena import HUMAN, Arena
@@ -113,6 +113,14 @@ def test_a_rival_that_always_fails_is_set_aside(
             report(league, incarnation, *results)
             return state(client, "other")
 
+        evaluator = client.open_incarnation("evaluator-0").number
+        pairing = Pairing(player="other", opponent="based", pairs=1, book=Book.EVAL, seed=1)
+        for match in client.acquire_pairings(evaluator, [pairing]):
+            seats = [
+                replace(seat, stats={"late_decisions": 3.0} if seat.player == "other" else {})
+                for seat in played(match).seats
+            ]
+            report(league, evaluator, replace(played(match), seats=(seats[0], seats[1])))
         assert play(FAILED_IN_A_ROW - 1, failed=True) is ACTIVE
         assert play(1, failed=False) is ACTIVE
         assert play(FAILED_IN_A_ROW - 1, failed=True) is ACTIVE
@@ -128,7 +136,7 @@ def test_a_rival_that_always_fails_is_set_aside(
         source = Source(client)
         page = "".join(standings.show_player(source, {"name": "other"}))
         source.close()
-        assert "of its newest 50 matches failed" in page
+        assert "50 of its newest 50 matches failed. In its 2 clean matches 6 decisions were" in page
         assert "&lt;script&gt;harm" in page
         assert "<script>" not in page
         assert client.add_rival(rival("other"), "anna@desk") is PlayerState.QUARANTINED

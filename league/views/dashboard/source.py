@@ -179,11 +179,18 @@ class Source:
         return self.kept(("ratings", book), 3.0, lambda: self._reading.ratings(book))
 
     def payoff(
-        self, book: Book, rows: tuple[str, ...], columns: tuple[str, ...]
+        self,
+        book: Book,
+        rows: tuple[str, ...],
+        columns: tuple[str, ...],
+        *,
+        with_stats: bool = False,
     ) -> list[PayoffCell]:
         """Counts the matches of the pairs that met, as `MatchmakerClient.payoff` does."""
-        key = ("payoff", book, rows, columns)
-        return self.kept(key, 3.0, lambda: self._reading.payoff(book, rows, columns))
+        key, client = ("payoff", book, rows, columns, with_stats), self._reading
+        return self.kept(
+            key, 3.0, lambda: client.payoff(book, rows, columns, with_stats=with_stats)
+        )
 
     def gates(self) -> list[CandidateGate]:
         """Returns the gates with their certificates, in the order of opening."""

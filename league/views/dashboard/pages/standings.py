@@ -185,7 +185,7 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _failures(source: Source, player: Player) -> Block:
-    """Returns the newest failed matches of a rival with their reasons, and why it is set aside."""
+    """Returns the newest failed matches of a rival with their reasons, and its late decisions."""
     newest, _ = source.matches(player=player.name, limit=ROWS)
     failed = [line for line in newest if line.failed]
     rows = []
@@ -195,11 +195,14 @@ def _failures(source: Source, player: Player) -> Block:
         rows.append(
             (when(line.received_at), reason, link("details", "/match", match=line.match_id))
         )
-    words = f"{len(failed)} of its newest {len(newest)} matches failed."
+    cells = source.payoff(Book.EVAL, (player.name,), (), with_stats=True)
+    late = sum(cell.games * cell.means.get("late_decisions", 0.0) for cell in cells)
+    words = f"{len(failed)} of its newest {len(newest)} matches failed. In its "
+    words += f"{sum(cell.games for cell in cells):,} clean matches {late:,.0f} decisions were late."
     if player.state is PlayerState.QUARANTINED:
         words += " It is in quarantine and not drawn. "
         words += f"`bin/league quarantine {player.name} --release` lets it play again."
-    return section("Failed matches", table(("ended", "reason", ""), rows), words=words)
+    return section("Failures", table(("ended", "reason", ""), rows), words=words)
 
 
 def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
