@@ -246,7 +246,7 @@ class LeaguePPO(RecurrentPPO):
             self.last_obs_NO = env.reset()
         buffer = self.buffer
         env.keeps_actions = self.policy.forecast is not None
-        env.may_wait = self.references is None  # their memory follows every step
+        env.may_wait = self.transform is None  # it follows every step
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)

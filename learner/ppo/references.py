@@ -199,10 +199,21 @@ class References:
         context, here = buffer.context, slice(0, self.covered)
         obs_XCO = buffer.obs_XNO[: context + steps, here]
         starts_XC = buffer.starts_XN[: context + steps, here]
+        played_C = (
+            np.full(self.covered, steps) if buffer.played_N is None else buffer.played_N[here]
+        )
         logits = []
         for ref in self.members:
+            before = ref.own
             with self.autocast():
-                logits_TCA, ref.own = unrolled(ref.network, obs_XCO, starts_XC, ref.own, context)
+                logits_TCA, ref.own = unrolled(ref.network, obs_XCO, starts_XC, before, context)
+                for played in np.setdiff1d(played_C, steps):  # these matches have waited
+                    rows, last = np.flatnonzero(played_C == played), context + int(played)
+                    own = before[0][rows], before[1][rows]
+                    if played:
+                        seen = obs_XCO[:last, rows], starts_XC[:last, rows]
+                        _, own = unrolled(ref.network, *seen, own, context)
+                    ref.own[0][rows], ref.own[1][rows] = own
             logits.append(logits_TCA)
         self.logits_MTCA = torch.stack(logits)
         self.seconds += time.perf_counter() - started

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from learning import LIVE, MATCHES, STEPS, assignments, config, make_env, make_model, network_of
+from referenced import Alongside, regularised
 from rival_files import CLASS, LIMITS, seats, stored
 from rollouts import collect, prepared, whole_batch
 
@@ -73,6 +74,33 @@ def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts):
     torch.testing.assert_close(out.value_TB[counts], batch.value_TB[counts], **close)
     assert not batch.advantage_TB[~counts].any()
     model.train()
+
+
+def test_a_reference_plays_along_in_matches_that_wait():
+    env = make_env(max_frames=40)
+    model = regularised(env)
+    env.opponent_policy = Slow(MATCHES, network_of, seed=5, action_size=10)
+    env.opponent_policy.set_live(model.policy.network)
+    prepared(model)
+    collect(model)
+    (reference,) = model.references.members
+    alongside = [Alongside(reference.network, 1) for _ in range(MATCHES)]
+    waited = set()
+    for _ in range(4):
+        buffer, context = model.buffer, model.buffer.context
+        for n, played in enumerate(buffer.played_N.tolist()):
+            rows = slice(context, context + played), slice(n, n + 1)
+            waited.add(played)
+            if played:
+                torch.testing.assert_close(
+                    model.references.logits_MTCA[0, :played, n : n + 1],
+                    alongside[n].play(buffer.obs_XNO[rows], buffer.starts_XN[rows]),
+                    atol=2e-5,
+                    rtol=0,
+                )
+        model.train()
+        collect(model)
+    assert {0, STEPS} < waited
 
 
 def test_a_waiting_match_continues_from_a_checkpoint_as_without_it():
