@@ -435,6 +435,10 @@ class RivalSeats:
         """Returns whether a digest is a rival's bundle here."""
         return self._bundles.has(digest)
 
+    def late_in(self, index: int) -> int:
+        """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
+        return self._seats[index].late if index in self._seats else 0
+
     def seat(self, index: int, digest: str) -> None:
         """Gives a seat to a rival, for a new match."""
         self.vacate(index)
@@ -446,10 +450,6 @@ class RivalSeats:
         seat = self._seats.get(index)
         if seat is not None and self._leave(seat):
             self._failures.pop(seat.digest, None)
-
-    def late_in(self, index: int) -> int:
-        """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
-        return self._seats[index].late if index in self._seats else 0
 
     def clear(self) -> None:
         """Empties all seats."""

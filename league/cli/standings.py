@@ -18,12 +18,15 @@ from league.runs.files import write_whole
 from league.stats.payoff import Stakes, paid_each
 
 if TYPE_CHECKING:  # scipy takes half a second to load
+    from league.stats.ratings.fit import Interval
     from league.stats.structure.mixtures import MixtureRating
 
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
-RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate# anchor"
-SPARED = "anchor losses draws wins win_rate kind sigma games score rank"
+RATINGS = "rank# player kind score# mu# sigma# elo# games# wins# draws# losses# win_rate# anchor"
+SPARED = (
+    "anchor fit_elo elo_low elo_high losses draws wins win_rate kind sigma games score rank elo"
+)
 PLAYERS = "player kind role state step# parent marks created_at digest"
 PAYOFF = "row column games# wins# draws# losses# win_rate#"
 PAID = " payoff# interval#"
@@ -72,20 +75,18 @@ def ratings(
         say(f"(the book {book.value} has no rating yet)")
     heads = RATINGS
     rows: list[tuple[str, ...]] = [_rating_row(rating) for rating in rated]
-    caption = "score = mu - 3 sigma; win_rate counts wins only, a draw is none"
+    caption = "score = mu - 3 sigma; elo is mu in Elo; win_rate counts wins only, a draw is none"
     if paid := paid_each(cells):
         heads += " payoff#"
         caption += f"; payoff: {unit} per match, by which players are rated"
         rows = [(*row, f"{paid[row[1]]:+.2f}") for row in rows]
     if fit:
-        heads += " fit# low# high# disagrees"
+        heads += " fit# low# high# fit_elo# elo_low# elo_high# disagrees"
     if check:
         for place, rating in enumerate(rated):
             name = rating.player.name
-            interval = check.intervals[name]
             gap = f"mu {check.gaps[name]:+.1f}" if name in check.gaps else ""
-            numbers = (f"{x:.2f}" for x in (interval.estimate, interval.low, interval.high))
-            rows[place] += (*numbers, gap)
+            rows[place] += (*_fitted(check.intervals[name]), gap)
         note = "fit: all games at once with its 95 % interval"
         say(f"({note}, {check.widening:.2f} times as wide as by chance)")
         say(f"({check.words()})")
@@ -94,25 +95,36 @@ def ratings(
         if paid:
             row += (f"{sum(paid[name] * weight for name, weight in mixture.weights.items()):+.2f}",)
         if check:
-            interval = check.of_mixture(mixture.weights)
-            row += (*(f"{x:.2f}" for x in (interval.estimate, interval.low, interval.high)), "")
+            row += (*_fitted(check.of_mixture(mixture.weights)), "")
         rows.insert(sum(float(other[3]) >= mixture.score for other in rows), row)
     print_table(f"Ratings, book {book.value}", heads, rows, caption=caption, spared=SPARED)
 
 
+def _fitted(interval: Interval) -> tuple[str, ...]:
+    from league.stats.ratings.elo import elo
+
+    points = interval.estimate, interval.low, interval.high
+    return (*(f"{x:.2f}" for x in points), *(f"{elo(x):.0f}" for x in points))
+
+
+def _skill(of: Rating | MixtureRating) -> tuple[str, ...]:
+    from league.stats.ratings.elo import elo
+
+    return (*(f"{value:.2f}" for value in (of.score, of.mu, of.sigma)), f"{elo(of.mu):.0f}")
+
+
 def _rating_row(rating: Rating) -> tuple[str, ...]:
-    skill = (f"{value:.2f}" for value in (rating.score, rating.mu, rating.sigma))
     counts = map(str, (rating.games, rating.wins, rating.draws, rating.losses))
     player, anchor = rating.player, "pinned" if rating.pinned else ""
     win_rate = share(rating.wins, rating.games)
+    skill = _skill(rating)
     return (str(rating.rank), player.name, player.kind.value, *skill, *counts, win_rate, anchor)
 
 
 def _mixture_row(mixture: MixtureRating) -> tuple[str, ...]:
-    skill = (f"{value:.2f}" for value in (mixture.score, mixture.mu, mixture.sigma))
     counts = map(str, (mixture.games, mixture.wins, mixture.draws, mixture.losses))
     win_rate = share(mixture.wins, mixture.games)
-    return ("", mixture.name, "mixture", *skill, *counts, win_rate, "")
+    return ("", mixture.name, "mixture", *_skill(mixture), *counts, win_rate, "")
 
 
 @app.command(cls=PastLeagueCommand)

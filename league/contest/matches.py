@@ -5,6 +5,7 @@ Shape suffixes: N rows (matches at once), F frames, 2 seats of a match, A action
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from league.agent.contract import PlayingNetwork
 from league.agent.rivals import RivalSeats
 from league.agent.snapshot import load_snapshot, read_card
 from league.contest.members import Entrant, Member, check_plays
-from league.contest.table import Table
+from league.contest.table import Conduct, Table
 from league.errors import InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
 from league.games.settings import GameSettings
@@ -76,18 +77,7 @@ def play(
     Raises:
         InvalidInput: the networks have different frame skips.
     """
-    skips, of_digest = {}, {member.digest: member for member in members}
-    for member in members:
-        if member.network is not None:
-            skips[member.name] = settings.frame_skip
-        elif member.blobs is not None and not member.is_rival:
-            card = read_card(member.blobs, member.digest)
-            check_plays(member.name, card, settings.spec())
-            skips[member.name] = card.frame_skip
-    if len({*skips.values(), *([pace] if pace > 1 else [])}) > 1:
-        listed = ", ".join(f"{name} decides every {skip} frames" for name, skip in skips.items())
-        listed += f"; --pace {pace}" if pace > 1 else ""
-        raise InvalidInput(f"the paces differ ({listed}): name players of one pace, or bots")
+    frame_skip, of_digest = pace_of(settings, members, pace), {one.digest: one for one in members}
 
     def load(digest: str) -> PlayingNetwork:
         member = of_digest[digest]
@@ -101,7 +91,7 @@ def play(
         Recipe.of(settings),
         bouts,
         load,
-        frame_skip=next(iter(skips.values()), 1),
+        frame_skip=frame_skip,
         seed=seed,
         greedy=greedy,
         pace=pace,
@@ -109,6 +99,27 @@ def play(
         failures=failures,
         rivals=None if folder is None else RivalSeats(folder),
     )
+
+
+def pace_of(settings: GameSettings, members: Sequence[Member], pace: int = 1) -> int:
+    """Returns the frames between decisions of the members' networks, 1 without networks.
+
+    Raises:
+        InvalidInput: a network does not play this game, or the frames differ.
+    """
+    skips = {}
+    for member in members:
+        if member.network is not None:
+            skips[member.name] = settings.frame_skip
+        elif member.blobs is not None and not member.is_rival:
+            card = read_card(member.blobs, member.digest)
+            check_plays(member.name, card, settings.spec())
+            skips[member.name] = card.frame_skip
+    if len({*skips.values(), *([pace] if pace > 1 else [])}) > 1:
+        listed = ", ".join(f"{name} decides every {skip} frames" for name, skip in skips.items())
+        listed += f"; --pace {pace}" if pace > 1 else ""
+        raise InvalidInput(f"the paces differ ({listed}): name players of one pace, or bots")
+    return next(iter(skips.values()), 1)
 
 
 def bouts_of(
@@ -152,8 +163,10 @@ def play_bouts(
     disturb: float = 0.0,
     failures: dict[Bout, str] | None = None,
     rivals: RivalSeats | None = None,
+    conduct: dict[Bout, Conduct] | None = None,
+    rows: int = ROWS,
 ) -> Iterator[Replay]:
-    """Plays all bouts, `ROWS` at once, and yields each match at its end, except failed matches.
+    """Plays all bouts, `rows` at once, and yields each match at its end, except failed matches.
 
     The result depends on the arguments alone, unless rivals play.
 
@@ -175,11 +188,13 @@ def play_bouts(
         disturb: share of the frames in which the pupil makes a mistake.
         failures: gets the reason of each match that failed.
         rivals: plays the seats of rivals. It is closed at the end.
+        conduct: gets the conduct of the rivals in each match, also in failed matches.
+        rows: number of matches at once.
 
     Raises:
         InvalidInput: pace or disturbance in a game that does not report its bots' actions.
     """
-    game = recipe.make(min(ROWS, len(bouts)))
+    game = recipe.make(min(rows, len(bouts)))
     try:
         spec = game.spec
         if (pace > 1 or disturb) and game.played_N2A() is None:
@@ -192,10 +207,15 @@ def play_bouts(
         waiting = deque(bouts)
         while waiting or recorded.bouts:
             recorded.seat([waiting.popleft() for _ in range(min(table.free, len(waiting)))], greedy)
+            late = 0 if rivals is None else rivals.late
             actions_N2A = recorded.decide()
+            if rivals is not None and rivals.late > late:  # go on in real time until then
+                time.sleep(max(frame_skip, pace) / spec.frames_per_second)
             for _ in range(max(frame_skip, pace)):
                 recorded.step(actions_N2A)
-                yield from recorded.finished({} if failures is None else failures)
+                yield from recorded.finished(
+                    {} if failures is None else failures, {} if conduct is None else conduct
+                )
     finally:
         game.close()
         if rivals is not None:
@@ -288,15 +308,16 @@ class _Recorded:
         self._recorder.note(self._last_N2A, legal_N2A)
         self._left_N2 = np.maximum(self._left_N2 - 1, 0)
 
-    def finished(self, failures: dict[Bout, str]) -> Iterator[Replay]:
+    def finished(self, failures: dict[Bout, str], conduct: dict[Bout, Conduct]) -> Iterator[Replay]:
         """Yields the matches that ended in the last frame. `failures` gets the reasons of failed
-        matches.
+        matches, and `conduct` tells of the rivals in all of them.
         """
         for row in map(int, np.flatnonzero(self._game.ended_N)):
             bout = self.bouts.pop(row, None)
             if bout is None:
                 continue
             self._pupil_N2[row] = False
+            conduct[bout] = self._table.conduct(row)
             self._table.leave(row)
             if row in self._game.failures:
                 failures[bout] = self._game.failures[row]

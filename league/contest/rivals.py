@@ -57,11 +57,7 @@ def add_member(league: League, path: Path, name: str, *, trust: bool) -> Player:
         if family(game) != "brawl":
             raise InvalidInput(f"{folder} plays {game}: rivals play brawl only")
         say(_protection(barred()))
-        if not trust and not _agrees(path):
-            raise InvalidInput(
-                f"{path} is a program of another person, and runs with your rights: read it, then "
-                "add --trust"
-            )
+        require_trust([str(path)], trust=trust)
         check(bundle)
         digest = bundles(BlobFolder(folder / "blobs")).put(bundle)
         allow(digest)
@@ -99,10 +95,22 @@ def _protection(kept: Sequence[str]) -> str:
     return words + (f", but not from {', '.join(bare)}" if bare else "")
 
 
-def _agrees(path: Path) -> bool:
-    """Asks the person at the terminal, if there is one."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    say(f"{path} is a Python program that the league will run with your rights.")
-    print("Do you trust its author? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+def require_trust(programs: Sequence[str], *, trust: bool) -> None:
+    """Raises `InvalidInput` unless the user agrees to run these programs by `trust`, or the person
+    at the terminal does.
+    """
+    if trust or not programs:
+        return
+    listed, is_one = ", ".join(programs), len(programs) == 1
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        are = "is a Python program" if is_one else "are Python programs"
+        say(f"{listed} {are} that the league will run with your rights.")
+        whose = "its author" if is_one else "their authors"
+        print(f"Do you trust {whose}? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    are, them = ("is a program", "it") if is_one else ("are programs", "them")
+    raise InvalidInput(
+        f"{listed} {are} of another person, and {'runs' if is_one else 'run'} with your rights: "
+        f"read {them}, then add --trust"
+    )

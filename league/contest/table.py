@@ -6,6 +6,7 @@ Shape suffixes: N rows (matches at once), S seats of all rows, 2 seats of a matc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,15 @@ from league.agent.contract import PlayingNetwork
 from league.agent.rivals import RivalSeats
 from league.games.base import EXTERNAL, BatchedGame
 from league.replay import Bout
+
+
+class Conduct(NamedTuple):
+    """Tells of the rivals in a match, by seat: whether the rival failed, and how many of its
+    decisions came late (0 if it failed).
+    """
+
+    failed: tuple[bool, bool]
+    late: tuple[int, int]
 
 
 class Table:
@@ -39,7 +49,7 @@ class Table:
         device: str = "cpu",
         rivals: RivalSeats | None = None,
     ) -> None:
-        self._game = game
+        self._game, self._failed = game, set[int]()
         self._policy = BatchedPolicy(
             2 * game.num_matches,
             load,
@@ -100,6 +110,7 @@ class Table:
         step.
         """
         failures, self._policy.failures = self._policy.failures, {}
+        self._failed = {*failures}
         self._game.fail({seat // 2: reason for seat, reason in failures.items()})
 
     def late_in(self, row: int) -> tuple[int, int]:
@@ -111,3 +122,7 @@ class Table:
         for seat in (0, 1):
             self._policy.vacate(2 * row + seat)
         self._game.idle_N[row] = True
+
+    def conduct(self, row: int) -> Conduct:
+        """Tells of the rivals in a row whose match has just ended. Call it before `leave`."""
+        return Conduct((2 * row in self._failed, 2 * row + 1 in self._failed), self.late_in(row))

@@ -19,11 +19,13 @@ from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
 from league.stats.payoff import Stakes, paid_each
+from league.stats.ratings.elo import elo
 from league.status import Share
 from league.views.html import Text, bar, joined, page, section, table, tag
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.cross_check import CrossCheck
+    from league.stats.ratings.fit import Interval
     from league.stats.structure.mixtures import MixtureRating
 
 MOST_FITTED = 1000
@@ -32,8 +34,9 @@ included.
 """
 COLUMNS = (
     *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),
-    *("pinned", "games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
-    *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "disagrees"),
+    *("elo", "pinned", "games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
+    *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "fit_elo", "elo_low"),
+    *("elo_high", "disagrees"),
 )
 """Columns of the CSV file, and keys of a standing in JSON. `payoff` follows in games with
 payoffs.
@@ -108,20 +111,26 @@ def _row(
     """Returns a player's row. A missing value is None, and a draw is not a win."""
     player, wins = rating.player, wilson_interval(rating.wins, rating.games)
     interval = None if fit is None else fit.intervals.get(player.name)
-    fitted = (
-        (None, None, None) if interval is None else (interval.estimate, interval.low, interval.high)
-    )
     values = (
         *(rating.rank, player.name, player.kind.value, player.role.value, player.state.value),
-        *(player.step, player.parent, rating.score, rating.mu, rating.sigma, rating.pinned),
+        *(player.step, player.parent, rating.score, rating.mu, rating.sigma),
+        *(elo(rating.mu), rating.pinned),
         *(rating.games, rating.wins, rating.draws, rating.losses),
         rating.wins / rating.games if rating.games else None,
         *(wins.low, wins.high, greedy.games if greedy else 0),
         greedy.wins / greedy.games if greedy and greedy.games else None,
-        *(*fitted, None if fit is None else fit.gaps.get(player.name)),
+        *(*_fitted(interval), None if fit is None else fit.gaps.get(player.name)),
     )
     row = dict(zip(COLUMNS, values, strict=True))
     return _rounded(row | {"payoff": paid.get(player.name)} if paid else row)
+
+
+def _fitted(interval: Interval | None) -> tuple[float | None, ...]:
+    """Returns the fit with its interval, in points and in Elo."""
+    if interval is None:
+        return (None,) * 6
+    points = interval.estimate, interval.low, interval.high
+    return (*points, *map(elo, points))
 
 
 def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[str, float]) -> Row:
@@ -130,13 +139,14 @@ def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[s
     row = {"player": mixture.name, "kind": "mixture", "step": 0, "pinned": False}
     row |= {key: getattr(mixture, key) for key in ("score", "mu", "sigma", "games")}
     row |= {key: getattr(mixture, key) for key in ("wins", "draws", "losses")}
-    row |= {"win_rate": mixture.wins / mixture.games, "wilson_low": wins.low}
-    row |= {"wilson_high": wins.high, "greedy_games": 0}
+    row |= {"elo": elo(mixture.mu), "win_rate": mixture.wins / mixture.games}
+    row |= {"wilson_low": wins.low, "wilson_high": wins.high, "greedy_games": 0}
     if paid:
         row["payoff"] = sum(paid[name] * share for name, share in mixture.weights.items())
     if fit is not None:
-        interval = fit.of_mixture(mixture.weights)
-        row |= {"fit": interval.estimate, "fit_low": interval.low, "fit_high": interval.high}
+        fitted = _fitted(fit.of_mixture(mixture.weights))
+        first = COLUMNS.index("fit")
+        row |= dict(zip(COLUMNS[first : first + 6], fitted, strict=True))
     return _rounded(dict.fromkeys(COLUMNS) | row)
 
 
@@ -183,6 +193,7 @@ def texts_of(row: Row) -> dict[str, str]:
     return {
         "step": f"{row['step']:,}" if row["step"] else "",
         **{name: f"{row[name]:.2f}" for name in ("score", "mu", "sigma")},
+        "elo": f"{row['elo']:.0f}",
         "fit": f"{row['fit_low']:.2f}–{row['fit_high']:.2f}" if has_fit else "",
         "disagrees": "" if row["disagrees"] is None else f"mu {row['disagrees']:+.1f}",
         "games": f"{games:,}",
@@ -195,17 +206,17 @@ def texts_of(row: Row) -> dict[str, str]:
 
 def render_markdown(board: Leaderboard) -> str:
     """Returns a table for a README."""
-    heads = "rank | player | kind | step | score | mu | sigma | fit 95 % | disagrees | games | wins"
-    sides = "|---:|---|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|"
+    words = _payoff_words(board)
+    heads = "rank | player | kind | step | score | mu | sigma | elo | fit 95 % | disagrees"
+    sides = "|---:|---|---|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|"
     lines = [
         f"# Leaderboard of {board.title}",
         "",
         f"{board.game}, {board.matches} clean matches, {when(board.made_at)}. Score = mu − 3 "
-        "sigma. "
-        f"The fit of all games has the 95 % interval of mu. {board.agreement} Wins have a 95 % "
-        f"Wilson interval; a draw is not a win.{_payoff_words(board)}",
+        "sigma, and Elo is mu on Elo's scale. The fit of all games has the 95 % interval of mu. "
+        f"{board.agreement} Wins have a 95 % Wilson interval; a draw is not a win.{words}",
         "",
-        f"| {heads} | wins 95 % | greedy |{' payoff |' if board.unit else ''}",
+        f"| {heads} | games | wins | wins 95 % | greedy |{' payoff |' if board.unit else ''}",
         sides + ("---:|" if board.unit else ""),
     ]
     for row in board.rows:
@@ -244,11 +255,12 @@ def render_html(board: Leaderboard) -> str:
 def _ratings(board: Leaderboard) -> Markup:
     words = (
         "TrueSkill over clean matches: keys sampled, seats swapped, common seeds. Score = mu − 3 "
-        "sigma. A draw is not a win. Greedy: the same with each key's likelier value. The fit of "
-        "all games has the 95 % interval of mu, the bar that of wins. "
+        "sigma, and Elo is mu on Elo's scale. A draw is not a win. Greedy: the same with each "
+        "key's likelier value. The fit of all games has the 95 % interval of mu, the bar that "
+        "of wins. "
         f"{board.agreement}{_payoff_words(board)}"
     )
-    headings = "rank player kind step# score# mu# sigma# fit# games# wins# interval greedy#"
+    headings = "rank player kind step# score# mu# sigma# elo# fit# games# wins# interval greedy#"
     headings += " payoff#" if board.unit else ""
     return _table("Ratings", words, headings.split(), [_rating(row) for row in board.rows], "board")
 
@@ -267,7 +279,7 @@ def _rating(row: Row) -> list[Text]:
             hint, texts["fit"]
         )
     rank, win_rate = row["rank"], row["win_rate"]
-    numbers = ("step", "score", "mu", "sigma", "fit", "games", "wins")
+    numbers = ("step", "score", "mu", "sigma", "elo", "fit", "games", "wins")
     return [
         Markup("<b>{}</b>").format(rank) if rank and rank <= 3 else str(rank or ""),
         row["player"],

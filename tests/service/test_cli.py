@@ -162,6 +162,8 @@ doctor --run-dir nowhere
 doctor --run-dir runs/laptop-1 --name nothing
 profile --preset nothing
 simulate --scenario nothing
+tournament nothing based
+tournament nothing.py based
 train --preset nothing
 """
 """Commands with a name of nothing that exists; of every command that takes names."""

@@ -18,6 +18,7 @@ from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
 from league.stats.ratings import fit
+from league.stats.ratings.elo import elo
 from league.stats.ratings.lineage import fit_league
 from league.views.leaderboard import gather
 
@@ -194,6 +195,16 @@ def test_the_leaderboard_is_the_same_in_every_format(
     page = (tmp_path / "board.html").read_text()
     assert re.findall(r'<td class="">([^<]+)</td><td class=""><span class="tag', page) == names
     assert board.matches == 90
+
+
+def test_elo_is_a_line_of_the_points(tmp_path: Path, league: Callable[..., str]) -> None:
+    for row in rows(league("ratings", "--fit")):
+        for number, points in (("elo", "mu"), ("fit_elo", "fit"), ("elo_low", "low")):
+            assert float(row[number]) == pytest.approx(elo(float(row[points])), abs=1.0)
+    league("leaderboard", "export", "--out", str(tmp_path / "board.csv"))
+    for row in csv.DictReader((tmp_path / "board.csv").open()):
+        for number, points in (("elo", "mu"), ("fit_elo", "fit"), ("elo_high", "fit_high")):
+            assert float(row[number]) == pytest.approx(elo(float(row[points])), abs=0.01)
 
 
 def test_the_page_stands_alone_and_escapes_names(

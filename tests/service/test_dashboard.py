@@ -30,6 +30,7 @@ from league.players import Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
 from league.security.tokens import TokenFile
+from league.stats.ratings.elo import elo
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -200,8 +201,8 @@ def test_numbers_are_those_of_the_services(
     page.wait_for_selector("tbody tr")
     shown = [row.query_selector_all("td") for row in page.query_selector_all("tbody tr")]
     ratings = [one for one in client.ratings() if one.player.kind.value == "snapshot"]
-    assert [(row[1].inner_text(), row[3].inner_text()) for row in shown] == [
-        (one.player.name, f"{one.score:.2f}") for one in ratings
+    assert [[row[column].inner_text() for column in (1, 3, 5)] for row in shown] == [
+        [one.player.name, f"{one.score:.2f}", f"{elo(one.mu):.0f}"] for one in ratings
     ]
     with page.expect_download() as download:
         page.click("text=CSV")

@@ -11,6 +11,7 @@ from league.console.text import percent, when
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 from league.stats.ratings.belief import Belief, spread
+from league.stats.ratings.elo import elo
 from league.views.dashboard.blocks import (
     Block,
     choice,
@@ -65,17 +66,17 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         ),
         " ",
     )
-    headings = ["rank#", "player", "role", "score#", "rating, 95 %#", "trend", "games#", "wins"]
+    headings = ["rank#", "player", "role", "score#", "rating, 95 %#", "Elo#", "trend", "games#"]
     rows = [_row(rating) for rating in listed[number * ROWS : (number + 1) * ROWS]]
     words = (
-        "Score = mu − 3 sigma of TrueSkill. A draw is not a win. The marks in the bar are the 95 % "
-        "interval of the share of wins. Download: "
+        "Score = mu − 3 sigma of TrueSkill, and Elo is mu on Elo's scale. A draw is not a win. The "
+        "marks in the bar are the 95 % interval of the share of wins. Download: "
     )
     return [
         section(
             "Leaderboard",
             filters,
-            table([*headings, "state", "parent", "step#"], rows),
+            table([*headings, "wins", "state", "parent", "step#"], rows),
             _pages(number, len(listed), "/leaderboard", chosen),
             words=joined([words, files]),
         )
@@ -126,7 +127,7 @@ def _row(rating: Rating) -> Sequence[Text]:
         joined([player_link(player.name), tag("anchor") if rating.pinned else ""], " "),
         joined((tag(group, group) for group in _groups(player)), " "),
         f"{rating.score:.2f}",
-        _interval(rating),
+        *(_interval(rating), f"{elo(rating.mu):.0f}"),
         sparkline(rating.trend),
         f"{rating.games:,}",
         wins_bar(rating.wins, rating.games),
@@ -163,7 +164,7 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         numbers["parent"] = player_link(player.parent)
     if rating:
         numbers |= {"rank": str(rating.rank or "–"), "score": f"{rating.score:.2f}"}
-        numbers["rating"] = _interval(rating)
+        numbers |= {"rating": _interval(rating), "Elo": f"{elo(rating.mu):.0f}"}
     if player.held_out:
         numbers["held out"] = "never met in training"
     links = joined(
@@ -250,11 +251,12 @@ def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block
                 player_link(player.name),
                 f"{rated.score:.2f}" if rated else "not rated yet",
                 _interval(rated) if rated else "",
+                f"{elo(rated.mu):.0f}" if rated else "",
                 f"{rated.games:,}" if rated else "",
                 wins_bar(rated.wins, rated.games) if rated else "",
             )
         )
-    headings = ("player", "score#", "rating, 95 %#", "games#", "wins")
+    headings = ("player", "score#", "rating, 95 %#", "Elo#", "games#", "wins")
     blocks.append(section("Ratings", table(headings, rows)))
     first, second = names
     words = []

@@ -1,0 +1,1 @@
+"""Tournaments of members and files: pairings, matches that survive kills, standings, and a page."""

@@ -1,0 +1,166 @@
+"""Finds the entrants of a tournament: members of a league, bots, and other people's files."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from league.agent.rival_worker import FILE
+from league.agent.rivals import (
+    MOST_BYTES,
+    bundles,
+    check,
+    is_trusted,
+    pack,
+    trust,
+    unpack,
+)
+from league.console.output import say
+from league.contest.members import Finder, Member
+from league.contest.rivals import require_trust
+from league.errors import DataCorrupt, InvalidInput, plain
+from league.games.registry import family
+from league.games.settings import GameSettings
+from league.runs.blobs import BlobFolder
+from league.runs.files import open_file
+
+LEAST, MOST = 2, 256
+MOST_NAME = 40
+ENDINGS = (".py", ".zip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An entrant. `kind` is file, rival, bot or weights, and `source` the word that names it."""
+
+    member: Member
+    kind: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        return self.member.name
+
+
+def find_entries(
+    finder: Finder, words: Sequence[str], blobs: BlobFolder, *, trusted: bool
+) -> tuple[GameSettings, list[Entry]]:
+    """Returns the game and the entrants, with different names.
+
+    Args:
+        finder: finds members and the game. Without members of a league no league is needed.
+        words: names of members, files, and folders of files. A word is a file if it ends in .py or
+            .zip, has a slash, or is a folder here.
+        blobs: where the rivals' bundles are stored.
+        trusted: whether the user agrees to run the files. Otherwise a person at the terminal is
+            asked, unless this user has agreed to the same files before.
+
+    Raises:
+        InvalidInput: there are too few or too many entrants, the user does not agree, or files
+            can't play the game.
+        NotFound: there is no such member.
+    """
+    files = {word: _files(Path(word)) for word in words if _is_file(word)}
+    names = [word for word in words if word not in files]
+    settings = finder.settings(names, alone=True)
+    found = iter(finder.find(settings.spec(), names))
+    entries = list[Entry]()
+    asked = dict[str, str]()  # source by digest
+    for word in words:
+        for path in files.get(word, ()):
+            digest = bundles(blobs).put(_packed(path))
+            asked[digest] = str(path)
+            member = Member(name=_name(path), digest=digest, blobs=blobs, is_rival=True)
+            entries.append(Entry(member=member, kind="file", source=str(path)))
+        if word in files:
+            continue
+        member = next(found)
+        kind = "bot" if member.bot is not None else "rival" if member.is_rival else "weights"
+        if member.is_rival:
+            assert member.blobs is not None
+            digest = bundles(blobs).put(bundles(member.blobs).get(member.digest))
+            asked[digest] = word
+            member = replace(member, blobs=blobs)
+        entries.append(Entry(member=member, kind=kind, source=word))
+    if not LEAST <= len(entries) <= MOST:
+        raise InvalidInput(f"{len(entries)} entrants can't play: name {LEAST} to {MOST}")
+    if asked and family(settings.name) != "brawl":
+        raise InvalidInput(f"{next(iter(asked.values()))} plays brawl only, not {settings.name}")
+    new = {digest: source for digest, source in asked.items() if not is_trusted(digest)}
+    require_trust(list(new.values()), trust=trusted)
+    for digest, source in asked.items():
+        trust(digest)
+        try:
+            check(bundles(blobs).get(digest))
+        except InvalidInput as error:
+            say(f"({source} will lose matches: {error})")
+    return settings, _named_apart(entries)
+
+
+def _is_file(word: str) -> bool:
+    return word.endswith(ENDINGS) or (
+        not word.endswith(".safetensors") and ("/" in word or Path(word).is_dir())
+    )
+
+
+def _files(path: Path) -> list[Path]:
+    """Returns the path itself, or the agents in a folder of agents, by name."""
+    if not path.exists():
+        raise InvalidInput(f"there is no file {path}: check the path")
+    if not path.is_dir() or (path / FILE).exists():
+        return [path]
+    inside = [one for one in sorted(path.iterdir()) if not one.name.startswith((".", "_"))]
+    agents = [one for one in inside if one.suffix in ENDINGS or (one / FILE).exists()]
+    if not agents:
+        raise InvalidInput(
+            f"{path} has no agents: put .py and .zip files there, or folders with {FILE}"
+        )
+    return agents
+
+
+def _packed(path: Path) -> bytes:
+    """Returns a file's bundle. In a zip file the agent may be in a folder."""
+    if path.suffix != ".zip":
+        return pack(path)
+    try:
+        with open_file(path, MOST_BYTES) as file, zipfile.ZipFile(file) as files:
+            entries = [entry for entry in files.infolist() if not entry.is_dir()]
+            if sum(entry.file_size for entry in entries) > MOST_BYTES:
+                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
+            agents = [one.filename for one in entries if PurePosixPath(one.filename).name == FILE]
+            if not agents:
+                raise InvalidInput(f"{path} has no {FILE}: name a zip file that holds it")
+            top, content = min(agents, key=len).removesuffix(FILE), io.BytesIO()
+            with zipfile.ZipFile(content, "w") as inner:
+                for entry in entries:
+                    if entry.filename.startswith(top):
+                        inner.writestr(entry.filename.removeprefix(top), files.read(entry))
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(content.getvalue(), Path(folder))
+            return pack(Path(folder))
+    except (DataCorrupt, zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"{path} can't be opened ({error}): make it again") from None
+
+
+def _name(path: Path) -> str:
+    """Returns the name of a file or folder, without characters that steer a terminal."""
+    path = path.resolve()
+    stem = path.name if path.is_dir() else path.parent.name if path.name == FILE else path.stem
+    return plain(stem)[:MOST_NAME].strip() or "agent"
+
+
+def _named_apart(entries: Sequence[Entry]) -> list[Entry]:
+    """Adds a number to a name that occurred before: a, a (2), a (3)."""
+    apart, taken = list[Entry](), set[str]()
+    for entry in entries:
+        name, number = entry.name, 1
+        while name in taken:
+            number += 1
+            name = f"{entry.name} ({number})"
+        taken.add(name)
+        apart.append(replace(entry, member=replace(entry.member, name=name)))
+    return apart

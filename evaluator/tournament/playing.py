@@ -1,0 +1,377 @@
+"""Plays a tournament's matches over the cores, and continues after a kill from its log.
+
+The log is a file with a line for each unit of work: matches of two entrants that a process plays
+together. A unit is in the log as a whole or not at all, and its seed follows from its first match.
+So a tournament that was killed ends as if it had not been, if its agents are deterministic.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import multiprocessing
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from evaluator.tournament.entries import Entry
+from evaluator.tournament.formats import Encounter, Format, Key, encounters
+from league.agent.contract import PlayingNetwork
+from league.agent.rivals import RivalSeats
+from league.agent.snapshot import load_snapshot
+from league.contest.matches import play_bouts
+from league.contest.table import Conduct
+from league.errors import DataCorrupt, InvalidInput, LeagueError, Refused
+from league.games.settings import GameSettings
+from league.replay import Bout, Recipe, Replay, save_replay
+from league.runs.files import first_fault, read_json, write_whole
+from league.service.die_with_parent import end_with_parent
+from league.settings.device_flags import cores
+from league.views.report import make_folder
+
+T = TypeVar("T")
+UNIT = 32
+"""Most matches of a unit."""
+ROWS_OF_RIVALS = 2
+"""Matches of rivals at once. A rival has two processes, so each match has separate processes. No
+match waits for a decision in another match, or fails with it.
+"""
+EXTRA_PAIRS = 5
+"""Most pairs of matches that follow a drawn encounter of an elimination."""
+FACTS, LOG, REPLAYS = "tournament.json", "matches.jsonl", "replays"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Describes a tournament. Everything but `rounds` stays when it continues.
+
+    Attributes:
+        matches: matches of an encounter, an even number. Each seed is played from both seats.
+        seed: the first seed.
+        greedy: whether networks take the likeliest keys.
+        frame_skip: frames between decisions of networks and files.
+    """
+
+    form: Format
+    rounds: int
+    matches: int
+    seed: int
+    greedy: bool
+    frame_skip: int
+
+    @property
+    def most(self) -> int:
+        """Most matches of an encounter."""
+        extra = 2 * EXTRA_PAIRS if self.form is Format.DOUBLE_ELIMINATION else 0
+        return self.matches + extra
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """Keeps a match.
+
+    Attributes:
+        stage, first, second: its encounter (`Encounter.key`).
+        number: its number in the encounter. The first entrant has seat 0 if it is even.
+        outcome: the first entrant's: 1, ½ or 0. A rival that fails loses, and if both fail, the
+            match is a draw. None means that the game itself failed, and the match doesn't count.
+        margin: in games with payoffs the first entrant's payoff less the second's.
+        failure: why it could not be played to its end, or "".
+        failed, late: the conduct of the first and the second entrant.
+        frames, final, match_id: as in its replay. A failed match has no replay.
+    """
+
+    stage: int
+    first: int
+    second: int
+    number: int
+    seed: int
+    outcome: float | None
+    margin: float | None = None
+    failure: str = ""
+    failed: tuple[bool, bool] = (False, False)
+    late: tuple[int, int] = (0, 0)
+    frames: int = 0
+    final: str = ""
+    match_id: str = ""
+
+    @property
+    def key(self) -> Key:
+        return self.stage, self.first, self.second
+
+    def each(self, values: tuple[T, T]) -> Iterator[tuple[int, T]]:
+        """Yields both entrants with their values."""
+        return zip((self.first, self.second), values, strict=True)
+
+
+_LINE = TypeAdapter(list[Played])
+
+
+Unit = list[tuple[Key, int]]
+"""Matches of two entrants that a process plays together: their encounter and their number in it."""
+
+
+@dataclass
+class Tournament:
+    """Plays a tournament into a folder.
+
+    Args:
+        folder: the folder of results.
+        plan: format and numbers.
+        settings: the game.
+        entries: the entrants.
+    """
+
+    folder: Path
+    plan: Plan
+    settings: GameSettings
+    entries: Sequence[Entry]
+    matches: list[Played] = field(default_factory=list)
+
+    @property
+    def encounters(self) -> list[Encounter]:
+        """The encounters that are known so far."""
+        plan = self.plan
+        return encounters(plan.form, len(self.entries), plan.rounds, self.results)
+
+    @property
+    def results(self) -> dict[Key, float]:
+        """The decided encounters' results for their first entrant: 1, ½ or 0."""
+        found = dict[Key, float]()
+        for key, played in by_encounter(self.matches).items():
+            if not self._missing(played):
+                lead = _lead(played)
+                found[key] = 0.5 if lead == 0.0 else float(lead > 0.0)
+        return found
+
+    def _missing(self, played: Sequence[Played]) -> list[int]:
+        """Returns the numbers of the matches that an encounter still needs."""
+        wanted = self.plan.matches
+        if wanted <= len(played) < self.plan.most and _lead(played) == 0.0:
+            wanted = len(played) + 2
+        there = {match.number for match in played}
+        return [number for number in range(max(wanted, len(played))) if number not in there]
+
+    def play(self, workers: int | None, on_match: Callable[[int, int], None]) -> None:
+        """Plays all matches that the folder's log does not have.
+
+        Args:
+            workers: number of processes, by default one for each core.
+            on_match: receives the number of played and of known matches.
+
+        Raises:
+            InvalidInput: the folder holds another tournament.
+            Refused: another command plays there.
+            DataCorrupt: its log is damaged.
+            LeagueError: a process was killed.
+        """
+        with self._opened() as log:
+            with _pool(workers or cores()) as pool:
+                alone = replace(self, matches=[])  # without a copy of all matches
+                while units := self._units():
+                    waiting = [pool.submit(alone.play_unit, unit) for unit in units]
+                    total = len(self.matches) + sum(map(len, units))
+                    try:
+                        for done in as_completed(waiting):
+                            played = done.result()
+                            line = json.dumps([asdict(match) for match in played])
+                            log.write(f"{line}\n".encode())
+                            log.flush()
+                            os.fsync(log.fileno())
+                            self.matches += played
+                            on_match(len(self.matches), total)
+                    except BrokenProcessPool:
+                        raise LeagueError(
+                            "a process of the tournament was killed, most likely because memory "
+                            "ran out: repeat the command to continue, with fewer --workers"
+                        ) from None
+            known = {one.key for one in self.encounters}  # of fewer rounds than before, perhaps
+            self.matches = [match for match in self.matches if match.key in known]
+            self.matches.sort(key=lambda one: (one.key, one.number))
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        """Locks the folder, reads its log into `matches`, and yields the log."""
+        make_folder(self.folder / REPLAYS)
+        with (self.folder / LOG).open("a+b") as log:
+            try:
+                fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Refused(
+                    f"another command plays in {self.folder}: wait for it, or name another --out"
+                ) from None
+            self._check_facts()
+            log.seek(0)
+            whole, _, _ = log.read().rpartition(b"\n")
+            log.truncate(len(whole) + 1 if whole else 0)  # a line that a kill cut short
+            try:
+                lines = whole.splitlines()
+                self.matches = [match for line in lines for match in _LINE.validate_json(line)]
+                if any(not 0 <= n < len(self.entries) for one in self.matches for n in one.key[1:]):
+                    raise ValueError("an entrant has no such number")
+            except ValueError as error:
+                fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
+                raise DataCorrupt(
+                    f"{self.folder / LOG} is damaged ({fault.lstrip(': ')}): take the folder away"
+                ) from None
+            yield log
+
+    def _check_facts(self) -> None:
+        """Compares the folder's tournament with this one, or notes this one."""
+        recipe = Recipe.of(self.settings)
+        plan = {name: value for name, value in asdict(self.plan).items() if name != "rounds"}
+        own = {
+            **plan,
+            "form": self.plan.form.value,
+            **{"game": recipe.name, "rules": recipe.version, "max_frames": recipe.max_frames},
+            "options": dict(recipe.options),
+            "entrants": [
+                {"name": one.name, "kind": one.kind, "digest": one.member.digest}
+                for one in self.entries
+            ],
+        }
+        path = self.folder / FACTS
+        known = read_json(path)
+        if known and known != own:
+            other = next(name for name in own if known.get(name) != own[name])
+            raise InvalidInput(
+                f"{self.folder} holds another tournament ({other} differs): repeat its command to "
+                "continue it, or name another --out"
+            )
+        write_whole(path, json.dumps(own, indent=1) + "\n")
+
+    def _units(self) -> list[Unit]:
+        """Groups the missing matches of the known encounters."""
+        played, most = by_encounter(self.matches), self.plan.most
+        groups = defaultdict[tuple[int, int, int], Unit](list)
+        for one in self.encounters:
+            if one.second is None:
+                continue
+            for number in self._missing(played.get(one.key, ())):
+                part = (one.stage * most + number) // UNIT
+                groups[part, one.first, one.second].append((one.key, number))
+        return [groups[group] for group in sorted(groups)]
+
+    def play_unit(self, unit: Unit) -> list[Played]:
+        """Plays the matches of a unit, and keeps their replays."""
+        pair = {one.digest: one for one in (self.entries[n].member for n in unit[0][0][1:])}
+
+        def load(digest: str) -> PlayingNetwork:
+            blobs = pair[digest].blobs
+            assert blobs is not None
+            return load_snapshot(blobs, digest)[0]
+
+        folders = [one.blobs for one in pair.values() if one.is_rival and one.blobs is not None]
+        rivals = None
+        if folders:  # the user has agreed to them before the tournament began
+            rivals = RivalSeats(folders[0], is_trusted=pair.__contains__)
+        recipe, bouts = Recipe.of(self.settings), [self._bout(*match) for match in unit]
+        failures, conducts, replays = dict[Bout, str](), dict[Bout, Conduct](), dict[str, Replay]()
+        for replay in play_bouts(
+            recipe,
+            bouts,
+            load,
+            frame_skip=self.plan.frame_skip,
+            seed=int(bouts[0].match_id(recipe)[:8], 16),
+            greedy=self.plan.greedy,
+            failures=failures,
+            rivals=rivals,
+            conduct=conducts,
+            rows=UNIT if rivals is None else ROWS_OF_RIVALS,
+        ):
+            save_replay(self.folder / REPLAYS / f"{replay.match_id}.replay", replay)
+            replays[replay.match_id] = replay
+        return [
+            _played(*match, bout, replays.get(bout.match_id(recipe)), conducts[bout], failures)
+            for match, bout in zip(unit, bouts, strict=True)
+        ]
+
+    def _bout(self, key: Key, number: int) -> Bout:
+        """Returns a match. All encounters of a stage play the same seeds, each from both seats."""
+        stage, *pair = key
+        first, second = (self.entries[one].member for one in pair[:: -1 if number % 2 else 1])
+        return Bout(
+            seats=(first.contender, second.contender),
+            bots=(first.seated, second.seated),
+            seed=self.plan.seed + (stage * self.plan.most + number) // 2,
+        )
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Yields a pool whose processes end with this process, and at an error."""
+    context: Any = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["evaluator.tournament.playing"])
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the command, which ends the pool
+    end_with_parent()
+
+
+def _played(
+    key: Key,
+    number: int,
+    bout: Bout,
+    replay: Replay | None,
+    conduct: Conduct,
+    failures: Mapping[Bout, str],
+) -> Played:
+    """Returns a match from its first entrant's side."""
+    stage, first, second = key
+    order = -1 if number % 2 else 1  # from seats to entrants
+    one, other = conduct.failed[::order]
+    late, its_late = conduct.late[::order]
+    match = Played(
+        stage=stage,
+        first=first,
+        second=second,
+        number=number,
+        seed=bout.seed,
+        outcome=(1.0 + other - one) / 2.0 if one or other else None,
+        failure=failures.get(bout, ""),
+        failed=(one, other),
+        late=(late, its_late),
+    )
+    if replay is None:
+        return match
+    paid = [stats["payoff"] for stats in replay.stats[::order] if "payoff" in stats]
+    return replace(
+        match,
+        outcome=replay.outcome if order == 1 else 1.0 - replay.outcome,
+        margin=paid[0] - paid[1] if len(paid) == 2 else None,
+        frames=replay.frames,
+        final=replay.final,
+        match_id=replay.match_id,
+    )
+
+
+def _lead(played: Sequence[Played]) -> float:
+    """Returns the first entrant's lead, in points."""
+    return sum(2.0 * one.outcome - 1.0 for one in played if one.outcome is not None)
+
+
+def by_encounter(matches: Sequence[Played]) -> Mapping[Key, list[Played]]:
+    """Groups matches by their encounter."""
+    groups = defaultdict[Key, list[Played]](list)
+    for match in matches:
+        groups[match.key].append(match)
+    return groups

@@ -1,0 +1,84 @@
+"""Shows ratings as Elo, the number that people know: a straight line of TrueSkill's points.
+
+In Elo's model a player that is D points stronger is expected to score 1/(1 + 10^(−D/400)), where a
+draw is half a point (Elo 1978, The rating of chessplayers, past and present, section 8.4). This is
+Bradley and Terry's model (1952) with 400/ln 10 Elo to the logit, so the fit of all games
+(`league.stats.ratings.fit`) is a fit of Elo, too. Its points are scaled to agree with TrueSkill at
+an expected score of 0.9, whatever the share of draws, and Elo agrees there as well. Without draws
+Elo and the fit expect the same scores. If equal players draw 10 % (30 %), their expected scores
+differ by at most .004 (.014).
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import TypeVar
+
+import numpy as np
+
+from league.stats.ratings.belief import BETA, MU
+from league.stats.ratings.fit import Array, Fit, PairCounts, log_probabilities
+
+Points = TypeVar("Points", float, Array)
+MEAN = 1500.0
+"""Elo of a newcomer, and of the mean player of a fit without anchors."""
+PER_POINT = 400.0 * math.log10(9.0) / (math.sqrt(2.0) * BETA * NormalDist().inv_cdf(0.9))
+"""Elo that equal a point: 50.5."""
+
+
+def elo(points: Points) -> Points:
+    """Returns the Elo of ratings in TrueSkill's points, of μ or of the fit."""
+    return MEAN + PER_POINT * (points - MU)
+
+
+def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int = 4_000) -> Array:
+    """Draws ratings from the posterior of a fit without anchors and blocks.
+
+    The intervals of `Fit` are symmetric. For a player that won or lost (nearly) all its games the
+    posterior is skewed, so that a symmetric interval of 20 wins in 20 games would include a loss.
+    These samples have the right shape. They come from elliptical slice sampling (Murray, Adams and
+    MacKay 2010) around the fit's Gaussian (Nishihara, Murray and Adams 2014), with the fit's s and
+    ν. As in `Fit`, `Fit.widening` moves them apart.
+
+    Args:
+        fit: the fit of `counts`.
+        counts: the games.
+        rng: chance.
+        draws: S, the number of samples.
+
+    Returns:
+        Ratings in points, of shape [S, N]. The mean of each sample is 25.
+    """
+    square_K, axes_NK = np.linalg.eigh(fit.covariance_NN)
+    kept_K = square_K > 1e-9 * square_K.max(initial=0.0)  # all but the mean, which games don't show
+    axes_NK = axes_NK[:, kept_K] * np.sqrt(square_K[kept_K])
+    log_nu = math.log(fit.nu)
+
+    def ratings(z_K: Array) -> Array:
+        return np.asarray(fit.rating_N - MU + axes_NK @ z_K)
+
+    def residual(z_K: Array) -> float:
+        """Returns the log posterior at a point, less the log density of the fit's Gaussian."""
+        points_N = ratings(z_K)
+        gap_P = (points_N[counts.first_P] - points_N[counts.second_P]) / fit.points_per_logit
+        win_P, draw_P, loss_P = log_probabilities(gap_P, log_nu)
+        total = counts.wins_P @ win_P + counts.draws_P @ draw_P + counts.losses_P @ loss_P
+        return float(total - points_N @ points_N / fit.spread**2 / 2.0 + z_K @ z_K / 2.0)
+
+    z_K, found_SN = np.zeros(axes_NK.shape[1]), np.empty((draws, len(fit.rating_N)))
+    height = residual(z_K)
+    for sample in range(draws):
+        least, other_K = height + math.log(1.0 - rng.random()), rng.standard_normal(len(z_K))
+        angle = rng.uniform(0.0, math.tau)
+        low, high = angle - math.tau, angle
+        while True:
+            next_K = z_K * math.cos(angle) + other_K * math.sin(angle)
+            height = residual(next_K)
+            if height > least or high - low < 1e-9:
+                break
+            low, high = (angle, high) if angle < 0.0 else (low, angle)
+            angle = rng.uniform(low, high)
+        z_K = next_K
+        found_SN[sample] = ratings(z_K)
+    return fit.rating_N + fit.widening * (MU + found_SN - fit.rating_N)
