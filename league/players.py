@@ -306,6 +306,7 @@ EVENT_KINDS = (
     "leases_expired",
     "leases_released",
     "milestone",
+    "mix_changed",
     "analysis",
     "operator_action",
     "operator_refused",

@@ -47,6 +47,32 @@ class Share:
     expected: float
     realised: float
     matches: int
+    realised_since: float = 0.0
+    """The realised share of the draws since an operator last changed the mix."""
+    matches_since: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixChange:
+    """Describes an operator's change of a mix.
+
+    Attributes:
+        number: its position in the log.
+        at: Unix seconds.
+        by: the operator.
+        weights: the weights that it set, by category. 0 removes a category.
+    """
+
+    mix: str
+    number: int
+    at: float
+    by: str
+    weights: Mapping[str, float]
+
+    @property
+    def words(self) -> str:
+        """Returns the weights for people, as `based = 5, random = 0`."""
+        return ", ".join(f"{name} = {weight:g}" for name, weight in sorted(self.weights.items()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +133,8 @@ class LeagueStatus:
     epochs: tuple[RatingEpoch, ...] = ()
     payoff_unit: str = ""
     """Unit of payoffs, such as "chips", or "" in games without payoffs."""
+    changes: tuple[MixChange, ...] = ()
+    """The newest change of each mix that operators changed."""
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Returns whether a worker's heartbeats have stopped although it did not report its end."""

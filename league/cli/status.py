@@ -25,6 +25,7 @@ app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 WORKERS = "worker player does step# rate# leases# seen#"
 SHARES = "player category configured# expected# realised# matches#"
+SINCE = " since_change# matches_since#"
 CANDIDATES = "candidate weight# chance# drawn"
 SPARED = "rate leases player step"
 """Columns of workers that a narrow terminal leaves out."""
@@ -59,10 +60,11 @@ def status(context: LeagueContext, as_json: AsJson = False) -> int:
         print()
         shares = [
             (row.player, row.category, share(row.configured, 1), share(row.expected, 1),
-             share(row.realised, 1), f"{row.matches:,}")
+             share(row.realised, 1), f"{row.matches:,}",
+             *((share(row.realised_since, 1), f"{row.matches_since:,}") if shown.changes else ()))
             for row in shown.shares
         ]  # fmt: skip
-        print_table("Opponents", SHARES, shares)
+        print_table("Opponents", SHARES + (SINCE if shown.changes else ""), shares)
     return NOT_SERVING if trouble else 0
 
 
@@ -84,6 +86,8 @@ def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
     }
     for trouble, is_quarantined in troubles.items():  # workers that disagree share one
         yield "quarantine" if is_quarantined else "disagree", trouble
+    for change in league.changes:
+        yield "mix", f"{change.mix}: {change.by} set {change.words} at {when(change.at)}"
     for epoch in league.epochs:
         if epoch.games:
             since = f"since result {epoch.after_position + 1:,}"
@@ -236,6 +240,8 @@ def _reasons(record: MatchRecord, why: dict[str, Any]) -> Iterator[str]:
             rule = "of the only one there was"
         roles = f", its role by {why['roles']}" if "roles" in why else ""
         yield f"{why['player']} asked for an opponent under the mix {why['mix']!r}{roles}"
+        if changed := why.get("changed"):
+            yield f"{changed['by']} had changed this mix at {when(changed['at'])}"
         yield (
             f"category {category!r} was drawn out of {shares} (which include the shares of empty "
             "categories)"

@@ -34,7 +34,7 @@ from league.players import (
 from league.rpc.channel import Connection
 from league.rpc.convert import encoded, from_enum, from_message
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
-from league.status import LeagueStatus
+from league.status import LeagueStatus, MixChange
 from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
@@ -391,6 +391,21 @@ class MatchmakerClient(Connection):
         """
         reply = self._ask("AskStage", player=player, stage=stage, by=by)
         return from_message(StageRequest, reply.asked)
+
+    def set_mix(self, mix: str, weights: Mapping[str, float], by: str) -> MixChange:
+        """Changes weights of a mix for all draws from now on.
+
+        Args:
+            mix: the mix's name.
+            weights: relative weights by category. Other categories keep theirs, and 0 removes one.
+            by: the operator.
+
+        Raises:
+            NotFound: there is no such mix or category.
+            InvalidInput: a weight is not allowed, or no weight above 0 is left.
+        """
+        reply = self._ask("SetMix", mix=mix, weights=weights, by=by)
+        return from_message(MixChange, reply.change)
 
     def pin_rating(self, player: str, mu: float, by: str) -> int:
         """Makes a player an anchor at `mu` points, in every book, for future results.

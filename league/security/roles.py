@@ -39,7 +39,7 @@ _BY_SERVICE = {
             "RegisterPlayers ReleaseMatches ReportResults"
         ),
         AccessRole.OPERATOR: (
-            "AddRival AskStage PinRating Quarantine QuarantineWorker RemoveRival"
+            "AddRival AskStage PinRating Quarantine QuarantineWorker RemoveRival SetMix"
         ),
     },
     "league.v1.ExploiterService": {

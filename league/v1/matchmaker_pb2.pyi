@@ -236,6 +236,52 @@ class AskStageResponse(_message.Message):
     asked: _types_pb2.StageRequest
     def __init__(self, asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ...) -> None: ...
 
+class SetMixRequest(_message.Message):
+    __slots__ = ("request_id", "mix", "weights", "by")
+    class WeightsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MIX_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    mix: str
+    weights: _containers.ScalarMap[str, float]
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., mix: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., by: _Optional[str] = ...) -> None: ...
+
+class SetMixResponse(_message.Message):
+    __slots__ = ("change",)
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    change: MixChange
+    def __init__(self, change: _Optional[_Union[MixChange, _Mapping]] = ...) -> None: ...
+
+class MixChange(_message.Message):
+    __slots__ = ("mix", "number", "at", "by", "weights")
+    class WeightsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    MIX_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    mix: str
+    number: int
+    at: float
+    by: str
+    weights: _containers.ScalarMap[str, float]
+    def __init__(self, mix: _Optional[str] = ..., number: _Optional[int] = ..., at: _Optional[float] = ..., by: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
 class PinRatingRequest(_message.Message):
     __slots__ = ("request_id", "player", "mu", "unpin", "by")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -513,7 +559,7 @@ class WorkerStatus(_message.Message):
     def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ..., trouble: _Optional[str] = ..., is_quarantined: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs", "payoff_unit")
+    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs", "payoff_unit", "changes")
     GAME_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
     OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
@@ -523,6 +569,7 @@ class GetStatusResponse(_message.Message):
     VITALS_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     PAYOFF_UNIT_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
     game: str
     log_position: int
     open_leases: int
@@ -532,7 +579,8 @@ class GetStatusResponse(_message.Message):
     vitals: Vitals
     epochs: _containers.RepeatedCompositeFieldContainer[RatingEpoch]
     payoff_unit: str
-    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ..., vitals: _Optional[_Union[Vitals, _Mapping]] = ..., epochs: _Optional[_Iterable[_Union[RatingEpoch, _Mapping]]] = ..., payoff_unit: _Optional[str] = ...) -> None: ...
+    changes: _containers.RepeatedCompositeFieldContainer[MixChange]
+    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ..., vitals: _Optional[_Union[Vitals, _Mapping]] = ..., epochs: _Optional[_Iterable[_Union[RatingEpoch, _Mapping]]] = ..., payoff_unit: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[MixChange, _Mapping]]] = ...) -> None: ...
 
 class Vitals(_message.Message):
     __slots__ = ("trouble", "now", "started_at", "store_bytes", "disk_free_bytes", "event_position", "assignments")

@@ -84,6 +84,11 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.AskStageRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.AskStageResponse.FromString,
                 _registered_method=True)
+        self.SetMix = channel.unary_unary(
+                '/league.v1.MatchmakerService/SetMix',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.SetMixRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.SetMixResponse.FromString,
+                _registered_method=True)
         self.PinRating = channel.unary_unary(
                 '/league.v1.MatchmakerService/PinRating',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.PinRatingRequest.SerializeToString,
@@ -209,6 +214,12 @@ class MatchmakerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AskStage(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetMix(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -344,6 +355,11 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.AskStage,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.AskStageRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.AskStageResponse.SerializeToString,
+            ),
+            'SetMix': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetMix,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.SetMixRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.SetMixResponse.SerializeToString,
             ),
             'PinRating': grpc.unary_unary_rpc_method_handler(
                     servicer.PinRating,
@@ -681,6 +697,33 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/AskStage',
             league_dot_v1_dot_matchmaker__pb2.AskStageRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.AskStageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetMix(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/SetMix',
+            league_dot_v1_dot_matchmaker__pb2.SetMixRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.SetMixResponse.FromString,
             options,
             channel_credentials,
             insecure,

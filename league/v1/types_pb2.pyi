@@ -257,7 +257,7 @@ class PayoffCell(_message.Message):
     def __init__(self, row: _Optional[str] = ..., column: _Optional[str] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., seat0_games: _Optional[int] = ..., seat0_wins: _Optional[int] = ..., frames: _Optional[int] = ..., means: _Optional[_Mapping[str, float]] = ..., paid: _Optional[float] = ..., staked: _Optional[float] = ..., squares: _Optional[float] = ...) -> None: ...
 
 class Share(_message.Message):
-    __slots__ = ("category", "configured", "realised", "matches", "player", "mix", "expected")
+    __slots__ = ("category", "configured", "realised", "matches", "player", "mix", "expected", "realised_since", "matches_since")
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     CONFIGURED_FIELD_NUMBER: _ClassVar[int]
     REALISED_FIELD_NUMBER: _ClassVar[int]
@@ -265,6 +265,8 @@ class Share(_message.Message):
     PLAYER_FIELD_NUMBER: _ClassVar[int]
     MIX_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    REALISED_SINCE_FIELD_NUMBER: _ClassVar[int]
+    MATCHES_SINCE_FIELD_NUMBER: _ClassVar[int]
     category: str
     configured: float
     realised: float
@@ -272,7 +274,9 @@ class Share(_message.Message):
     player: str
     mix: str
     expected: float
-    def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ..., player: _Optional[str] = ..., mix: _Optional[str] = ..., expected: _Optional[float] = ...) -> None: ...
+    realised_since: float
+    matches_since: int
+    def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ..., player: _Optional[str] = ..., mix: _Optional[str] = ..., expected: _Optional[float] = ..., realised_since: _Optional[float] = ..., matches_since: _Optional[int] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("name", "mix", "reward", "until_opponent", "until_win_rate", "min_matches", "max_steps")

@@ -111,7 +111,15 @@ def _draw_table(
         is_new = 0.0 <= now - last.at < limits.DRAW_SECONDS
         if is_new or last.event_position == view.event_position:
             return last.number, last.table
-    table = draw_table(league.settings, learner, mix, view.players, view.tables, view.exploiters)
+    table = draw_table(
+        league.sampling,
+        learner,
+        mix,
+        view.players,
+        view.tables,
+        view.exploiters,
+        view.steering.changes.get(mix),
+    )
     number = league.add_draw(tx, table.body_json, _stream(league.seed).seed)
     drawn_from = KnownDraw(number, table, view.event_position, now)
     tx.after_commit(lambda: view.draws.update({(learner.name, mix): drawn_from}))

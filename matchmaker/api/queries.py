@@ -153,6 +153,7 @@ def status(league: League, reader: Reader) -> LeagueStatus:
         open_leases=sum(open_leases.values()),
         workers=tuple(workers),
         shares=tuple(_shares(league, workers)),
+        changes=tuple(league.view.steering.changes.values()),
         version=__version__,
         vitals=league.vitals(),
         epochs=tuple(
@@ -194,7 +195,8 @@ def _worker(
 def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     """Returns the shares of each learner's current mix, mains first.
 
-    Expected shares belong to the next draw. Realised shares cover all draws.
+    Expected shares belong to the next draw. Realised shares cover all draws, and separately the
+    draws since an operator last changed the mix.
     """
     view = league.view
     mixes: dict[str, str] = {}
@@ -205,10 +207,16 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     learners = [view.players[name] for name in mixes]
     for learner in sorted(learners, key=lambda player: (player.role is not Role.MAIN, player.name)):
         name, mix = learner.name, mixes[learner.name]
-        pool = Pool(league.settings, learner, view.players, view.tables, view.exploiters)
+        pool = Pool(league.sampling, learner, view.players, view.tables, view.exploiters)
         configured, expected = configured_shares(pool, mix), expected_shares(pool, mix)
         drawn = {key[2]: count for key, count in view.drawn.items() if key[:2] == (name, mix)}
         matches = sum(drawn.values()) or 1
+        before = view.steering.drawn.get(mix)
+        since = {
+            category: 0 if before is None else count - before[name, category]
+            for category, count in drawn.items()
+        }
+        matches_since = sum(since.values()) or 1
         shares += [
             Share(
                 player=name,
@@ -218,6 +226,8 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
                 expected=expected.get(category, 0.0),
                 realised=drawn.get(category, 0) / matches,
                 matches=drawn.get(category, 0),
+                realised_since=since.get(category, 0) / matches_since,
+                matches_since=since.get(category, 0),
             )
             for category in dict.fromkeys([*configured, *expected, *drawn])
         ]

@@ -52,6 +52,7 @@ from matchmaker.acts import (
     players,
     report,
     stage,
+    steer,
     watch,
 )
 from matchmaker.api import queries
@@ -168,6 +169,7 @@ class MatchmakerService(
     KeepReferences = mutation(m, "KeepReferences", players.keep_references)
     EnterStage = mutation(m, "EnterStage", stage.enter_stage)
     AskStage = mutation(m, "AskStage", stage.ask_stage)
+    SetMix = mutation(m, "SetMix", steer.set_mix)
     PinRating = mutation(m, "PinRating", players.pin_rating)
     Quarantine = mutation(m, "Quarantine", players.quarantine)
     QuarantineWorker = mutation(m, "QuarantineWorker", watch.quarantine_worker)

@@ -22,6 +22,7 @@ import numpy as np
 
 from league.players import Book, Player
 from league.stats.ratings import RatingTable
+from league.status import MixChange
 from matchmaker.sampling.candidates import Pool, Slice, candidates_of, slices_of
 from matchmaker.sampling.mixes import normalised, weights_of
 from matchmaker.settings import MatchmakerSettings
@@ -71,6 +72,7 @@ def draw_table(
     players: Mapping[str, Player],
     tables: Mapping[Book, RatingTable],
     exploiters: ExploiterState = NO_EXPLOITERS,
+    change: MixChange | None = None,
 ) -> DrawTable:
     """Computes a learner's probabilities. The result depends on nothing but the arguments.
 
@@ -81,6 +83,7 @@ def draw_table(
         players: all players by name, in order of registration.
         tables: ratings and payoffs of each book.
         exploiters: generations and gates.
+        change: the operator's newest change of the mix, for the record.
 
     Returns:
         The table.
@@ -107,6 +110,8 @@ def draw_table(
         body |= {"roles": settings.roles, "rules": rules}
     if settings.matches_per_draw > 1:
         body["matches_per_draw"] = settings.matches_per_draw
+    if change is not None:
+        body["changed"] = {"event": change.number, "at": change.at, "by": change.by}
     return _table(body, json.dumps(body, separators=(",", ":")))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from league.clock import Clock, SystemClock
@@ -37,6 +36,8 @@ class League:
     vitals: Callable[[], Vitals] = Vitals
     on_verdicts: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
     fold_position: int = 0
+    _policies: dict[int, tuple[MatchmakerSettings, str]] = field(default_factory=dict)
+    _stored_policy: str = ""
 
     def open(self, seed: int, new_epoch: bool = False) -> None:
         """Checks the log against the settings, records what changed in them, and loads the view.
@@ -68,13 +69,10 @@ class League:
                 )
             if tx.meta(_PAYOFF_UNIT) != self.settings.payoff_unit:
                 tx.set_meta(_PAYOFF_UNIT, self.settings.payoff_unit)
-            policy_json = json.dumps(self.settings.policy(), sort_keys=True)
-            if tx.add_policy(self.policy_hash, policy_json, now):
-                text = f"opponents are drawn by policy {self.policy_hash}"
-                self.log(tx, "configuration", text, policy=self.policy_hash)
+            self._load(tx)
+            self._store_policy(tx)
             # Workers keep their leases if the matchmaker was away or its clock was set back.
             tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)
-            self._load(tx)
 
     def open_read_only(self) -> None:
         """Loads the view, and the settings of the draws from the log."""
@@ -162,12 +160,38 @@ class League:
         Returns:
             The draw's number.
         """
+        self._store_policy(tx)
         now = self.view.log_position, self.view.event_position
         return tx.add_draw(DrawRow(0, self.policy_hash, *now, stream, body_json))
 
-    @cached_property
+    @property
+    def sampling(self) -> MatchmakerSettings:
+        """Returns the settings with operators' changes of the mixes, from which matches are drawn
+        now."""
+        return self._policy[0]
+
+    @property
     def policy_hash(self) -> str:
-        return self.settings.policy_hash()
+        return self._policy[1]
+
+    @property
+    def _policy(self) -> tuple[MatchmakerSettings, str]:
+        steering = self.view.steering
+        if steering.number not in self._policies:
+            settings = self.settings.under({"mixes": steering.mixes(self.settings.mixes)})
+            self._policies = {steering.number: (settings, settings.policy_hash())}
+        return self._policies[steering.number]
+
+    def _store_policy(self, tx: Transaction) -> None:
+        """Stores the settings that draws depend on, unless the log has them."""
+        settings, policy = self._policy
+        if policy == self._stored_policy:
+            return
+        policy_json = json.dumps(settings.policy(), sort_keys=True)
+        if tx.add_policy(policy, policy_json, self.clock.now()):
+            text = f"opponents are drawn by policy {policy}"
+            self.log(tx, "configuration", text, policy=policy)
+        tx.after_commit(lambda: setattr(self, "_stored_policy", policy))
 
     def player(self, name: str) -> Player:
         """Returns a player, or raises `NotFound`."""

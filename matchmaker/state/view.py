@@ -21,13 +21,15 @@ from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
 from matchmaker.state.quarantine import EVENTS as QUARANTINES
 from matchmaker.state.quarantine import Quarantines
+from matchmaker.state.steering import EVENTS as STEERING
+from matchmaker.state.steering import Steering
 from matchmaker.store.pairings import Pairings, pairing_key
 from matchmaker.store.rows import GATE, AssignmentRow, IncarnationRow, ResultRow
 from matchmaker.store.transaction import Reader
 
 EVENTS = (
     *("stage", "stage_asked", analysis.EVENT),
-    *(*EXPLOITER_EVENTS, *QUARANTINES, *EVALUATIONS),
+    *(*EXPLOITER_EVENTS, *QUARANTINES, *EVALUATIONS, *STEERING),
 )
 """Kinds of events that memory keeps, apart from the events that ratings depend on."""
 
@@ -71,6 +73,7 @@ class LeagueView:
         self.exploiters = ExploiterState()
         self.quarantines = Quarantines()
         self.evaluations = Evaluations()
+        self.steering = Steering()
         self.rules_position = 0  # position of the event that brought the game's present rules
 
     @property
@@ -168,6 +171,8 @@ class LeagueView:
         elif event.kind in QUARANTINES:
             self.quarantines.take(event)
             self.fold.books.without = self.quarantines.without
+        elif event.kind in STEERING:
+            self.steering.take(event)
         elif event.kind == analysis.EVENT:
             self.analysis = analysis.analysis_of(event)
         elif event.kind == "rules_changed":

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from league.console.options import Heading
-from league.console.output import print_table
+from league.console.output import operator, print_pairs, print_table, say, when
+from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput
 from league.players import PlayerState
 from league.runs import finding
@@ -154,8 +156,57 @@ def prune(
     print(f"weights of {len(players)} retired snapshots, {total / 1e6:.1f} MB, {done}")
 
 
-@app.command(rich_help_panel=Heading.LOOK)
-def mix(
+class MixGroup(TyperGroup):
+    """The commands of ``bin/league mix``. Without the word `set` it is `show`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyrefly: ignore[bad-override]
+        if args[:1] not in (["show"], ["set"], ["--help"]):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+mix = typer.Typer(
+    cls=MixGroup,
+    help="Shows which opponents a learner met (`show`, the default), or changes a running mix.",
+    add_completion=False,
+)
+app.add_typer(mix, name="mix", rich_help_panel=Heading.LOOK)
+
+
+@mix.command("set", cls=LeagueCommand)
+def set_mix(
+    context: LeagueContext,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME.OPPONENT=WEIGHT",
+            help="A mix, a category or bot of it, and its weight. 0 removes it.",
+        ),
+    ],
+) -> None:
+    """Changes weights of a mix of a running league. The next draws follow."""
+    weights: dict[str, float] = {}
+    names: set[str] = set()
+    for word in words:
+        name, dot, rest = word.partition(".")
+        category, equals, number = rest.partition("=")
+        try:
+            weights[category] = float(number)
+        except ValueError:
+            equals = ""
+        if not (name and dot and category and equals):
+            raise InvalidInput(f"{word!r} is no NAME.OPPONENT=WEIGHT, as league.based=2")
+        names.add(name)
+    if len(names) > 1:
+        raise InvalidInput(f"{' and '.join(sorted(names))} are two mixes: change one at a time")
+    context.league.require_running("change the mix")
+    with context.league.connect() as client:
+        change = client.set_mix(names.pop(), weights, operator())
+    say(f"mix {change.mix!r} has {change.words} for all draws from event {change.number} on")
+
+
+@mix.command("show")
+def show_mix(
     run: RunArgument = None,
     run_dir: RunOption = None,
     player: Annotated[str, typer.Option(metavar="NAME", help="A learner.")] = "main",
@@ -178,16 +229,23 @@ def mix(
     if last is not None and not 0.0 < last <= 1.0:
         raise InvalidInput(f"--last {last:g} is no share: it must be above 0, up to 1")
     from matchmaker.store.sqlite import SqliteStore
-    from matchmaker.tools.mix import COLUMNS, matches_of, parts_of, row_of, sentence
+    from matchmaker.tools.mix import COLUMNS, changes_of, matches_of, parts_of, row_of, sentence
 
     folder = finding.named_run(run, run_dir)
     store = SqliteStore(finding.database_of(folder), read_only=True)
     with closing(store), store.read() as reader:
         matches = list(matches_of(reader, player))
+        changes = changes_of(reader, matches)
     parts = parts_of(matches, last)
     if as_json:
-        print(json.dumps({"player": player, "parts": parts}))
+        print(json.dumps({"player": player, "parts": parts, "changes": changes}))
     elif brief:
         print("\n".join(sentence(player, part) for part in parts[-1:]))
     else:
         print_table(f"Opponents of {player}", COLUMNS, map(row_of, parts))
+        for change in changes:
+            print()
+            what = f"{change['by']} set {change['words']} at {when(change['at'])}"
+            print_pairs([("changed", f"{change['mix']}: {what}, event {change['number']}")])
+            rows = [row_of(change["part"])] if change["part"] else []
+            print_table(f"Opponents of {player} since then", COLUMNS, rows)

@@ -6,8 +6,8 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass, field
+from itertools import compress, pairwise
 from statistics import fmean
 from typing import Any
 
@@ -19,6 +19,7 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.quarantine import EVENTS as QUARANTINES
 from matchmaker.state.quarantine import Quarantines
+from matchmaker.state.steering import change_of
 from matchmaker.store.rows import AssignmentRow, ResultRow
 from matchmaker.store.transaction import Reader
 
@@ -44,12 +45,16 @@ class Met:
         step: the learner's steps when the match began.
         expected: score that was expected when the opponent was drawn.
         score: the actual score.
+        mix: the mix by which the opponent was drawn.
+        drawn_at: position of the newest event when it was drawn.
     """
 
     kind: str
     step: int
     expected: float
     score: float
+    mix: str = field(default="", compare=False)
+    drawn_at: int = field(default=0, compare=False)
 
 
 def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
@@ -66,23 +71,25 @@ def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
             drawn[row.draw].append(row)
     books = Books(Quarantines(reader.events_of(*QUARANTINES)).without)
     pool = Pool(MatchmakerSettings(), players[learner], players, books.tables)
-    expected: dict[int, tuple[str, float, int]] = {}
+    expected: dict[int, tuple[str, float, AssignmentRow, int]] = {}
     log: Iterator[tuple[int, Any]] = heapq.merge(
         ((row.event_position, row) for row in reader.results()),
         ((event.position, event) for event in reader.events_of(*RATING_EVENTS)),
         ((at, number) for at, number in reader.draw_positions() if number in drawn),
         key=lambda item: item[0],
     )
-    for _, entry in log:
+    for position, entry in log:
         if isinstance(entry, Event):
             books.apply(entry)
         elif isinstance(entry, ResultRow):
             if entry.rated and entry.ordinal in expected:
-                kind, chance, seat = expected.pop(entry.ordinal)
+                kind, chance, row, drawn_at = expected.pop(entry.ordinal)
                 score, step = (
-                    (1.0 - entry.outcome, entry.step1) if seat else (entry.outcome, entry.step0)
+                    (1.0 - entry.outcome, entry.step1)
+                    if row.learner_seat
+                    else (entry.outcome, entry.step0)
                 )
-                yield Met(kind, step, chance, score)
+                yield Met(kind, step, chance, score, row.mix, drawn_at)
             books.add_results([entry])
         else:
             names = [row.seat0 if row.learner_seat else row.seat1 for row in drawn[entry]]
@@ -90,7 +97,7 @@ def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
             chances = candidates_of(rivals, pool).chances().tolist()
             for row, rival, chance in zip(drawn[entry], rivals, chances, strict=True):
                 kind = _kind(rival, learner)
-                expected[row.ordinal] = kind, 0.5 if kind == "self" else chance, row.learner_seat
+                expected[row.ordinal] = kind, 0.5 if kind == "self" else chance, row, position
 
 
 def _kind(opponent: Player, learner: str) -> str:
@@ -118,22 +125,42 @@ def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str
     bounds = [round(quarter * steps / 4) for quarter in range(5)]
     if last is not None:
         bounds = [round((1.0 - last) * steps), steps]
-    parts = []
-    for since, until in pairwise(bounds):
-        span = [match for match in matches if since <= match.step < until]
-        if span:
-            kinds = {kind: [match for match in span if match.kind == kind] for kind in KINDS}
-            bands = {
-                band: [match for match in span if low <= match.expected < high]
-                for band, (low, high) in BANDS.items()
-            }
-            parts.append(
-                {"since_step": since, "until_step": until}
-                | _summary(span, len(span))
-                | {"kinds": {name: _summary(met, len(span)) for name, met in kinds.items() if met}}
-                | {"bands": {name: _summary(met, len(span)) for name, met in bands.items() if met}}
-            )
-    return parts
+    spans = (
+        ([match for match in matches if since <= match.step < until], since, until)
+        for since, until in pairwise(bounds)
+    )
+    return [_part(span, since, until) for span, since, until in spans if span]
+
+
+def changes_of(reader: Reader, matches: Sequence[Met]) -> list[dict[str, Any]]:
+    """Describes the newest change of each mix by an operator, with the summary of the learner's
+    matches that were drawn since then. The summary is None before the first of them.
+    """
+    newest = {change.mix: change for change in map(change_of, reader.events_of("mix_changed"))}
+    described = []
+    for change in newest.values():
+        is_since = (
+            match.mix == change.mix and match.drawn_at >= change.number for match in matches
+        )
+        span = list(compress(matches, is_since))
+        steps = [match.step for match in span]
+        part = _part(span, min(steps), max(steps) + 1) if span else None
+        described.append(asdict(change) | {"words": change.words, "part": part})
+    return described
+
+
+def _part(span: Sequence[Met], since: int, until: int) -> dict[str, Any]:
+    kinds = {kind: [match for match in span if match.kind == kind] for kind in KINDS}
+    bands = {
+        band: [match for match in span if low <= match.expected < high]
+        for band, (low, high) in BANDS.items()
+    }
+    return (
+        {"since_step": since, "until_step": until}
+        | _summary(span, len(span))
+        | {"kinds": {name: _summary(met, len(span)) for name, met in kinds.items() if met}}
+        | {"bands": {name: _summary(met, len(span)) for name, met in bands.items() if met}}
+    )
 
 
 def _summary(matches: Sequence[Met], total: int) -> dict[str, float]:

@@ -420,6 +420,24 @@ def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:
     assert not page.query_selector_all('[data-part="choices"] button')
 
 
+def test_operators_change_a_mix(page: Page, address: str, client: MatchmakerClient) -> None:
+    page.goto(f"{address}/mix")
+    form = page.locator("form[action='mix']")
+    form.locator("[name=opponent]").fill("random")
+    for weight, words in (("many", "'many' is no weight"), ("-1", "-1 is no weight")):
+        form.locator("[name=weight]").fill(weight)
+        form.locator("[name=opponent]").fill("random")
+        form.locator("button").click()
+        page.wait_for_selector(f'[role="status"]:has-text("{words}")')
+    form.locator("[name=opponent]").fill("random")
+    form.locator("[name=weight]").fill("2")
+    form.locator("button").click()
+    page.wait_for_selector('[role="status"]:has-text("has random = 2")')
+    (change,) = client.status().changes
+    assert (change.weights, change.by) == ({"random": 2.0}, "dashboard")
+    page.wait_for_selector(f'tr:has-text("{change.mix}"):has-text("random = 2")')
+
+
 def test_operators_ask_for_evaluations(
     page: Page, address: str, client: MatchmakerClient, run: Path
 ) -> None:

@@ -180,6 +180,23 @@ def _add_files(source: Source) -> None:
 
         return _answered(request, act)
 
+    @app.post("/mix")
+    def _mix(
+        request: Request,
+        mix: Annotated[str, Form()] = "",
+        opponent: Annotated[str, Form()] = "",
+        weight: Annotated[str, Form()] = "",
+    ) -> Response:
+        def act() -> str:
+            try:
+                weights = {opponent.strip(): float(weight)}
+            except ValueError:
+                return f"{weight[:20]!r} is no weight: give a number from 0."
+            change = source.client.set_mix(mix.strip(), weights, by=WORKER)
+            return f"The mix {change.mix} has {change.words} from the next draw on."
+
+        return _answered(request, act, "/mix")
+
     arena = Arena(source)
 
     @app.websocket("/play/socket")
@@ -190,8 +207,8 @@ def _add_files(source: Source) -> None:
         _add_script(script)
 
 
-def _answered(request: Request, act: Callable[[], str]) -> Response:
-    """Carries out an operator's request, and shows its outcome."""
+def _answered(request: Request, act: Callable[[], str], page: str = "/work") -> Response:
+    """Carries out an operator's request, and shows its outcome on a page."""
     if request.state.role < AccessRole.OPERATOR:
         message = "This needs a token of an operator."
     else:
@@ -199,7 +216,7 @@ def _answered(request: Request, act: Callable[[], str]) -> Response:
             message = act()
         except LeagueError as error:
             message = str(error)
-    return RedirectResponse(address("/work", said=message), 303)
+    return RedirectResponse(address(page, said=message), 303)
 
 
 def _add_script(path: Traversable) -> None:

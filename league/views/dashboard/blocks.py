@@ -15,7 +15,7 @@ from league.console.text import percent
 from league.errors import plain
 from league.metrics import wilson_interval
 from league.runs.records import broken
-from league.views.html import Text, bar, joined, text
+from league.views.html import Text, bar, joined, section, text
 
 MOST_POINTS: Final = 300
 """Points of a line. A chart is some 600 pixels wide."""
@@ -118,6 +118,13 @@ def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool
     return Markup('<label>{} <input name="{}" value="{}"{}{}></label>').format(
         label, name, text(value), suggested, needed
     )
+
+
+def answer(parameters: Mapping[str, str]) -> list[Block]:
+    """Returns what an operator's request came to, once it was sent."""
+    message = parameters.get("said", "")
+    words = Markup('<p role="status">{}</p>').format(text(message))
+    return [section("Asked", words)] if message else []
 
 
 def suggestions(number: str, names: Iterable[str]) -> Markup:

@@ -194,6 +194,8 @@ def _why(record: MatchRecord) -> Block:
         "draw seed": str(why.get("draw_seed", "")),
         "policy": str(why.get("policy_hash", ""))[:12],
     }
+    if changed := why.get("changed"):
+        numbers["mix"] = f"as {changed['by']} changed it at {when(changed['at'])}"
     drawn = why.get("candidates", {}).get(category, [])
     total = sum(weight for _, weight in drawn) or 1.0
     likeliest = sorted(drawn, key=lambda candidate: -candidate[1])[:CANDIDATES]

@@ -7,9 +7,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from league.console.text import percent
-from league.status import Share
-from league.views.dashboard.blocks import GRID, Block, Chart, link
+from league.console.text import percent, when
+from league.players import CATEGORIES, PlayerKind
+from league.status import LeagueStatus, Share
+from league.views.dashboard.blocks import (
+    GRID,
+    Block,
+    Chart,
+    answer,
+    choice,
+    entry,
+    form,
+    link,
+    suggestions,
+)
 from league.views.dashboard.source import Source
 from league.views.html import joined, section, table
 from league.views.style import SCREEN_PALETTE
@@ -18,18 +29,49 @@ KINDS = ("self", "snapshots", "exploiters", "bots")
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    shares = source.status().shares
-    blocks: list[Block] = []
+    status = source.status()
+    shares = status.shares
+    blocks = answer(parameters)
     for player in dict.fromkeys(share.player for share in shares):
         of_player = [share for share in shares if share.player == player]
-        blocks += [_bars(player, of_player), _table(player, of_player)]
+        is_changed = any(change.mix == of_player[0].mix for change in status.changes)
+        blocks += [_bars(player, of_player), _table(player, of_player, is_changed)]
         if parameters.get("count") == player:
             blocks.append(_foreseen(player, source.met(player)))
         elif source.run_dir is not None:
             words = "Expected against played scores are counted from the whole log: "
             counted = link("count them", "/mix", count=player)
             blocks.append(section(f"What {player} met", words=joined([words, counted])))
-    return blocks or [section("Opponent mix", words="No learner has drawn an opponent yet.")]
+    if not shares:
+        blocks.append(section("Opponent mix", words="No learner has drawn an opponent yet."))
+    return [*blocks, *_change(source, status)]
+
+
+def _change(source: Source, status: LeagueStatus) -> list[Block]:
+    """Returns the newest change of each mix, and a form for operators to change one."""
+    mixes = {share.mix: share.mix for share in status.shares} | {
+        change.mix: change.mix for change in status.changes
+    }
+    if not mixes:
+        return []
+    ask = form(
+        choice("mix", "mix", mixes, ""),
+        entry("opponent", "category, bot or rival", "", names="opponents", is_needed=True),
+        entry("weight", "weight, 0 removes", "", is_needed=True),
+        action="/mix",
+        method="post",
+        button="Change",
+    )
+    rows = [(change.mix, change.words, change.by, when(change.at)) for change in status.changes]
+    changes = table(("mix", "newest change", "by", "at"), rows)
+    kinds = (PlayerKind.BOT, PlayerKind.RIVAL)
+    named = [player.name for player in source.players().values() if player.kind in kinds]
+    words = "An operator changes a weight of a mix, and the next draws follow."
+    return [
+        suggestions("opponents", [*CATEGORIES, *named]),
+        section("Change a mix", ask, words=words),
+        *([section("Changed mixes", changes)] if rows else []),
+    ]
 
 
 def _bars(player: str, shares: Sequence[Share]) -> Chart:
@@ -58,7 +100,7 @@ def _bars(player: str, shares: Sequence[Share]) -> Chart:
     return Chart(title=f"Opponents of {player}", words=words, options=options, height=height)
 
 
-def _table(player: str, shares: Sequence[Share]) -> Block:
+def _table(player: str, shares: Sequence[Share], is_changed: bool) -> Block:
     rows = [
         (
             share.category,
@@ -66,10 +108,12 @@ def _table(player: str, shares: Sequence[Share]) -> Block:
             percent(share.expected),
             percent(share.realised),
             f"{share.matches:,}",
+            *((percent(share.realised_since), f"{share.matches_since:,}") if is_changed else ()),
         )
         for share in shares
     ]
-    head = table(("category", "set#", "expected#", "met#", "matches#"), rows)
+    since = ("met since#", "matches since#") if is_changed else ()
+    head = table(("category", "set#", "expected#", "met#", "matches#", *since), rows)
     return section(f"Shares of {player}", head, half=True)
 
 

@@ -8,21 +8,24 @@ from markupsafe import Markup
 
 from league.console.text import when
 from league.evaluations import OpponentScore, Report
-from league.views.dashboard.blocks import Block, choice, entry, form, link, player_link, suggestions
+from league.views.dashboard.blocks import (
+    Block,
+    answer,
+    choice,
+    entry,
+    form,
+    link,
+    player_link,
+    suggestions,
+)
 from league.views.dashboard.source import Source
-from league.views.html import Text, joined, section, table, tag, text
+from league.views.html import Text, joined, section, table, tag
 
 ROWS = 30
 STEPS = {"100000": "100,000 steps", "300000": "300,000 steps", "1000000": "1,000,000 steps"}
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    message = parameters.get("said", "")
-    answer = (
-        [section("Asked", Markup('<p role="status">{}</p>').format(text(message)))]
-        if message
-        else []
-    )
     reports = source.reports()[::-1]
     ask = form(
         entry("player", "player", "", names="players", is_needed=True),
@@ -45,7 +48,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     shown = Markup('<pre tabindex="0" aria-label="its output">{}</pre>').format(joined(lines, "\n"))
     return [
         suggestions("players", source.players()),
-        *answer,
+        *answer(parameters),
         section(
             "Evaluations",
             ask,
