@@ -9,6 +9,8 @@ from league.players import Book
 
 ENDED = ("done", "stopped")
 """Activities of a worker that plays no more."""
+PAUSED = "paused"
+"""Activity of a learner that holds because an operator has paused the learners."""
 SILENT_SECONDS = 30.0
 """Age of a heartbeat after which a worker hangs or has ended. Workers send one every second or
 two.
@@ -76,6 +78,14 @@ class MixChange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pause:
+    """Says which operator has paused the learners, and when, in Unix seconds."""
+
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkerStatus:
     worker: str
     incarnation: int
@@ -135,6 +145,7 @@ class LeagueStatus:
     """Unit of payoffs, such as "chips", or "" in games without payoffs."""
     changes: tuple[MixChange, ...] = ()
     """The newest change of each mix that operators changed."""
+    pause: Pause | None = None
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Returns whether a worker's heartbeats have stopped although it did not report its end."""

@@ -1,5 +1,5 @@
-"""Commands that change a league: ``pin``, ``quarantine``, ``stage``, ``import``, ``add`` and
-``remove``.
+"""Commands that change a league: ``pin``, ``quarantine``, ``stage``, ``pause``, ``resume``,
+``import``, ``add`` and ``remove``.
 """
 
 from __future__ import annotations
@@ -206,6 +206,24 @@ def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
     few = "" if rate.matches >= FEWEST_MATCHES else f", fewer than {FEWEST_MATCHES}"
     reached = "reached" if goal_reached(stage, rate) else "not reached"
     return f"{rate.sentence(player, opponent)}{few}: goal {reached}"
+
+
+@app.command(cls=LeagueCommand)
+def pause(context: LeagueContext) -> None:
+    """Pauses the learners before their next rollouts. The evaluator goes on."""
+    context.league.require_running("pause it")
+    with context.league.connect() as client:
+        client.pause_learners(operator())
+    say("learners hold before their next rollouts until `bin/league resume`")
+
+
+@app.command(cls=LeagueCommand)
+def resume(context: LeagueContext) -> None:
+    """Ends a pause of the learners."""
+    context.league.require_running("resume it")
+    with context.league.connect() as client:
+        pause = client.pause_learners(operator(), resume=True)
+    say(f"learners go on; {pause.by} had paused them at {when(pause.at)}")
 
 
 @app.command("import", cls=SeveralPlayers)

@@ -86,6 +86,9 @@ def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
     }
     for trouble, is_quarantined in troubles.items():  # workers that disagree share one
         yield "quarantine" if is_quarantined else "disagree", trouble
+    if league.pause is not None:
+        since = f"{league.pause.by} at {when(league.pause.at)}"
+        yield "paused", f"by {since}: learners hold until `bin/league resume`"
     for change in league.changes:
         yield "mix", f"{change.mix}: {change.by} set {change.words} at {when(change.at)}"
     for epoch in league.epochs:

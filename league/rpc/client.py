@@ -34,7 +34,7 @@ from league.players import (
 from league.rpc.channel import Connection
 from league.rpc.convert import encoded, from_enum, from_message
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
-from league.status import LeagueStatus, MixChange
+from league.status import LeagueStatus, MixChange, Pause
 from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
@@ -49,11 +49,13 @@ class Beat(NamedTuple):
         fenced: whether a newer incarnation of the worker exists.
         lease_deadline: when its leases expire, in Unix seconds.
         asked: the stage that an operator asks the worker's learner to enter, or None.
+        paused: whether an operator has paused the learners.
     """
 
     fenced: bool
     lease_deadline: float
     asked: StageRequest | None
+    paused: bool = False
 
 
 class Leaderboard(NamedTuple):
@@ -220,7 +222,8 @@ class MatchmakerClient(Connection):
             activity=activity,
             metrics=metrics or {},
         )
-        return Beat(reply.fenced, reply.lease_deadline, _part(StageRequest, reply, "asked"))
+        asked = _part(StageRequest, reply, "asked")
+        return Beat(reply.fenced, reply.lease_deadline, asked, reply.paused)
 
     def keep_references(
         self, incarnation: int | Incarnation, names: Iterable[str]
@@ -406,6 +409,17 @@ class MatchmakerClient(Connection):
         """
         reply = self._ask("SetMix", mix=mix, weights=weights, by=by)
         return from_message(MixChange, reply.change)
+
+    def pause_learners(self, by: str, *, resume: bool = False) -> Pause:
+        """Pauses all learners before their next rollout, or lets them go on.
+
+        Returns:
+            The pause that begins, or that ends.
+
+        Raises:
+            InvalidInput: nothing would change.
+        """
+        return from_message(Pause, self._ask("PauseLearners", resume=resume, by=by).pause)
 
     def pin_rating(self, player: str, mu: float, by: str) -> int:
         """Makes a player an anchor at `mu` points, in every book, for future results.

@@ -39,7 +39,8 @@ _BY_SERVICE = {
             "RegisterPlayers ReleaseMatches ReportResults"
         ),
         AccessRole.OPERATOR: (
-            "AddRival AskStage PinRating Quarantine QuarantineWorker RemoveRival SetMix"
+            "AddRival AskStage PauseLearners PinRating Quarantine QuarantineWorker RemoveRival "
+            "SetMix"
         ),
     },
     "league.v1.ExploiterService": {

@@ -163,14 +163,16 @@ class HeartbeatRequest(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., progress: _Optional[int] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
-    __slots__ = ("fenced", "lease_deadline", "asked")
+    __slots__ = ("fenced", "lease_deadline", "asked", "paused")
     FENCED_FIELD_NUMBER: _ClassVar[int]
     LEASE_DEADLINE_FIELD_NUMBER: _ClassVar[int]
     ASKED_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
     fenced: bool
     lease_deadline: float
     asked: _types_pb2.StageRequest
-    def __init__(self, fenced: _Optional[bool] = ..., lease_deadline: _Optional[float] = ..., asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ...) -> None: ...
+    paused: bool
+    def __init__(self, fenced: _Optional[bool] = ..., lease_deadline: _Optional[float] = ..., asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ..., paused: _Optional[bool] = ...) -> None: ...
 
 class KeepReferencesRequest(_message.Message):
     __slots__ = ("request_id", "incarnation", "names")
@@ -281,6 +283,30 @@ class MixChange(_message.Message):
     by: str
     weights: _containers.ScalarMap[str, float]
     def __init__(self, mix: _Optional[str] = ..., number: _Optional[int] = ..., at: _Optional[float] = ..., by: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class PauseLearnersRequest(_message.Message):
+    __slots__ = ("request_id", "resume", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    resume: bool
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., resume: _Optional[bool] = ..., by: _Optional[str] = ...) -> None: ...
+
+class PauseLearnersResponse(_message.Message):
+    __slots__ = ("pause",)
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    pause: Pause
+    def __init__(self, pause: _Optional[_Union[Pause, _Mapping]] = ...) -> None: ...
+
+class Pause(_message.Message):
+    __slots__ = ("by", "at")
+    BY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    by: str
+    at: float
+    def __init__(self, by: _Optional[str] = ..., at: _Optional[float] = ...) -> None: ...
 
 class PinRatingRequest(_message.Message):
     __slots__ = ("request_id", "player", "mu", "unpin", "by")
@@ -559,7 +585,7 @@ class WorkerStatus(_message.Message):
     def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ..., trouble: _Optional[str] = ..., is_quarantined: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs", "payoff_unit", "changes")
+    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs", "payoff_unit", "pause", "changes")
     GAME_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
     OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
@@ -569,6 +595,7 @@ class GetStatusResponse(_message.Message):
     VITALS_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     PAYOFF_UNIT_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     game: str
     log_position: int
@@ -579,8 +606,9 @@ class GetStatusResponse(_message.Message):
     vitals: Vitals
     epochs: _containers.RepeatedCompositeFieldContainer[RatingEpoch]
     payoff_unit: str
+    pause: Pause
     changes: _containers.RepeatedCompositeFieldContainer[MixChange]
-    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ..., vitals: _Optional[_Union[Vitals, _Mapping]] = ..., epochs: _Optional[_Iterable[_Union[RatingEpoch, _Mapping]]] = ..., payoff_unit: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[MixChange, _Mapping]]] = ...) -> None: ...
+    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ..., vitals: _Optional[_Union[Vitals, _Mapping]] = ..., epochs: _Optional[_Iterable[_Union[RatingEpoch, _Mapping]]] = ..., payoff_unit: _Optional[str] = ..., pause: _Optional[_Union[Pause, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[MixChange, _Mapping]]] = ...) -> None: ...
 
 class Vitals(_message.Message):
     __slots__ = ("trouble", "now", "started_at", "store_bytes", "disk_free_bytes", "event_position", "assignments")

@@ -89,6 +89,11 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.SetMixRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.SetMixResponse.FromString,
                 _registered_method=True)
+        self.PauseLearners = channel.unary_unary(
+                '/league.v1.MatchmakerService/PauseLearners',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.PauseLearnersRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.PauseLearnersResponse.FromString,
+                _registered_method=True)
         self.PinRating = channel.unary_unary(
                 '/league.v1.MatchmakerService/PinRating',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.PinRatingRequest.SerializeToString,
@@ -220,6 +225,12 @@ class MatchmakerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetMix(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseLearners(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -360,6 +371,11 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.SetMix,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.SetMixRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.SetMixResponse.SerializeToString,
+            ),
+            'PauseLearners': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseLearners,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.PauseLearnersRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.PauseLearnersResponse.SerializeToString,
             ),
             'PinRating': grpc.unary_unary_rpc_method_handler(
                     servicer.PinRating,
@@ -724,6 +740,33 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/SetMix',
             league_dot_v1_dot_matchmaker__pb2.SetMixRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.SetMixResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseLearners(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/PauseLearners',
+            league_dot_v1_dot_matchmaker__pb2.PauseLearnersRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.PauseLearnersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -175,6 +175,10 @@ class LeagueReader:
     def _report_learner(self, facts: LeagueFacts) -> None:
         """Reports a new mix, and each alarm of the learner as it begins and as it ends."""
         before, now = self.facts.learner, facts.learner
+        told, pause = (one.status.pause if one.status else None for one in (self.facts, facts))
+        if pause != told:
+            words = pause and f"{pause.by} has paused the learners: `bin/league resume` ends this."
+            self._say(words or "The learners go on.")
         if now is not None and now.mix and (before is None or before.mix != now.mix):
             self._say(f"Opponents now: {now.mix}.")
         if "progress/steps" not in facts.metrics:  # it restarts and has no metrics yet

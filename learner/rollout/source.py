@@ -26,6 +26,8 @@ GATHER_SECONDS = 0.25
 """Least time between two exchanges with the matchmaker while enough matches are ready. An exchange
 takes about a millisecond of both processes, however many results it carries.
 """
+HOLD_SECONDS = 0.5
+"""Time between two looks of a paused learner whether the pause has ended."""
 log = logging.getLogger(__name__)
 
 
@@ -103,6 +105,7 @@ class MatchBroker:
         self._pace = Pace()
         self._log_position = log_position
         self._asked: StageRequest | None = None
+        self._paused: bool | None = None
         self._error: LeagueError | None = None
         self._changed = threading.Condition()
         self._closing = False
@@ -173,6 +176,17 @@ class MatchBroker:
         """Returns the stage that an operator asked for, as of the newest heartbeat."""
         with self._changed:
             return self._asked
+
+    def paused(self) -> bool:
+        """Returns whether an operator has paused the learners, as of the newest heartbeat. It waits
+        for the first heartbeat. Only the leader knows.
+        """
+        with self._changed:
+            while self._paused is None:
+                self._raise_error()
+                self._pace.rests()
+                self._changed.wait(0.5)
+            return self._paused
 
     def ready(self) -> list[Assignment]:
         """Returns the matches drawn and not yet begun."""
@@ -305,6 +319,7 @@ class MatchBroker:
             mix, metrics = self._mix, self._pace.judged(metrics)
         answer = self._client.heartbeat(self._incarnation, progress, step, mix, activity, metrics)
         with self._changed:
-            self._asked = answer.asked
+            self._asked, self._paused = answer.asked, answer.paused
+            self._changed.notify_all()
         if answer.fenced:
             raise Fenced("another process has taken over this learner: this one stops")

@@ -29,8 +29,9 @@ from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.security.credentials import of_run
 from league.settings.base import resolve_run, sections_hash
+from league.status import PAUSED, at_rest
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.rollout.source import AHEAD, MatchBroker
+from learner.rollout.source import AHEAD, HOLD_SECONDS, MatchBroker
 from learner.sb3.policy import perceptron_of
 from learner.train.join import live_player, register_players
 from learner.train.metrics import Progress
@@ -89,6 +90,11 @@ class JoinedEnv(LeagueVecEnv):
     def step_wait(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
+        while self.broker.paused():
+            self.progress.rest()
+            resting = at_rest(self.progress.metrics())
+            self.broker.beat(self.frames_played, self.learner_step, PAUSED, resting)
+            time.sleep(HOLD_SECONDS)
         after = super().step_wait()
         self.progress.add(self.finished)
         if time.monotonic() - self._last_heartbeat > HEARTBEAT_SECONDS:

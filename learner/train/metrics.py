@@ -20,6 +20,7 @@ from league.runs.alarms import (
     UpdateFacts,
     largest_entropy,
 )
+from league.status import PAUSED, at_rest
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
@@ -80,6 +81,10 @@ class Progress:
         """
         self._updates += 1
         self._marks.append((time.monotonic(), step, frames, busy))
+
+    def rest(self) -> None:
+        """Forgets the clock readings, because the learner makes no steps now."""
+        self._marks.clear()
 
     def metrics(self) -> dict[str, float]:
         """Returns all current numbers by name."""
@@ -206,6 +211,12 @@ class Reporter:
         """Sets the progress that the next heartbeat reports."""
         frames = self._other_frames + self._env.frames_played
         self._broker.beat(frames, self._model.num_timesteps, activity, self.metrics)
+
+    def rest(self) -> None:
+        """Reports that the learner is paused."""
+        self._progress.rest()
+        self.metrics = at_rest(self.metrics)
+        self.beat(PAUSED)
 
     def close(self) -> None:
         """Closes the files."""

@@ -15,6 +15,7 @@ from league.agent.snapshot import SnapshotCard
 from league.errors import LeagueError, NothingPlayable, StorageFull
 from league.rpc.channel import Reminders
 from learner.distributed.rank_group import RankGroup
+from learner.rollout.source import HOLD_SECONDS
 from learner.train.checkpoint import algorithm_state, environment_state, rank_state
 from learner.train.memory import is_out_of_memory, release, too_little
 from learner.train.parts import SessionParts
@@ -66,6 +67,7 @@ class Session:
         try:
             if model.num_timesteps < steps and not self.over:
                 self.stages.begin(model, self.broker)
+                self._hold()
                 with contextlib.suppress(GenerationOver):
                     model.learn(
                         steps - model.num_timesteps,  # the parent class adds the steps made
@@ -104,12 +106,22 @@ class Session:
             self.save_checkpoint()
         if self.over:
             raise GenerationOver
+        self._hold()
         self.reporter.beat("rollout")
 
+    def _hold(self) -> None:
+        """Waits between two rollouts while an operator has paused the learners."""
+        leads, stops = self.group.is_leader, self.model.should_stop
+        while self.group.broadcast(leads and self.broker.paused() and not stops()):
+            self.reporter.rest()
+            time.sleep(HOLD_SECONDS)
+
     def _due(self) -> dict[str, bool]:
-        """Decides what is due, by the rules for the role and the time since the last checkpoint."""
+        """Decides what is due, by the rules for the role and the time since the last checkpoint.
+        A pause begins with a checkpoint, so that a kill during the pause loses nothing.
+        """
         parts, step, last = self.parts, self.model.num_timesteps, self.publisher.last_step
-        late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS
+        late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS or self.broker.paused()
         due = {"snapshot": False, "over": False, "reset": False, "checkpoint": late}
         ask, name, generation = parts.client.standing, parts.live.name, parts.generation
         if generation is None:

@@ -41,11 +41,13 @@ class Beat(NamedTuple):
         lease_deadline: when the worker's leases expire if there is no more progress, in Unix
             seconds.
         asked: the stage that the worker's player was asked to enter.
+        paused: whether the worker trains a player and has to hold.
     """
 
     fenced: bool
     lease_deadline: float
     asked: StageRequest | None
+    paused: bool = False
 
 
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
@@ -168,7 +170,7 @@ def heartbeat(
     metrics: Mapping[str, float],
 ) -> Beat:
     """Stores the newest heartbeat. Leases are extended only if `progress` rose since the last
-    heartbeat.
+    heartbeat, or while an operator has paused the learners.
 
     Args:
         progress: frames played.
@@ -187,7 +189,10 @@ def heartbeat(
     if caller.fenced_by is not None or league.view.is_of_other_rules(caller):
         return Beat(True, now, None)
     deadline = now + limits.LEASE_SECONDS
-    if last is None or progress > last.progress:
+    paused = bool(caller.player) and league.view.steering.pause is not None
+    if paused:
+        tx.renew_leases(deadline, now + limits.LEASE_LIMIT_SECONDS, incarnation)
+    elif last is None or progress > last.progress:
         tx.extend_leases(incarnation, deadline)
     else:
         deadline = tx.open_leases(incarnation)[1] or deadline
@@ -208,4 +213,4 @@ def heartbeat(
         )
     )
     place = curriculum.place if curriculum else None
-    return Beat(False, deadline, unobeyed(league, caller.player, place))
+    return Beat(False, deadline, unobeyed(league, caller.player, place), paused)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from league.errors import InvalidInput, NotFound, nearest
 from league.players import CATEGORIES, PlayerKind
-from league.status import MixChange
+from league.status import MixChange, Pause
 from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.state.steering import change_of
@@ -35,9 +35,7 @@ def set_mix(
         InvalidInput: a weight is negative or not finite, no weight above 0 is left, a bot is held
             out, or `by` is empty.
     """
-    checks.text(by, "by", checks.MAX_NAME)
-    if not by.strip():
-        raise InvalidInput("a change of a mix says who makes it: by is empty")
+    _check_operator(by)
     mixes = league.sampling.mixes
     if mix not in mixes:
         hint = nearest(mix, mixes) or f"there are {', '.join(mixes)}"
@@ -60,9 +58,41 @@ def set_mix(
     weights = dict(sorted(weights.items()))  # a message's map has no order
     words = ", ".join(f"{mix}.{category} = {weight:g}" for category, weight in weights.items())
     event = league.log(
-        tx, "mix_changed", f"{by} sets {words}", mix=mix, weights=weights, by=by, drawn=drawn
+        tx,
+        "mix_changed",
+        f"{by} sets {words}",
+        mix=mix,
+        weights=weights,
+        by=by,
+        configured=league.settings.mixes[mix],
+        drawn=drawn,
     )
     return change_of(event)
+
+
+def pause_learners(league: League, tx: Transaction, resume: bool, by: str) -> Pause:
+    """Pauses all learners, or lets them go on. Returns the pause that begins, or that ends.
+
+    Raises:
+        InvalidInput: nothing would change, or `by` is empty.
+    """
+    _check_operator(by)
+    pause = league.view.steering.pause
+    if resume:
+        if pause is None:
+            raise InvalidInput("the learners are not paused: there is nothing to resume")
+        league.log(tx, "learners_resumed", f"{by} lets the learners go on", by=by)
+        return pause
+    if pause is not None:
+        raise InvalidInput(f"{pause.by} has paused the learners: `bin/league resume` ends this")
+    event = league.log(tx, "learners_paused", f"{by} pauses the learners", by=by)
+    return Pause(by=by, at=event.at)
+
+
+def _check_operator(by: str) -> None:
+    checks.text(by, "by", checks.MAX_NAME)
+    if not by.strip():
+        raise InvalidInput("the log notes who steers the league: by is empty")
 
 
 def _check_category(league: League, category: str) -> None:

@@ -154,6 +154,7 @@ def status(league: League, reader: Reader) -> LeagueStatus:
         workers=tuple(workers),
         shares=tuple(_shares(league, workers)),
         changes=tuple(league.view.steering.changes.values()),
+        pause=league.view.steering.pause,
         version=__version__,
         vitals=league.vitals(),
         epochs=tuple(

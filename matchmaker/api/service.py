@@ -170,6 +170,7 @@ class MatchmakerService(
     EnterStage = mutation(m, "EnterStage", stage.enter_stage)
     AskStage = mutation(m, "AskStage", stage.ask_stage)
     SetMix = mutation(m, "SetMix", steer.set_mix)
+    PauseLearners = mutation(m, "PauseLearners", steer.pause_learners)
     PinRating = mutation(m, "PinRating", players.pin_rating)
     Quarantine = mutation(m, "Quarantine", players.quarantine)
     QuarantineWorker = mutation(m, "QuarantineWorker", watch.quarantine_worker)

@@ -70,6 +70,9 @@ class League:
             if tx.meta(_PAYOFF_UNIT) != self.settings.payoff_unit:
                 tx.set_meta(_PAYOFF_UNIT, self.settings.payoff_unit)
             self._load(tx)
+            for name in self.view.steering.outdated(self.settings.mixes):
+                text = f"mix {name!r} is as the settings say: they are newer than its change"
+                self.log(tx, "mix_reset", text, mix=name)
             self._store_policy(tx)
             # Workers keep their leases if the matchmaker was away or its clock was set back.
             tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from league.players import Event
-from league.status import MixChange
+from league.status import MixChange, Pause
 
-EVENTS = ("mix_changed",)
+EVENTS = ("mix_changed", "mix_reset", "learners_paused", "learners_resumed")
 """Kinds of events that `Steering` reads."""
 Mixes = dict[str, dict[str, float]]
 
@@ -23,27 +23,46 @@ def change_of(event: Event) -> MixChange:
 
 
 class Steering:
-    """Keeps operators' changes of the mixes.
+    """Keeps operators' changes of the mixes, and their pause of the learners.
 
     Attributes:
-        number: position of the newest change in the log, 0 without a change.
+        number: position of the newest change of a mix in the log, 0 without a change.
         changes: the newest change of each mix.
         drawn: matches that each changed mix had drawn before, by (player, category).
+        pause: the pause that lasts now, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         self.number = 0
         self.changes: dict[str, MixChange] = {}
         self.drawn: dict[str, Counter[tuple[str, str]]] = {}
+        self.pause: Pause | None = None
         self._weights: Mixes = {}
+        self._configured: Mixes = {}
+        for event in events:
+            self.take(event)
 
     def take(self, event: Event) -> None:
         """Folds an event of `EVENTS`."""
-        change = change_of(event)
-        self.number, self.changes[change.mix] = event.position, change
-        self._weights.setdefault(change.mix, {}).update(change.weights)
-        rows = json.loads(event.data_json)["drawn"]
-        self.drawn[change.mix] = Counter({(name, category): n for name, category, n in rows})
+        data = json.loads(event.data_json)
+        if event.kind == "learners_paused":
+            self.pause = Pause(by=data["by"], at=event.at)
+        elif event.kind == "learners_resumed":
+            self.pause = None
+        elif event.kind == "mix_reset":
+            self.number = event.position
+            for by_mix in (self.changes, self.drawn, self._weights, self._configured):
+                by_mix.pop(data["mix"], None)
+        else:
+            change, rows = change_of(event), data["drawn"]
+            self.number, self.changes[change.mix] = event.position, change
+            self.drawn[change.mix] = Counter({(name, category): n for name, category, n in rows})
+            self._weights.setdefault(change.mix, {}).update(change.weights)
+            self._configured[change.mix] = data["configured"]
+
+    def outdated(self, configured: Mapping[str, Mapping[str, float]]) -> list[str]:
+        """Returns the changed mixes whose settings differ from the settings at their change."""
+        return [name for name, mix in self._configured.items() if mix != configured.get(name)]
 
     def mixes(self, configured: Mapping[str, Mapping[str, float]]) -> Mixes:
         """Returns the mixes of the settings with all changes. A weight of 0 removes a category."""

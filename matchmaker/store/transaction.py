@@ -484,11 +484,14 @@ class Transaction(Reader):
             [deadline, incarnation],
         )
 
-    def renew_leases(self, deadline: float, limit: float) -> None:
-        """Gives every open lease this deadline and limit, even if it had later ones."""
+    def renew_leases(self, deadline: float, limit: float, incarnation: int | None = None) -> None:
+        """Gives every open lease, or those of an incarnation, this deadline and limit, even if it
+        had later ones.
+        """
         self._db.execute(
-            "UPDATE assignments SET lease_deadline = ?, lease_limit = ? WHERE lease_state = 'open'",
-            [deadline, limit],
+            "UPDATE assignments SET lease_deadline = ?, lease_limit = ? "
+            "WHERE lease_state = 'open' AND incarnation = coalesce(?, incarnation)",
+            [deadline, limit, incarnation],
         )
 
     def add_results(

@@ -7,7 +7,7 @@ import shlex
 import time
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -160,9 +160,14 @@ class MixGroup(TyperGroup):
     """The commands of ``bin/league mix``. Without the word `set` it is `show`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyrefly: ignore[bad-override]
-        if args[:1] not in (["show"], ["set"], ["--help"]):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, _spelled_out(args))
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # pyrefly: ignore[bad-override]
+        return super().resolve_command(ctx, _spelled_out(args))
+
+
+def _spelled_out(words: list[str]) -> list[str]:
+    return words if words[:1] in (["show"], ["set"], ["--help"]) else ["show", *words]
 
 
 mix = typer.Typer(

@@ -19,7 +19,8 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.quarantine import EVENTS as QUARANTINES
 from matchmaker.state.quarantine import Quarantines
-from matchmaker.state.steering import change_of
+from matchmaker.state.steering import EVENTS as STEERING
+from matchmaker.state.steering import Steering
 from matchmaker.store.rows import AssignmentRow, ResultRow
 from matchmaker.store.transaction import Reader
 
@@ -136,9 +137,8 @@ def changes_of(reader: Reader, matches: Sequence[Met]) -> list[dict[str, Any]]:
     """Describes the newest change of each mix by an operator, with the summary of the learner's
     matches that were drawn since then. The summary is None before the first of them.
     """
-    newest = {change.mix: change for change in map(change_of, reader.events_of("mix_changed"))}
     described = []
-    for change in newest.values():
+    for change in Steering(reader.events_of(*STEERING)).changes.values():
         is_since = (
             match.mix == change.mix and match.drawn_at >= change.number for match in matches
         )

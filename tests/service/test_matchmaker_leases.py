@@ -21,11 +21,11 @@ def test_leases_live_on_only_while_progress_rises(league):
     league.client.heartbeat(incarnation, 10)
     for progress in (20, 30):
         league.clock.advance(0.7 * seconds)
-        fenced, deadline, _ = league.client.heartbeat(incarnation, progress)
+        fenced, deadline, *_ = league.client.heartbeat(incarnation, progress)
         assert (fenced, deadline) == (False, league.clock.now() + seconds)
         assert league.server.sweep() == 0
     league.clock.advance(0.7 * seconds)
-    _, stuck, _ = league.client.heartbeat(incarnation, 30)
+    _, stuck, *_ = league.client.heartbeat(incarnation, 30)
     assert stuck == deadline
     league.clock.advance(0.4 * seconds)
     assert league.server.sweep() == 3
@@ -39,7 +39,7 @@ def test_progress_that_falls_extends_nothing(league):
     incarnation = league.open()
     league.client.acquire_matches(incarnation, 1, "league")
     league.client.heartbeat(incarnation, 100)
-    _, deadline, _ = league.client.heartbeat(incarnation, 100)
+    _, deadline, *_ = league.client.heartbeat(incarnation, 100)
     league.clock.advance(5.0)
     assert league.client.heartbeat(incarnation, 50)[1] == deadline
     assert league.client.heartbeat(incarnation, 60)[1] == deadline

@@ -18,11 +18,14 @@ from test_matchmaker_process import matchmaker, ready_port
 
 from league.cli.main import main
 from league.errors import Forbidden, InvalidInput, NotFound, Refused
+from league.players import Book, Pairing
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials
 from league.security.roles import AccessRole
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
+from league.status import PAUSED
+from matchmaker import limits
 from matchmaker.tools.fsck import fsck
 
 MIXES = {"league": {"random": 1.0, "constant": 1.0}, "other": {"based": 1.0}}
@@ -127,7 +130,9 @@ def test_only_operators_change_a_mix(tmp_path: Path) -> None:
         league.client.set_mix("league", {"based": 1.0}, "anna")
 
 
-def test_a_change_is_there_after_kill_9_and_with_other_settings(tmp_path: Path) -> None:
+def test_a_change_is_there_after_kill_9_until_the_settings_change(
+    tmp_path: Path,
+) -> None:
     db, config = tmp_path / "league.db", tmp_path / "mixes.toml"
     config.write_text("[matchmaker.mixes.league]\nrandom = 1.0\n", encoding="utf-8")
     with served(db, "--config", str(config)) as (process, client):
@@ -135,7 +140,8 @@ def test_a_change_is_there_after_kill_9_and_with_other_settings(tmp_path: Path) 
         change = client.set_mix("league", {"based": 1.0, "random": 0.0}, "anna")
         process.kill()
         process.wait()
-    config.write_text("[matchmaker.mixes.league]\nrandom = 3.0\n", encoding="utf-8")
+    with config.open("a", encoding="utf-8") as file:
+        file.write("[matchmaker.mixes.other]\nbased = 3.0\n")
     with served(db, "--config", str(config)) as (_, client):
         learner = client.open_incarnation("learner-main", "main").number
         client.heartbeat(learner, 1, 1, "league")
@@ -148,6 +154,11 @@ def test_a_change_is_there_after_kill_9_and_with_other_settings(tmp_path: Path) 
         assert client.status().shares == shares
         with pytest.raises(Refused, match="only reads"):
             client.set_mix("league", {"based": 1.0}, "anna")
+    config.write_text("[matchmaker.mixes.league]\nrandom = 3.0\n", encoding="utf-8")
+    with served(db, "--config", str(config)) as (_, client):
+        assert client.status().changes == ()
+        matches = client.acquire_matches(learner, 20, "league")
+        assert {match.opponent.name for match in matches} == {"random"}
     assert fsck(db)[0] == []
     with sqlite3.connect(db) as log:
         hashes = {row[0] for row in log.execute("SELECT policy_hash FROM draws")}
@@ -203,3 +214,66 @@ def test_a_wrong_word_is_refused(league, words, sentence, capsys):
     assert code == 2
     assert sentence in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_pause_reaches_learners_and_keeps_their_leases(league):
+    learner, client = league.open(), league.client
+    evaluator = client.open_incarnation("evaluator-0").number
+    client.acquire_matches(learner, 3, "league")
+    pairing = Pairing(player="main@1000", opponent="based", pairs=1, book=Book.EVAL, seed=1)
+    client.acquire_pairings(evaluator, [pairing])
+    assert not client.heartbeat(learner, 1).paused
+    pause = client.pause_learners("anna@desk")
+    assert (pause.by, client.status().pause) == ("anna@desk", pause)
+    assert client.heartbeat(learner, 1).paused
+    assert not client.heartbeat(evaluator, 1).paused
+    for _ in range(100):  # 8 hours, longer than any lease lasts with progress
+        league.clock.advance(limits.LEASE_SECONDS - 1.0)
+        assert client.heartbeat(learner, 1, activity=PAUSED).paused
+        league.server.sweep()
+    with league.server.store.read() as reader:
+        assert len(reader.open_assignments(learner)) == 3
+        assert reader.open_assignments(evaluator) == [], "only learners are paused"
+    with pytest.raises(InvalidInput, match="anna@desk has paused"):
+        client.pause_learners("bert@desk")
+    assert client.pause_learners("bert@desk", resume=True) == pause
+    assert client.status().pause is None
+    assert not client.heartbeat(learner, 1).paused
+    with pytest.raises(InvalidInput, match="not paused"):
+        client.pause_learners("bert@desk", resume=True)
+    league.clock.advance(limits.LEASE_SECONDS + 1.0)
+    assert league.server.sweep() == 3
+    told = [event.text for event in events(league, "learners_paused", "learners_resumed")]
+    assert [text.split()[0] for text in told] == ["anna@desk", "bert@desk"]
+
+
+def test_a_pause_is_there_after_kill_9_of_the_matchmaker(tmp_path: Path) -> None:
+    db = tmp_path / "league.db"
+    with served(db) as (process, client):
+        client.register_players([live()])
+        learner = client.open_incarnation("learner-main", "main").number
+        pause = client.pause_learners("anna")
+        process.kill()
+        process.wait()
+    with served(db) as (process, client):
+        assert client.heartbeat(learner, 1).paused
+        assert client.status().pause == pause
+        client.pause_learners("anna", resume=True)
+        process.kill()
+        process.wait()
+    with served(db) as (_, client):
+        assert not client.heartbeat(learner, 1).paused
+
+
+def test_commands_pause_and_resume(league, capsys):
+    at = ["--address", league.server.address]
+    code, _, err = said(capsys, "pause", *at)
+    assert (code, "bin/league resume" in err) == (0, True)
+    _, out, _ = said(capsys, "status", *at)
+    assert re.search("^paused\tby .*@.* at .*bin/league resume", out, re.MULTILINE)
+    assert said(capsys, "pause", *at)[0] == 2
+    code, _, err = said(capsys, "resume", *at)
+    assert (code, "had paused them at" in err) == (0, True)
+    assert "paused" not in said(capsys, "status", *at)[1]
+    code, _, err = said(capsys, "resume", *at)
+    assert (code, len(err.splitlines())) == (2, 1)
