@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from league.console.options import Heading
+from league.console.options import Assignments, Heading
 from league.console.output import operator, print_pairs, print_table, say, when
 from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput
@@ -42,6 +42,23 @@ def backup(
     database = finding.database_of(finding.checked_run(run_dir))
     results = copies.backup(database, file)
     print(f"{file} holds the log of {run_dir} up to result {results}")
+
+
+@app.command(rich_help_panel=Heading.TRAIN)
+def branch(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run, running or finished.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The folder of the new run.")],
+    assignments: Assignments = None,
+) -> None:
+    """Makes a new run that continues from a run's newest checkpoint with other settings.
+
+    It has the run's players, matches, ratings and weights, and the run stays as it is.
+    """
+    from matchmaker.tools import branch as branches
+
+    results = branches.branch(run_dir, new, assignments or [])
+    print(f"{new} continues {run_dir} from result {results}")
+    print(f"`bin/start-league --run-dir {shlex.quote(str(new))}` starts it")
 
 
 @app.command()

@@ -152,6 +152,10 @@ status --run-dir nowhere
 backup nowhere x.db
 fsck nowhere
 mix nowhere
+mix set nothing.based=1 --run-dir runs/laptop-1
+pause --run-dir runs/nothing
+resume --run-dir runs/nothing
+branch runs/nothing runs/new
 mix runs/laptop-1 --player nothing
 recompute nowhere
 prune nowhere
