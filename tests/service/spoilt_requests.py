@@ -94,6 +94,8 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
             incarnation=number, step=1, stages=[stage], reason="because"
         ),
         "AskStage": m.AskStageRequest(player="main", stage="two", by="bob"),
+        "SetMix": m.SetMixRequest(mix="league", weights={"based": 2.0}, by="bob"),
+        "PauseLearners": m.PauseLearnersRequest(by="bob"),
         "Quarantine": m.QuarantineRequest(player="based", reason="loses to all", by="bob"),
         "QuarantineWorker": m.QuarantineWorkerRequest(
             worker="evaluator-0", reason="an old build", by="bob"

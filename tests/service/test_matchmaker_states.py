@@ -131,7 +131,7 @@ class Leases(RuleBasedStateMachine):
     def beats(self, data, rises):
         number = data.draw(st.sampled_from(sorted(self.newest.values())))
         self.progress += rises
-        fenced, deadline, _ = self.write(
+        fenced, deadline, *_ = self.write(
             incarnations.heartbeat, number, self.progress, 1, "league", "", {}
         )
         assert not fenced
