@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from league.games.registry import game_spec
 from league.players import Book, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from league.status import PAUSED
 from learner.sb3 import JoinedEnv, PublishEvery, league_env, perceptron_of, publish
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -287,6 +289,23 @@ def cards_env(address: str, run_dir: Path, **options: Any) -> JoinedEnv:
 
 def learner_of(env: Any, **options: Any) -> MaskablePPO:
     return MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, device="cpu", seed=1, **options)
+
+
+def test_it_holds_before_a_step_while_the_learners_are_paused(cards: str, tmp_path: Path) -> None:
+    with cards_env(cards, tmp_path, mix="alone") as env, MatchmakerClient(cards) as client:
+        env.follow(learner_of(env))
+        env.reset()
+        client.pause_learners("anna")
+        wait_for(env.broker.paused)
+        legal = np.array([mask.argmax() for mask in env.env_method("action_masks")])
+        stepping = Thread(target=env.step, args=[legal])
+        stepping.start()
+        wait_for(lambda: [one.activity for one in client.status().workers] == [PAUSED])
+        assert stepping.is_alive()
+        assert env.learner_step == 0
+        client.pause_learners("anna", resume=True)
+        stepping.join(PATIENCE)
+        assert env.learner_step == 8
 
 
 def test_a_game_of_choices_with_masks(
