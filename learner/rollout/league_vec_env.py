@@ -157,7 +157,8 @@ class LeagueVecEnv(VecEnv):
         self._actions_N2A[self._rows, self.seat_N] = actions_NA
         rewards_N, ended_N = self._advance()
         self._replace(ended_N)
-        self.opponent_policy.ask_rivals(self._seen_across())
+        if self.opponent_policy.rivals_seated:
+            self.opponent_policy.ask_rivals(self._seen_across())
         return self.observations(), rewards_N, ended_N
 
     def close(self) -> None:
