@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Final
 
-from league.errors import NotFound
+from league.errors import InvalidInput, NotFound, nearest
 from league.ids import average_of, lineage_of
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference", "rivals")
@@ -103,6 +103,29 @@ def newest_snapshot(
     if not own:
         raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
     return max(own, key=lambda player: (player.name in played, player.step))
+
+
+def name_in_book(
+    name: str, book: Book, players: Mapping[str, Player], rated: Iterable[Rating]
+) -> str:
+    """Returns the name under which a player has matches in a book. In a clean book a live player is
+    its newest snapshot.
+
+    Args:
+        name: the player.
+        book: the book.
+        players: the league's players by name.
+        rated: the book's ratings.
+
+    Raises:
+        InvalidInput: there is no such player.
+    """
+    if name not in players:
+        hint = nearest(name, players) or "bin/league players lists them"
+        raise InvalidInput(f"there is no player {name!r}: {hint}")
+    if book is Book.TRAIN or players[name].kind is not PlayerKind.LIVE:
+        return name
+    return newest_snapshot(name, players.values(), rated).name
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:

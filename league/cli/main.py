@@ -13,14 +13,13 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, distribution
+from importlib.metadata import EntryPoint, distribution, version
 from typing import Annotated, Any
 
 import typer
 import typer.main
 from typer.core import TyperGroup
 
-from league import __version__
 from league.console.options import Heading
 from league.entry_points import entry_points
 from league.errors import InvalidInput, LeagueError, NotFound, nearest
@@ -72,7 +71,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"kumite {__version__}")
+        print(f"kumite {version('kumite')}")
         raise typer.Exit
 
 

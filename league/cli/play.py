@@ -292,6 +292,7 @@ def record(
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
     from league.contest.members import Finder
     from league.contest.recordings import record as recorded
+    from league.contest.recordings import say_failed
 
     finder, names = Finder(context.league, game, blobs, assignments or ()), [player, *opponents]
     settings = finder.settings(names)
@@ -308,11 +309,7 @@ def record(
         greedy=greedy,
         out=out,
     ):
-        if series.failures:
-            say(
-                f"({len(series.failures)} matches could not be finished and do not count, the "
-                f"first as {series.failures[0]})"
-            )
+        say_failed(series.failures)
         for place, played in series.places.items():
             rows.append((series.player, series.opponent, place, *_scores(played, means)))
     print_table("Matches", [*SCORES.split(), *(f"{name}#" for name in means)], rows)

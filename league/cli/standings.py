@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from league.console.options import BookName, Heading
 from league.console.output import is_terminal, print_table, say, share, when
 from league.contest.command import LeagueContext, PastLeagueCommand
-from league.errors import InvalidInput, nearest
-from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating, newest_snapshot
+from league.errors import InvalidInput
+from league.players import Book, PayoffCell, PlayerKind, PlayerState, name_in_book
 from league.runs.files import write_whole
 from league.stats.payoff import Stakes, paid_each
-
-if TYPE_CHECKING:  # scipy takes half a second to load
-    from league.stats.ratings.fit import Interval
-    from league.stats.structure.mixtures import MixtureRating
 
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
@@ -27,6 +24,7 @@ RATINGS = "rank# player kind score# mu# sigma# elo# games# wins# draws# losses# 
 SPARED = (
     "anchor fit_elo elo_low elo_high losses draws wins win_rate kind sigma games score rank elo"
 )
+CAPTION = "score = mu - 3 sigma; elo is mu in Elo; win_rate counts wins only, a draw is none"
 PLAYERS = "player kind role state step# parent marks created_at digest"
 PAYOFF = "row column games# wins# draws# losses# win_rate#"
 PAID = " payoff# interval#"
@@ -57,74 +55,37 @@ def ratings(
             "--fit needs players that stay the same, and learners change between their matches: "
             "use --book eval or --book greedy"
         )
-    check = None
-    mixtures: list[MixtureRating] = []
+    from league.views.leaderboard import standings
+
     with context.league.connect() as client:
-        rated, cells = client.ratings(book), client.payoff(book)
+        found, _, check = standings(client, book, most_fitted=math.inf if fit else 0)
         unit = client.status().payoff_unit or "payoff"
-        if rated and book is Book.EVAL:
-            from league.stats.structure.mixtures import rated_mixtures
-
-            mixtures = rated_mixtures(client.players(), cells, rated)
-        if fit and rated:
-            from league.stats.ratings.cross_check import cross_check
-
-            climb = client.payoff(Book.TRAIN, climb=True) if book is Book.EVAL else []
-            check = cross_check(rated, cells, client.players(), climb)
-    if not rated:
+    if not found:
         say(f"(the book {book.value} has no rating yet)")
-    heads = RATINGS
-    rows: list[tuple[str, ...]] = [_rating_row(rating) for rating in rated]
-    caption = "score = mu - 3 sigma; elo is mu in Elo; win_rate counts wins only, a draw is none"
-    if paid := paid_each(cells):
+    heads, caption = RATINGS, CAPTION
+    if has_payoffs := any("payoff" in row for row in found):
         heads += " payoff#"
         caption += f"; payoff: {unit} per match, by which players are rated"
-        rows = [(*row, f"{paid[row[1]]:+.2f}") for row in rows]
     if fit:
         heads += " fit# low# high# fit_elo# elo_low# elo_high# disagrees"
     if check:
-        for place, rating in enumerate(rated):
-            name = rating.player.name
-            gap = f"mu {check.gaps[name]:+.1f}" if name in check.gaps else ""
-            rows[place] += (*_fitted(check.intervals[name]), gap)
         note = "fit: all games at once with its 95 % interval"
         say(f"({note}, {check.widening:.2f} times as wide as by chance)")
         say(f"({check.words()})")
-    for mixture in mixtures:  # among the players, which alone have ranks
-        row = _mixture_row(mixture)
-        if paid:
-            row += (f"{sum(paid[name] * weight for name, weight in mixture.weights.items()):+.2f}",)
-        if check:
-            row += (*_fitted(check.of_mixture(mixture.weights)), "")
-        rows.insert(sum(float(other[3]) >= mixture.score for other in rows), row)
+    rows = []
+    for row in found:
+        counts = [str(row[name]) for name in ("games", "wins", "draws", "losses")]
+        texts = [f"{row[name]:.2f}" for name in ("score", "mu", "sigma")]
+        texts += [f"{row['elo']:.0f}", *counts]
+        texts += [share(row["wins"], row["games"]), "pinned" if row["pinned"] else ""]
+        if has_payoffs:
+            texts.append("" if row["payoff"] is None else f"{row['payoff']:+.2f}")
+        if fit:
+            texts += [f"{row[name]:.2f}" for name in ("fit", "fit_low", "fit_high")]
+            texts += [f"{row[name]:.0f}" for name in ("fit_elo", "elo_low", "elo_high")]
+            texts.append("" if row["disagrees"] is None else f"mu {row['disagrees']:+.1f}")
+        rows.append((str(row["rank"] or ""), row["player"], row["kind"], *texts))
     print_table(f"Ratings, book {book.value}", heads, rows, caption=caption, spared=SPARED)
-
-
-def _fitted(interval: Interval) -> tuple[str, ...]:
-    from league.stats.ratings.elo import elo
-
-    points = interval.estimate, interval.low, interval.high
-    return (*(f"{x:.2f}" for x in points), *(f"{elo(x):.0f}" for x in points))
-
-
-def _skill(of: Rating | MixtureRating) -> tuple[str, ...]:
-    from league.stats.ratings.elo import elo
-
-    return (*(f"{value:.2f}" for value in (of.score, of.mu, of.sigma)), f"{elo(of.mu):.0f}")
-
-
-def _rating_row(rating: Rating) -> tuple[str, ...]:
-    counts = map(str, (rating.games, rating.wins, rating.draws, rating.losses))
-    player, anchor = rating.player, "pinned" if rating.pinned else ""
-    win_rate = share(rating.wins, rating.games)
-    skill = _skill(rating)
-    return (str(rating.rank), player.name, player.kind.value, *skill, *counts, win_rate, anchor)
-
-
-def _mixture_row(mixture: MixtureRating) -> tuple[str, ...]:
-    counts = map(str, (mixture.games, mixture.wins, mixture.draws, mixture.losses))
-    win_rate = share(mixture.wins, mixture.games)
-    return ("", mixture.name, "mixture", *_skill(mixture), *counts, win_rate, "")
 
 
 @app.command(cls=PastLeagueCommand)
@@ -170,16 +131,8 @@ def payoff(
     with context.league.connect() as client:
         known = {player.name: player for player in client.players()}
         rated = client.ratings(book)
-
-        def resolved(name: str) -> str:  # in a clean book a live player is its newest snapshot
-            if name not in known:
-                hint = nearest(name, known) or "bin/league players lists them"
-                raise InvalidInput(f"there is no player {name!r}: {hint}")
-            if book is Book.TRAIN or known[name].kind is not PlayerKind.LIVE:
-                return name
-            return newest_snapshot(name, known.values(), rated).name
-
-        rows, columns = list(map(resolved, row or ())), list(map(resolved, column or ()))
+        rows = [name_in_book(name, book, known, rated) for name in row or ()]
+        columns = [name_in_book(name, book, known, rated) for name in column or ()]
         cells = client.payoff(book, rows=rows, columns=columns)
         unit = client.status().payoff_unit or "payoff"
     if not cells:

@@ -59,7 +59,7 @@ def export(
         raise InvalidInput(f"{out} would be no Python file: name one that ends in .py")
     settings = finder.settings([player], alone=format != "ai2")
     (entrant,) = finder.entrants(settings.spec(), [player])
-    loaded = [_load(member) for member in entrant.members]
+    loaded = [load(member) for member in entrant.members]
     member, (network, card) = entrant.members[0], loaded[0]
     if format == "sb3":
         from league.agent.export.sb3 import write_sb3
@@ -85,7 +85,8 @@ def export(
     return Export(name=entrant.name, format=format, step=step, game=card.game)
 
 
-def _load(member: Member) -> tuple[PlayingNetwork, SnapshotCard]:
+def load(member: Member) -> tuple[PlayingNetwork, SnapshotCard]:
+    """Returns a member's network and card. Raises `InvalidInput` if it is a bot or a rival."""
     if member.blobs is None or member.is_rival:
         kind = "rival" if member.is_rival else "bot"
         raise InvalidInput(f"{member.name} is a {kind} and has no weights: name a snapshot")

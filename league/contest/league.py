@@ -53,9 +53,12 @@ class League:
         """Returns the run folder, or the newest run's folder.
 
         Raises:
+            InvalidInput: the league is given by an address.
             NotFound: there is no run.
             VersionMismatch: another version of the project made it.
         """
+        if self.address:
+            raise InvalidInput("an address gives no files of a run: name its folder (run_dir)")
         if self.run_dir is None:
             self.run_dir = finding.newest_run()  # the whole command uses the same run
         return finding.checked_run(self.run_dir)
@@ -118,7 +121,10 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
     command += ["--port", "0", *(["--at", at] if at is not None else [])]
     tied = [sys.executable, die_with_parent.__file__, str(os.getpid()), *command]
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(tied, stdout=subprocess.PIPE, stderr=errors, text=True)
+        # Jupyter interrupts a whole process group, and a cell's interrupt must not end the service.
+        process = subprocess.Popen(
+            tied, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        )
         try:
             yield f"127.0.0.1:{_port_of(process, errors, database)}"
         finally:

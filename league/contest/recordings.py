@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from league.console.output import say
 from league.contest.league import League
 from league.contest.matches import bouts_of, play
 from league.contest.members import Entrant, Finder, say_it_compiles
@@ -116,28 +117,22 @@ def record(
             f"--out {out} can't be a folder ({error.strerror}): name another place"
         ) from None
     say_it_compiles(settings)
-    recipe = Recipe.of(settings)
     for opponent in opponents:
-        bouts = bouts_of(player, opponent, matches, seed, errs=changes_keys)
-        seat_of = {  # a member that meets itself counts in the first seat
-            bout.match_id(recipe): number % 2 if bout.seats[0] != bout.seats[1] else 0
-            for number, bout in enumerate(bouts)
-        }
         failures: dict[Bout, str] = {}
         places: dict[str, list[Played]] = {place: [] for place in PLACES}
-        for replay in play(
+        for seat, replay in meetings(
             settings,
-            (*player.members, *opponent.members),
-            bouts,
+            player,
+            opponent,
+            matches=matches,
             seed=seed,
-            greedy=greedy,
             pace=pace,
             disturb=disturb,
+            greedy=greedy,
             failures=failures,
         ):
             if out is not None:
                 save_replay(out / f"{replay.match_id}.replay", replay)
-            seat = seat_of[replay.match_id]
             outcome = replay.outcome if seat == 0 else 1.0 - replay.outcome
             stats = replay.stats[seat]
             for place in _places(seat, stats):
@@ -147,6 +142,53 @@ def record(
             opponent=opponent.name,
             places={place: met for place, met in places.items() if met or place == "both"},
             failures=tuple(failures.values()),
+        )
+
+
+def meetings(
+    settings: GameSettings,
+    player: Entrant,
+    opponent: Entrant,
+    *,
+    matches: int,
+    seed: int,
+    greedy: bool,
+    failures: dict[Bout, str],
+    pace: int = 1,
+    disturb: float = 0.0,
+) -> Iterator[tuple[int, Replay]]:
+    """Plays a player against an opponent. Yields each match with the player's seat.
+
+    Args:
+        settings, player, matches, seed, greedy, pace, disturb: as for `record`.
+        opponent: the opponent.
+        failures: gets the reasons of failed matches.
+    """
+    bouts = bouts_of(player, opponent, matches, seed, errs=bool(disturb) or pace > 1)
+    recipe = Recipe.of(settings)
+    seat_of = {  # a member that meets itself counts in the first seat
+        bout.match_id(recipe): number % 2 if bout.seats[0] != bout.seats[1] else 0
+        for number, bout in enumerate(bouts)
+    }
+    for replay in play(
+        settings,
+        (*player.members, *opponent.members),
+        bouts,
+        seed=seed,
+        greedy=greedy,
+        pace=pace,
+        disturb=disturb,
+        failures=failures,
+    ):
+        yield seat_of[replay.match_id], replay
+
+
+def say_failed(reasons: Sequence[str]) -> None:
+    """Says how many matches failed, if any."""
+    if reasons:
+        say(
+            f"({len(reasons)} matches could not be finished and do not count, the first as "
+            f"{reasons[0]})"
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -72,25 +72,17 @@ class Leaderboard:
 
 def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
     """Reads a leaderboard from a matchmaker. `now` is in Unix seconds."""
-    status, fit = client.status(), None
-    greedy = {rating.player.name: rating for rating in client.ratings(Book.GREEDY)}
-    ratings, cells = client.ratings(), client.payoff(Book.EVAL)
+    status, standing = client.status(), standings(client, most_fitted=MOST_FITTED)
+    rows, cells, fit = standing
     agreement = f"There is no fit of more than {MOST_FITTED:,} players: `bin/league ratings --fit`."
-    if len(ratings) <= MOST_FITTED:
-        from league.stats.ratings.cross_check import cross_check
-
-        climb = client.payoff(Book.TRAIN, climb=True)
-        fit = cross_check(ratings, cells, client.players(), climb)
+    if fit is not None:
         agreement = fit.words()
-    if not any(rating.games for rating in ratings):
+    if not any(row["games"] for row in rows):
         agreement = "There are no clean matches yet."
-    from league.stats.structure.mixtures import rated_mixtures
-
-    paid = paid_each(cells)
-    rows = [_row(rating, greedy.get(rating.player.name), fit, paid) for rating in ratings]
-    for mixture in rated_mixtures(client.players(), cells, ratings):
-        mixture_row = _mixture_row(mixture, fit, paid)
-        rows.insert(sum(row["score"] >= mixture_row["score"] for row in rows), mixture_row)
+    greedy = {rating.player.name: rating for rating in client.ratings(Book.GREEDY)}
+    for row in rows:
+        if (rating := greedy.get(row["player"])) and rating.games:
+            row |= {"greedy_games": rating.games, "greedy_win_rate": rating.wins / rating.games}
     return Leaderboard(
         title=title,
         game=status.game,
@@ -98,16 +90,51 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
         made_at=now,
         log_position=status.log_position,
         agreement=agreement,
-        rows=tuple(rows),
+        rows=tuple(map(_rounded, rows)),
         cells=tuple(cells),
         shares=status.shares,
-        unit=f"{status.payoff_unit or 'payoff'} per match" if paid else "",
+        unit=f"{status.payoff_unit or 'payoff'} per match" if paid_each(cells) else "",
     )
 
 
-def _row(
-    rating: Rating, greedy: Rating | None, fit: CrossCheck | None, paid: Mapping[str, float]
-) -> Row:
+class Standings(NamedTuple):
+    """The rows of a book's players and mixtures, the best first, its payoffs, and its fit."""
+
+    rows: list[Row]
+    cells: list[PayoffCell]
+    fit: CrossCheck | None
+
+
+def standings(
+    client: MatchmakerClient, book: Book = Book.EVAL, *, most_fitted: float = 0
+) -> Standings:
+    """Reads who is how strong. Only the eval book rates mixtures.
+
+    Args:
+        client: the league.
+        book: the book.
+        most_fitted: largest number of players for which ratings from all games at once are
+            computed. The train book has none.
+    """
+    ratings, cells, players = client.ratings(book), client.payoff(book), client.players()
+    paid, fit, mixtures = paid_each(cells), None, list["MixtureRating"]()
+    if ratings and len(ratings) <= most_fitted:
+        from league.stats.ratings.cross_check import cross_check
+
+        climb = client.payoff(Book.TRAIN, climb=True) if book is Book.EVAL else []
+        fit = cross_check(ratings, cells, players, climb)
+    if ratings and book is Book.EVAL:
+        from league.stats.structure.mixtures import rated_mixtures
+
+        mixtures = rated_mixtures(players, cells, ratings)
+    rows = [_row(rating, fit, paid) for rating in ratings]
+    for mixture in mixtures:
+        mixture_row = _mixture_row(mixture, fit, paid)
+        rows.insert(sum(row["score"] >= mixture_row["score"] for row in rows), mixture_row)
+    return Standings(rows, cells, fit)
+
+
+def _row(rating: Rating, fit: CrossCheck | None, paid: Mapping[str, float]) -> Row:
     """Returns a player's row. A missing value is None, and a draw is not a win."""
     player, wins = rating.player, wilson_interval(rating.wins, rating.games)
     interval = None if fit is None else fit.intervals.get(player.name)
@@ -117,12 +144,11 @@ def _row(
         *(elo(rating.mu), rating.pinned),
         *(rating.games, rating.wins, rating.draws, rating.losses),
         rating.wins / rating.games if rating.games else None,
-        *(wins.low, wins.high, greedy.games if greedy else 0),
-        greedy.wins / greedy.games if greedy and greedy.games else None,
+        *(wins.low, wins.high, 0, None),
         *(*_fitted(interval), None if fit is None else fit.gaps.get(player.name)),
     )
     row = dict(zip(COLUMNS, values, strict=True))
-    return _rounded(row | {"payoff": paid.get(player.name)} if paid else row)
+    return row | {"payoff": paid.get(player.name)} if paid else row
 
 
 def _fitted(interval: Interval | None) -> tuple[float | None, ...]:
@@ -147,7 +173,7 @@ def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[s
         fitted = _fitted(fit.of_mixture(mixture.weights))
         first = COLUMNS.index("fit")
         row |= dict(zip(COLUMNS[first : first + 6], fitted, strict=True))
-    return _rounded(dict.fromkeys(COLUMNS) | row)
+    return dict.fromkeys(COLUMNS) | row
 
 
 def _rounded(row: Row) -> Row:

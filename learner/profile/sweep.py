@@ -7,6 +7,7 @@ import platform
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
-from league import __version__
 from league.agent.device import choose_device
 from league.console.output import print_pairs, print_table, say
 from league.errors import ConfigError
@@ -138,7 +138,7 @@ def take(
         "load_average": os.getloadavg()[0],
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "kumite": __version__,
+        "kumite": version("kumite"),
         "device": str(device),
         "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter as Counts
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version as version_of
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from league import __version__
 from league.errors import LeagueError
 from league.players import Verdict
 from league.service.health import Health
@@ -57,7 +57,7 @@ class LeagueMetrics(Collector):
         started, text = self._started_at, "Unix time of its start."
         yield GaugeMetricFamily("kumite_start_time_seconds", text, value=started)
         version = GaugeMetricFamily("kumite_version_info", "The version.", labels=["version"])
-        version.add_metric([__version__], 1.0)
+        version.add_metric([version_of("kumite")], 1.0)
         yield version
         try:
             yield from self._of_league()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from typing import Any
 
-from league import __version__
 from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.players import Book, MatchLine, MatchRecord, MatchResult, Role, SeatResult
 from league.status import (
@@ -155,7 +155,7 @@ def status(league: League, reader: Reader) -> LeagueStatus:
         shares=tuple(_shares(league, workers)),
         changes=tuple(league.view.steering.changes.values()),
         pause=league.view.steering.pause,
-        version=__version__,
+        version=version("kumite"),
         vitals=league.vitals(),
         epochs=tuple(
             RatingEpoch(

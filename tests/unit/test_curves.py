@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
+import league
 from league.cli.main import main
 from league.metrics import wilson_interval
 from league.runs.alarms import AlarmWatch
@@ -107,6 +108,24 @@ def test_scores_stages_and_metrics_come_from_the_files(run_dir):
     assert history.bot_scores == {"based": 12.5}
     assert history.stages == [Stage(100, "first"), Stage(2600, "second")]
     assert len(history.scalars["policy/entropy"].steps) == 40
+
+
+def test_a_notebook_gets_the_numbers_that_the_command_draws(run_dir, capsys):
+    with league.open(run_dir) as run:
+        table = run.curves()
+    history = gather(run_dir)
+    assert table["step"].tolist() == sorted({*range(100, 4001, 100), 1000, 2000, 3000})
+    columns = {name: (one.steps, one.values) for name, one in history.scalars.items()}
+    clean = history.trained | history.others
+    columns |= {f"clean/{bot}": (rate.steps, rate.rate) for bot, rate in clean.items()}
+    columns["score"] = (history.scores.steps, history.scores.values)
+    assert [*table.columns] == ["step", *columns]
+    for name, (steps, values) in columns.items():
+        known = table[["step", name]].dropna()
+        assert known["step"].tolist() == steps.tolist()
+        assert known[name].tolist() == values.tolist()
+    assert main(["curves", "--run-dir", str(run_dir), "--out", str(run_dir / "x.png")]) == 0
+    assert f"shows {len(history.scalars)} metrics and {len(clean)} bots" in capsys.readouterr().err
 
 
 def test_what_a_resumed_run_did_again_counts_once(tmp_path):

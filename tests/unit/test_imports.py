@@ -29,6 +29,12 @@ def loaded(code: str, packages: tuple[str, ...]) -> list[str]:
             "import league.games.registry, league.agent.config",
             NO_TORCH,
         ),
+        ("import league; league.open", (*HEAVY, "gymnasium", "grpc", "typing_extensions")),
+        (
+            "import league, pathlib; pathlib.Path('run.json').write_text('{\"format\": 1}')\n"
+            "league.open('.').close()",
+            (*NO_TORCH, "pandas", "gymnasium"),
+        ),
     ],
 )
 def test_light_modules_load_nothing_heavy(code: str, packages: tuple[str, ...]) -> None:

@@ -30,7 +30,6 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor
 
-import league
 from league.agent.architectures import config_of, network_of
 from league.agent.contract import AgentState, PlayingNetwork
 from league.agent.heads import action_distribution
@@ -45,7 +44,12 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
     """Plays a snapshot through SB3's interface for recurrent policies. It can't be trained.
 
     `policy.predict` also takes `action_masks` (bool `[B, A]`), for games of choices.
+
+    Attributes:
+        card: the snapshot's card. A policy that was loaded from a file has no card.
     """
+
+    card: SnapshotCard
 
     def __init__(
         self,
@@ -124,7 +128,7 @@ def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
     """
     buffer = io.BytesIO()
     with _by_value():
-        _model(network, card).save(buffer)
+        model_of(network, card).save(buffer)
     write_whole(path, buffer.getvalue())
 
 
@@ -145,7 +149,7 @@ def _by_value() -> Iterator[None]:
         for name, value in names.items()
         if isinstance(value, type) and issubclass(value, torch.autograd.Function)
     ]
-    cloudpickle.register_pickle_by_value(league)
+    cloudpickle.register_pickle_by_value(sys.modules["league"])
     for names, name, _ in hidden:
         names[name] = None
     try:
@@ -153,15 +157,17 @@ def _by_value() -> Iterator[None]:
     finally:
         for names, name, value in hidden:
             names[name] = value
-        cloudpickle.unregister_pickle_by_value(league)
+        cloudpickle.unregister_pickle_by_value(sys.modules["league"])
         with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # it has no public name for this
             classes = cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS
             for kind in [kind for kind in classes if kind.__module__.startswith("league.")]:
                 cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(classes.pop(kind), None)
 
 
-def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:
-    """Makes a `RecurrentPPO` of one environment and one step, with the snapshot's weights."""
+def model_of(network: PlayingNetwork, card: SnapshotCard) -> Any:
+    """Makes a `RecurrentPPO` of one environment and one step, with the snapshot's weights. Its
+    policy is a `SnapshotPolicy`.
+    """
     config = network.config
     env: Any = None  # as in `RecurrentPPO.load`
     model: Any = RecurrentPPO(SnapshotPolicy, env, n_steps=1, device="cpu", _init_setup_model=False)
@@ -177,4 +183,5 @@ def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:
     model.policy.network.load_state_dict(network.state_dict())
     model.num_timesteps = card.step
     model.card_json = card.to_json()
+    model.policy.card = card
     return model

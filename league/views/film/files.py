@@ -183,8 +183,17 @@ def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, A
     }
 
 
-def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """Writes a page that needs nothing else: the film, the drawing, and the player."""
+def film_page(
+    replay: Replay, cut: Cut, fps: float = 30, width: int = 1280, height: int = 720
+) -> str:
+    """Returns a page that needs nothing else: the film, the drawing, and the player.
+
+    Args:
+        replay: the match.
+        cut: the part of the match.
+        fps: pictures a second.
+        width, height: the ratio of a picture.
+    """
     here = Path(__file__).parent
     film = json.dumps(film_json(replay, cut, fps, HEIGHT * width / height), separators=(",", ":"))
     first, second = map(html.escape, replay.names)
@@ -198,7 +207,11 @@ def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
     }
     page = (here / "page.html").read_text(encoding="utf-8")
     # in one pass, as a player's name may look like a blank
-    write_whole(path, re.sub(r"\{\{(\w+)\}\}", lambda blank: blanks[blank[1]], page))
+    return re.sub(r"\{\{(\w+)\}\}", lambda blank: blanks[blank[1]], page)
+
+
+def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
+    write_whole(path, film_page(replay, cut, fps, width, height))
 
 
 def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
