@@ -30,7 +30,8 @@ if TYPE_CHECKING:  # these load numpy, numba and torch
 PAGE = 200
 """Matches of one call."""
 MOST_MATCHES = 100_000
-STANDING, FIT = COLUMNS[:18], COLUMNS[20:]
+STANDING = COLUMNS[: COLUMNS.index("greedy_games")]
+FIT = COLUMNS[COLUMNS.index("fit") :]
 COUNTS = ("row", "column", "games", "wins", "draws", "losses")
 PAID = ("payoff", "payoff_low", "payoff_high")
 MATCH = (
