@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -78,6 +79,10 @@ REPLAYS_KEPT = 2000
 """Number of newest replays (a few kB each) that stay in the run's folder."""
 CORE_SECONDS = 2.0
 """Time between looks at how long the matches waited for a core."""
+STARVED = 0.98
+"""Largest share of the time for which matches wait for a core before they compete by their nice
+value.
+"""
 T = TypeVar("T")
 _log = logging.getLogger("evaluator")
 
@@ -343,7 +348,8 @@ class Evaluator:
         self.progress = Progress()
         self.snapshots_done = 0
         self._stall, self._learners_train = Pace(), True
-        self._lane, self._lane_nice = ThreadPoolExecutor(1), 0
+        self._lane, self._lane_priority = ThreadPoolExecutor(1), (0, False)
+        self._is_starved = self._has_rivals = False
         self._frames = 0  # played by this process: the progress that keeps leases alive
         self._incarnation = 0
         self.stop = stop or threading.Event()
@@ -380,6 +386,7 @@ class Evaluator:
         gates, requests = client.gates(), client.evaluations(open_only=True)
         # read after gates and requests, so that all their players are among these
         players = {player.name: player for player in client.players()}
+        self._has_rivals = any(player.kind is PlayerKind.RIVAL for player in players.values())
         counts = {
             (cell.row, cell.column, book): cell.games
             for book in (Book.EVAL, Book.GREEDY)
@@ -602,6 +609,7 @@ class Evaluator:
             if (passed := time.monotonic() - looked_at) >= CORE_SECONDS:
                 core_wait = (waited - waited_before) / passed
                 waited_before, looked_at = waited, time.monotonic()
+                self._is_starved = self._is_starved or core_wait > STARVED
             self._frames = frames_before + arena.frames_played
             speed = work.accepted / max(1e-9, time.monotonic() - began)
             progress: dict[str, Any] = {"matches_per_second": speed, "core_wait": core_wait}
@@ -613,14 +621,19 @@ class Evaluator:
     def _aside(self, work: Callable[[], T]) -> T:
         """Calls `work` in a thread that runs at a lower priority while learners train.
 
-        A thread can't lower its nice value again. So when training is over, another thread takes
-        over.
+        The ranks of a learner wait for each other at every minibatch, so a rank that waits for a
+        core costs all their cores. Therefore this thread gives way at once (SCHED_IDLE). It does
+        not if that starves it, or if there are rivals, whose processes would inherit the policy.
+
+        A thread can't raise its priority again. So for another priority, another thread takes over.
         """
         nice = self._settings.nice if self._learners_train else 0
-        if nice != self._lane_nice:
+        priority = nice, nice > 0 and not (self._is_starved or self._has_rivals)
+        if priority != self._lane_priority:
             self._lane.shutdown()
-            self._lane = ThreadPoolExecutor(1, initializer=step_back, initargs=(nice,))
-            self._lane_nice = nice
+            step = functools.partial(step_back, nice, is_idle=priority[1])
+            self._lane = ThreadPoolExecutor(1, initializer=step)
+            self._lane_priority = priority
 
         return self._lane.submit(work).result()
 

@@ -7,18 +7,28 @@ import os
 from pathlib import Path
 
 
-def step_back(nice: int) -> None:
+def step_back(nice: int, *, is_idle: bool = False) -> None:
     """Gives the calling thread and its new threads a nice value of `nice`.
 
     If the process was started with a higher nice value, it keeps that value. Outside Linux, the
     whole process gets the value. Linux shares a core among sessions before it compares their
     threads (sched(7), "autogroup"), and under `bin/start-league` this process leads a session. So
     that session as a whole gets the value, until this function is called with another value.
+
+    A thread of any nice value keeps its core to the end of its time slice while other threads wake
+    up. On Linux, threads with the policy SCHED_IDLE (sched(7)) let them have the core at once.
+
+    Args:
+        nice: nice value, from 0 to 19.
+        is_idle: whether the thread gets the policy SCHED_IDLE, where there is one.
     """
     os.nice(max(0, nice - os.nice(0)))
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError):  # another system, or a kernel without autogroups
             Path("/proc/self/autogroup").write_text(str(nice))
+    if is_idle and hasattr(os, "SCHED_IDLE"):
+        with contextlib.suppress(OSError):  # a container may forbid it
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def seconds_without_core() -> float:

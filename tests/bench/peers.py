@@ -7,8 +7,9 @@ All train in `brawl` against `based` alone, from both seats: 256 matches, rollou
 epochs, minibatches of 2,048 samples, an LSTM of 128, float32, the rewards of preset `laptop`, and
 one thread of torch in each process.
 
-    Kumite       the product as users start it, with matchmaker, evaluator and snapshots; and once
-                 more with the epochs and minibatches of preset `laptop`, which are less work
+    Kumite       the product as users start it, with matchmaker, evaluator and snapshots; without
+                 the evaluator, whose matches no other trainer plays; and with the epochs and
+                 minibatches of preset `laptop`, which are less work
     sb3-contrib  RecurrentPPO with its own LSTM policy, as in skill.py
     PufferLib    3.0.0: its trainer and LSTM wrapper with our layers, on the game as a native
                  PufferEnv (peers_puffer.py), with our optimizer and with its own
@@ -68,6 +69,7 @@ ALONE = (
     f"learner.steps={STEPS}",
 )
 SAME_UPDATES = (f"learner.n_epochs={PPO['n_epochs']}", f"learner.batch_size={PPO['batch_size']}")
+NO_EVALUATOR = "supervisor.evaluators=0"
 NOTES = """
 - Kumite also plays clean matches of its snapshots, rates them, leases each match, and writes
   metrics and checkpoints, on the same cores. This makes it slower. It steers its learning rate by
@@ -236,6 +238,7 @@ def main() -> None:
     options = parser.parse_args()
     trainers: dict[str, Callable[[Task], Found]] = {
         "Kumite": functools.partial(ours, SAME_UPDATES),
+        "Kumite without an evaluator": functools.partial(ours, (*SAME_UPDATES, NO_EVALUATOR)),
         "Kumite, laptop's updates": functools.partial(ours, ()),
         "sb3-contrib": plain,
     }

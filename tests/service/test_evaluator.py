@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -171,6 +173,32 @@ def test_it_says_that_its_matches_wait_for_a_core(
         finally:
             heard.set()
     assert run.error is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")
+@pytest.mark.parametrize("is_starved", [False, True])
+def test_matches_give_way_at_once_unless_that_starves_them(
+    client: MatchmakerClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_starved: bool,
+) -> None:
+    """The policy of the thread that plays, at each look."""
+    policies, waited = list[int](), count()
+
+    def look() -> float:
+        policies.append(os.sched_getscheduler(0))
+        return 1e6 * next(waited) if is_starved else 0.0
+
+    monkeypatch.setattr(runner, "seconds_without_core", look)
+    monkeypatch.setattr(runner, "CORE_SECONDS", 0.0)
+    client.open_incarnation("learner-main", "main")
+    register_snapshot(client, tmp_path, 10)
+    with running(client, tmp_path) as run:
+        wait_for(lambda: run.status().drained)
+    assert run.error is None
+    expected = [os.SCHED_IDLE, os.SCHED_OTHER] if is_starved else [os.SCHED_IDLE]
+    assert list(dict.fromkeys(policies)) == expected
 
 
 def test_what_is_left_of_the_budget_goes_to_pairs_of_its_choice(
