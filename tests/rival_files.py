@@ -33,6 +33,16 @@ class Runner(Agent):
 """As participants write: its imports, its prints, its changes of the observation."""
 
 
+CYCLES = f"""
+calls = 0
+{CLASS}def predict(self, obs):
+        global calls
+        calls += 1
+        return [float((calls - 1) % 10 == key) for key in range(10)]
+"""
+"""Presses one key after the other, another one in each decision."""
+
+
 def predicts(line: str, imports: str = "") -> str:
     return f"{imports}\n{CLASS}def predict(self, obs):\n        {line}\n        return [0] * 10\n"
 

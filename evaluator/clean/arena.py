@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluator.clean.replays import Recorder
 from league.agent.contract import PlayingNetwork
@@ -59,8 +60,8 @@ class Arena:
     Args:
         load: digest → network.
         frame_skip: frames between the decisions of snapshots. They sample at temperature 1, or act
-            greedily in the greedy book.
-        recorder: sees every decision.
+            greedily in the greedy book. Rivals and bots decide in every frame.
+        recorder: sees every decision, and every frame in which rivals play.
         rivals: plays the seats of rivals.
 
     Attributes:
@@ -119,12 +120,22 @@ class Arena:
         """Plays a decision of every match in progress, and returns the results of matches that
         ended.
         """
+        actions_N2A = self._table.decide()
+        if not self._table.has_rivals:
+            return self._play(actions_N2A, self._frame_skip)
+        results = self._play(actions_N2A, 1)
+        for _ in range(self._frame_skip - 1):
+            self._table.decide_rivals(actions_N2A)
+            results += self._play(actions_N2A, 1)
+        return results
+
+    def _play(self, actions_N2A: NDArray[np.uint8], frames: int) -> list[MatchResult]:
+        """Plays frames, and returns the results of matches that ended. Their rows then rest."""
         game = self._game
         frames_before_N = game.frames_N.copy()
-        actions_N2A = self._table.decide()
         if self._recorder is not None:
-            self._recorder.note(actions_N2A)
-        game.step(actions_N2A, self._frame_skip)
+            self._recorder.note(actions_N2A, frames)
+        game.step(actions_N2A, frames)
         self._table.fail_rivals()
         frames_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - frames_before_N
         self.frames_played += int(frames_N[~game.idle_N].sum())

@@ -40,7 +40,6 @@ class Recorder:
     folder: Path
     recipe: Recipe
     players: frozenset[str]
-    frame_skip: int
     most: int
     _seen: set[str] = field(default_factory=set)
     _lost: set[tuple[str, str]] = field(default_factory=set)
@@ -64,10 +63,10 @@ class Recorder:
         self._rows[row] = _Match(take, seat, pair, names[seat] not in self._seen)
         self._seen.add(names[seat])
 
-    def note(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Records the next decision of all rows."""
+    def note(self, actions_N2A: NDArray[np.uint8], frames: int) -> None:
+        """Records the actions that all rows are about to hold for `frames` frames."""
         for row, match in self._rows.items():
-            match.take.note(actions_N2A[row], self.frame_skip)
+            match.take.note(actions_N2A[row], frames)
 
     def end(self, row: int, game: BatchedGame) -> None:
         """Keeps the match that ended in `row` if it is due. A failure to write it is logged."""

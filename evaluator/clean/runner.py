@@ -463,9 +463,7 @@ class Evaluator:
         subjects = {batch.subject for batch in batches if batch.subject in players}
         if self._recipe is not None:
             subjects = {name for name in subjects if players[name].digest}
-            recorder = Recorder(
-                self._replays, self._recipe, frozenset(subjects), pace, REPLAYS_KEPT
-            )
+            recorder = Recorder(self._replays, self._recipe, frozenset(subjects), REPLAYS_KEPT)
         arena, refused = self._arena(pace, recorder), self._reports_refused
         work = BatchWork(self._client, self._incarnation, arena, subject, entries, refused)
         try:

@@ -58,7 +58,7 @@ class Plan:
         matches: matches of an encounter, an even number. Each seed is played from both seats.
         seed: the first seed.
         greedy: whether networks take the likeliest keys.
-        frame_skip: frames between decisions of networks and files.
+        frame_skip: frames between decisions of networks. Files decide in every frame.
     """
 
     form: Format

@@ -12,7 +12,7 @@ model.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -77,10 +77,10 @@ class BatchedPolicy:
         rivals: plays the seats of rivals. All of its seats become empty.
 
     Attributes:
-        failures: for each seat whose rival failed in the last act, the reason. These seats are
-            vacant now.
-        waiting: seats that the last act leaves out, because their rivals have not decided. Their
-            matches must stay as they are.
+        failures: for each seat whose rival failed when rivals decided last, the reason. These seats
+            are vacant now.
+        waiting: seats that are left out, because their rivals have not decided. Their matches must
+            stay as they are.
         logits_SA: logits of the last act, -inf for vacant seats.
     """
 
@@ -172,18 +172,38 @@ class BatchedPolicy:
             self._regroup()
 
     @property
-    def rivals_seated(self) -> int:
-        """Number of seats in which rivals sit."""
-        return 0 if self._rivals is None else len(self._rivals.digests)
+    def rival_seats(self) -> list[int]:
+        """The seats in which rivals sit."""
+        return [] if self._rivals is None else [*self._rivals.digests]
 
     def late_in(self, index: int) -> int:
         """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
         return 0 if self._rivals is None else self._rivals.late_in(index)
 
-    def ask_rivals(self, observations_SO: NDArray[np.float32]) -> None:
-        """Lets rivals think about the observations of the next act already."""
+    def ask_rivals(self, observations_SO: NDArray[np.float32], rests: Collection[int] = ()) -> None:
+        """Lets rivals think about their next decisions already, except those in the seats `rests`."""
         if self._rivals is not None:
-            self._rivals.ask(observations_SO)
+            self._rivals.ask(observations_SO, rests)
+
+    def decide_rivals(
+        self,
+        observations_SO: NDArray[np.float32],
+        actions_SA: NDArray[np.uint8],
+        may_wait: int = 0,
+        rests: Collection[int] = (),
+    ) -> None:
+        """Decides for the seats of rivals alone, in a frame in which networks hold their keys.
+
+        Args:
+            observations_SO: observations.
+            actions_SA: the actions of the frame. The rivals' keys are written into them.
+            may_wait: most seats that may be left out, and are then `waiting`.
+            rests: seats of rivals that do not decide.
+        """
+        if self._rivals is not None:
+            self._rivals.ask(observations_SO, rests)
+            self.failures = self._rivals.answer(actions_SA, may_wait)
+            self.waiting = self._rivals.waiting
 
     @torch.inference_mode()
     def act(
@@ -191,6 +211,7 @@ class BatchedPolicy:
         observations_SO: NDArray[np.float32],
         legal_SA: NDArray[np.bool_] | None = None,
         may_wait: int = 0,
+        rests: Collection[int] = (),
     ) -> NDArray[np.uint8]:
         """Decides for every seat. A vacant seat presses no key, or makes some legal choice.
 
@@ -198,11 +219,12 @@ class BatchedPolicy:
             observations_SO: observations.
             legal_SA: legal choices, None in games of keys.
             may_wait: most seats of rivals that may be left out, and are then `waiting`.
+            rests: seats of rivals that do not decide.
 
         Returns:
             Uint8 `[S, A]`: keys, or one-hot legal choices.
         """
-        self.ask_rivals(observations_SO)  # they think while the networks compute
+        self.ask_rivals(observations_SO, rests)  # they think while the networks compute
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
@@ -214,9 +236,7 @@ class BatchedPolicy:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
         self.logits_SA = logits_SA[:-1]
         actions_SA = self._draw(self.logits_SA.cpu(), legal_SA)
-        if self._rivals is not None:
-            self.failures = self._rivals.answer(actions_SA, may_wait)
-            self.waiting = self._rivals.waiting
+        self.decide_rivals(observations_SO, actions_SA, may_wait, rests)
         return actions_SA
 
     def live_memory(self) -> tuple[Tensor, Tensor]:

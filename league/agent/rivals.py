@@ -2,7 +2,8 @@
 
 A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
 and its data files. All seats of a rival share at most `PROCESSES` processes, and each process plays
-several seats. Rivals are asked before the networks compute, and answer while these compute.
+several seats. Rivals are asked before the networks compute, and answer while these compute. They
+decide about every frame, also while the networks hold their keys.
 
 Shape suffixes: S seats, O observation, A keys.
 """
@@ -24,7 +25,7 @@ import time
 import weakref
 import zipfile
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
@@ -390,10 +391,10 @@ def _end(popen: subprocess.Popen[bytes], connection: socket.socket, folder: str)
 
 
 class RivalSeats:
-    """Plays the seats in which rivals sit. Call `ask`, then `answer`, in every step.
+    """Plays the seats in which rivals sit. Call `ask`, then `answer`, for every frame.
 
-    A step may leave some seats out whose rivals have not decided, so that a slow rival does not
-    stop the other matches. Nothing may change in the matches of these seats until the next step.
+    A call may leave some seats out whose rivals have not decided, so that a slow rival does not
+    stop the other matches. Nothing may change in the matches of these seats until they answer.
 
     A new match gets a new object of the rival's class. A process can't be saved: after a restart
     the rival's object is new in the middle of the match.
@@ -405,7 +406,7 @@ class RivalSeats:
 
     Attributes:
         late: decisions that came too late so far. The seats repeated their keys.
-        waiting: seats that the newest step leaves out.
+        waiting: seats that the newest call of `answer` leaves out.
     """
 
     def __init__(
@@ -420,8 +421,9 @@ class RivalSeats:
         self._processes: list[_Process] = []
         self._failures: Counter[str] = Counter()
         self._resting: dict[str, tuple[float, str]] = {}  # until when, and why
-        # Of this step.
+        # Of this frame.
         self._failed: dict[int, str] = {}
+        self._rests: frozenset[int] = frozenset()
         self._observations_SO = np.zeros((0, 0), np.float32)
         self._starter: ThreadPoolExecutor | None = None
         self.late, self.waiting = 0, list[int]()
@@ -466,9 +468,11 @@ class RivalSeats:
             self._starter.shutdown()
             self._starter = None
 
-    def ask(self, observations_SO: NDArray[np.float32]) -> None:
-        """Asks every rival for its keys. Asking again for the same step does no harm."""
-        self._observations_SO = observations_SO
+    def ask(self, observations_SO: NDArray[np.float32], rests: Collection[int] = ()) -> None:
+        """Asks every rival for its keys, except those in the seats `rests`, which do not decide
+        before the next call. Asking again for the same frame does no harm.
+        """
+        self._observations_SO, self._rests = observations_SO, frozenset(rests)
         for seat in list(self._seats.values()):
             if seat.process is None and seat.index not in self._failed:
                 self._place(seat)
@@ -478,11 +482,11 @@ class RivalSeats:
                 self._ask(process)
 
     def answer(self, actions_SA: NDArray[np.uint8], may_wait: int = 0) -> dict[int, str]:
-        """Writes the keys into the rows of the rivals' seats.
+        """Writes the keys into the rows of the rivals' seats, except those that rest.
 
         Args:
-            actions_SA: the actions of a step.
-            may_wait: most seats that the step may leave out. The others' answers are waited for.
+            actions_SA: the actions of a frame.
+            may_wait: most seats that may be left out. The others' answers are waited for.
 
         Returns:
             The reason for each seat whose match has failed. These seats are empty now.
@@ -499,7 +503,7 @@ class RivalSeats:
                     process, f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
                 )
         self.waiting = [seat.index for seat in waiting if seat.index not in self._failed]
-        for index in self._seats.keys() - set(self.waiting) - self._failed.keys():
+        for index in self._seats.keys() - set(self.waiting) - self._failed.keys() - self._rests:
             seat = self._seats[index]
             if not seat.has_decided:
                 self.late += 1
@@ -515,6 +519,7 @@ class RivalSeats:
             for seat in self._seats.values()
             if not seat.has_decided
             and seat.index not in self._failed
+            and seat.index not in self._rests
             and seat.process is not None
             and now < seat.process.waits_until
         ]
@@ -562,7 +567,9 @@ class RivalSeats:
         see = {
             number: _original(self._observations_SO[seat.index])
             for number, seat in process.seats.items()
-            if not seat.has_decided and seat.index not in self._failed
+            if not seat.has_decided
+            and seat.index not in self._failed
+            and seat.index not in self._rests
         }
         if see or process.begin or process.end:
             process.ask(see)

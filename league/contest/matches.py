@@ -181,6 +181,7 @@ def play_bouts(
         bouts: the matches. A seat without a bot is played by the snapshot with the seat's digest.
         load: digest → network.
         frame_skip: frames between a snapshot's decisions, which are sampled at temperature 1.
+            Rivals decide in every frame.
         seed: seed of the sampling.
         greedy: whether snapshots take the likeliest action instead.
         pace: frames between decisions of a bout's `pupil`, if the pupil is a bot. Such a bot plays
@@ -209,9 +210,12 @@ def play_bouts(
             recorded.seat([waiting.popleft() for _ in range(min(table.free, len(waiting)))], greedy)
             late = 0 if rivals is None else rivals.late
             actions_N2A = recorded.decide()
-            if rivals is not None and rivals.late > late:  # go on in real time until then
-                time.sleep(max(frame_skip, pace) / spec.frames_per_second)
-            for _ in range(max(frame_skip, pace)):
+            for frame in range(max(frame_skip, pace)):
+                if frame > 0:
+                    table.decide_rivals(actions_N2A)
+                if rivals is not None and rivals.late > late:  # go on in real time until it decides
+                    late = rivals.late
+                    time.sleep(1.0 / spec.frames_per_second)
                 recorded.step(actions_N2A)
                 yield from recorded.finished(
                     {} if failures is None else failures, {} if conduct is None else conduct

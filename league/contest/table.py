@@ -105,10 +105,21 @@ class Table:
         actions_SA = self._policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
         return actions_SA.reshape(game.num_matches, 2, -1)
 
+    @property
+    def has_rivals(self) -> bool:
+        """Whether rivals play. They decide in every frame."""
+        return bool(self._policy.rival_seats)
+
+    def decide_rivals(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """Writes the rivals' keys for another frame of the same decision into `actions_N2A`."""
+        game = self._game
+        seats = 2 * game.num_matches
+        self._policy.decide_rivals(
+            game.observations_N2O.reshape(seats, -1), actions_N2A.reshape(seats, -1)
+        )
+
     def fail_rivals(self) -> None:
-        """Ends the matches whose rivals failed in the last decision. Call it after the game's
-        step.
-        """
+        """Ends the matches whose rivals failed in the last frame. Call it after the game's step."""
         failures, self._policy.failures = self._policy.failures, {}
         self._failed = {*failures}
         self._game.fail({seat // 2: reason for seat, reason in failures.items()})

@@ -312,6 +312,10 @@ class LeaguePPO(RecurrentPPO):
         legal = None if legal_NA is None else torch.as_tensor(legal_NA, device=self.device)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
         actions_NA = actor.sample(self.key_rng)
+        held_N = env.decisions.held_N
+        if held_N.any():  # their probabilities are those of the newest weights
+            held_NA = env.or_held(actions_NA.to(torch.uint8).cpu().numpy())
+            actions_NA = torch.as_tensor(held_NA).to(actions_NA)
         if buffer.legal_TNA is not None and legal is not None:
             buffer.legal_TNA[place] = legal
         buffer.obs_XNO[seen], buffer.starts_XN[seen] = obs_NO, starts_N
@@ -333,7 +337,7 @@ class LeaguePPO(RecurrentPPO):
         read.
         """
         assert self.last_obs_NO is not None
-        time_left_N = env.game.time_left_N()
+        time_left_N = env.time_left_N()
         if self._staging_NQ is None:
             return (
                 torch.as_tensor(self.last_obs_NO),

@@ -22,6 +22,7 @@ from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
 from league.games.base import CHOICE, EXTERNAL, BatchedGame, match_result, pressed
 from league.players import Assignment, PlayerKind
 from learner.rollout.buffer import OpponentActions
+from learner.rollout.decisions import Decisions
 from learner.rollout.matches import FinishedMatch, check_finite, end_info
 from learner.rollout.source import OpponentSource
 
@@ -56,15 +57,18 @@ class LeagueVecEnv(VecEnv):
         game: the batched game, whose number of matches is the number of environments.
         source: hands out assignments and takes results.
         batched_policy: plays the opponents' seats, one per match.
-        frame_skip: frames that a decision lasts.
+        frame_skip: frames that a decision lasts. Rivals and bots decide in every frame.
         reward_weights: weight of each of the game's reward terms.
         live_player: name of the player that learns here.
         ranks: number of processes that train this learner. All of them play the same number of
             matches at the same pace, and `learner_step` counts the steps of all of them.
 
     Attributes:
-        may_wait: whether a step may leave out matches whose rivals have not decided, up to half of
-            all matches. These matches stay as they are, and their rows are true in `waiting_N`.
+        may_wait: whether a step may end before all rivals have decided about all of its frames, in
+            up to half of all matches. The rows of these matches are true in `waiting_N`, and their
+            observations stay. If the decision has begun, it goes on in the next step with the
+            learner's actions of this step (`or_held`).
+        decisions: the decisions that go on in the next step.
     """
 
     def __init__(
@@ -108,6 +112,7 @@ class LeagueVecEnv(VecEnv):
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self.may_wait = False
         self.waiting_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
+        self.decisions = Decisions(game, frame_skip)
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
         # The batched policy's choices in the newest step and, where kept, the actions played.
         self.opponent_actions_NA = self._actions_N2A[:, 0]
@@ -145,7 +150,8 @@ class LeagueVecEnv(VecEnv):
         """Steps without returning `info` dictionaries. The caller reads `finished` instead.
 
         Args:
-            actions_NA: zeros and ones in every game. Choices are one-hot.
+            actions_NA: zeros and ones in every game. Choices are one-hot. Rows that hold actions
+                play these instead.
 
         Returns:
             Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
@@ -154,10 +160,10 @@ class LeagueVecEnv(VecEnv):
             NumericalFault: a number of the game is NaN or infinite.
             NothingPlayable: too many matches failed, or no opponent can play.
         """
-        self._actions_N2A[self._rows, self.seat_N] = actions_NA
+        self._actions_N2A[self._rows, self.seat_N] = self.or_held(actions_NA)
         rewards_N, ended_N = self._advance()
         self._replace(ended_N)
-        if self.opponent_policy.rivals_seated:
+        if self.opponent_policy.rival_seats:
             self.opponent_policy.ask_rivals(self._seen_across())
         return self.observations(), rewards_N, ended_N
 
@@ -193,7 +199,21 @@ class LeagueVecEnv(VecEnv):
             self.assignments,
             lambda seat, index: f"number {index} of seat {seat}'s observation",
         )
-        return self.game.observations_N2O[self._rows, self.seat_N]
+        return self.decisions.seen_N2O()[self._rows, self.seat_N]
+
+    def time_left_N(self) -> NDArray[np.float32]:
+        """Returns the remaining share of each match's time when the learner decided."""
+        frames_N = self.game.frames_N - self.decisions.done_N
+        return (1.0 - frames_N / self.game.spec.max_frames).astype(np.float32)
+
+    def or_held(self, actions_NA: NDArray[Any]) -> NDArray[Any]:
+        """Returns these actions of the learner, or in some rows the actions that it still holds."""
+        held_N = self.decisions.held_N
+        if not held_N.any():
+            return actions_NA
+        return np.where(
+            held_N[:, None], self._actions_N2A[self._rows, self.seat_N], actions_NA
+        ).astype(actions_NA.dtype)
 
     def legal(self) -> NDArray[np.bool_] | None:
         """Copies the learner's legal choices `[N, A]`. None in games of keys."""
@@ -207,6 +227,10 @@ class LeagueVecEnv(VecEnv):
             return legal_NA
         return np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
 
+    def decision_state(self) -> dict[str, NDArray[Any]]:
+        """Returns the arrays themselves that hold the decisions that go on in the next step."""
+        return {**self.decisions.state(), "actions": self._actions_N2A}
+
     # -- a step, in parts -----------------------------------------------------------------------
 
     def _seen_across(self) -> NDArray[np.float32]:
@@ -215,18 +239,35 @@ class LeagueVecEnv(VecEnv):
     def _advance(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         started = time.perf_counter()
         other_N = 1 - self.seat_N
-        game = self.game
+        game, policy, decisions = self.game, self.opponent_policy, self.decisions
+        before = int(game.frames_N.sum())
+        rival_N = np.zeros(self.num_envs, np.bool_)
+        rival_N[policy.rival_seats] = True
+        decisions.begin()
+        if rival_N.any():  # they have decided while the learner did
+            self._play_rivals(rival_N, self.num_envs)
         legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
         may_wait = self.num_envs // 2 if self.may_wait else 0
-        actions_NA = self.opponent_policy.act(self._seen_across(), legal_NA, may_wait)
-        self.waiting_N[:] = False
-        self.waiting_N[self.opponent_policy.waiting] = True
-        self._actions_N2A[self._rows, other_N] = self.opponent_actions_NA = actions_NA
+        over = decisions.over()
+        actions_NA = policy.act(self._seen_across(), legal_NA, may_wait, over)
+        actions_NA[over] = self._actions_N2A[over, other_N[over]]
+        self._actions_N2A[self._rows, other_N] = actions_NA
         chosen = time.perf_counter()
-        before = int(game.frames_N.sum())
-        game.idle_N[:] = self.waiting_N
-        game.step(self._actions_N2A, self.frame_skip)
-        game.fail(self.opponent_policy.failures)
+        self._play_decided(rival_N)
+        others_N = ~rival_N
+        others_N[policy.waiting] = False
+        parts = (self._rows % 2 == 0, self._rows % 2 == 1) if rival_N.any() else (True,)
+        for part_N in parts:  # meanwhile rivals decide about two further frames
+            decisions.play(self._actions_N2A, others_N & part_N, self.frame_skip, {})
+            if (rival_N & decisions.open_N).any():
+                self._play_rivals(rival_N, self.num_envs)
+        began = time.perf_counter()
+        while (rival_N & decisions.open_N).sum() > may_wait:
+            self._play_rivals(rival_N, may_wait)
+        chosen += time.perf_counter() - began  # this time belongs to the opponents
+        decisions.finish()
+        self.waiting_N[:] = decisions.open_N
+        self.opponent_actions_NA = self._actions_N2A[self._rows, other_N]
         if self.keeps_actions:
             self.opponent_actions = actions_of(game, self._actions_N2A, other_N, legal_NA)
         ended_N = game.ended_N.copy()
@@ -240,12 +281,31 @@ class LeagueVecEnv(VecEnv):
         check_finite(terms_NK, self.assignments, lambda k: f"the reward term {names[k]}")
         self.terms_NK += terms_NK
         self.steps_N += ~self.waiting_N
-        waiting, rivals = int(self.waiting_N.sum()), self.opponent_policy.rivals_seated
+        waiting, rivals = int(self.waiting_N.sum()), len(policy.rival_seats)
         self._slowness += (waiting - rivals * self._slowness) / max(RECENT, rivals)
         self.learner_step += self._steps_at_once
         self.opponents_seconds += chosen - started
         self.game_seconds += time.perf_counter() - chosen
         return terms_NK.sum(axis=1, dtype=np.float32), ended_N
+
+    def _play_rivals(self, rival_N: NDArray[np.bool_], may_wait: int) -> None:
+        """Lets rivals decide about the next frame of open decisions, and plays this frame. It waits
+        for all but `may_wait` of them.
+        """
+        other_N, over = 1 - self.seat_N, self.decisions.over()
+        actions_NA = self._actions_N2A[self._rows, other_N]
+        self.opponent_policy.decide_rivals(self._seen_across(), actions_NA, may_wait, over)
+        self._actions_N2A[self._rows, other_N] = actions_NA
+        self._play_decided(rival_N)
+
+    def _play_decided(self, rival_N: NDArray[np.bool_]) -> None:
+        """Plays a frame of open decisions whose rivals have decided, and asks for the next one."""
+        policy, decisions = self.opponent_policy, self.decisions
+        decided_N = rival_N & decisions.open_N
+        decided_N[policy.waiting] = False
+        decisions.play(self._actions_N2A, decided_N, 1, policy.failures)
+        if decided_N.any():
+            policy.ask_rivals(self._seen_across(), decisions.over())
 
     def _replace(self, ended_N: NDArray[np.bool_]) -> None:
         """Reports the matches that ended and begins the next ones in their rows."""

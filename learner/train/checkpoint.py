@@ -314,6 +314,9 @@ def environment_state(env: LeagueVecEnv) -> Values:
         "steps": torch.from_numpy(env.steps_N.copy()),
         "step_start": torch.from_numpy(env.step_start_N.copy()),
         "terms": torch.from_numpy(env.terms_NK.copy()),
+        "decisions": {
+            name: torch.from_numpy(array.copy()) for name, array in env.decision_state().items()
+        },
         "learner_step": env.learner_step,
         "frames_played": env.frames_played,
     }
@@ -338,6 +341,9 @@ def load_environment_state(
     env.steps_N = values["steps"].numpy().copy()
     env.step_start_N = values["step_start"].numpy().copy()
     env.terms_NK = values["terms"].numpy().copy()
+    for name, array in env.decision_state().items():
+        if "decisions" in values:  # older checkpoints have none
+            array[:] = values["decisions"][name].numpy()
     env.learner_step, env.frames_played = values["learner_step"], values["frames_played"]
 
 

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rival_files import CYCLES, seats, stored
 from test_evaluator_arena import BASED, CONSTANT, ME, OTHER, assignment, load
 
 from evaluator.clean.arena import Arena
 from evaluator.clean.replays import Recorder
+from league.agent.rivals import RivalSeats
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
-from league.players import Assignment, MatchResult
+from league.players import Assignment, MatchResult, PlayerKind
 from league.replay import Recipe, load_replay, verify
+from league.runs.blobs import BlobFolder
 
 FRAMES = 60  # no one can fall off within two seconds
 
 
 def recorder(folder: Path, *players: str, most: int = 100) -> Recorder:
     recipe = Recipe(name="brawl", version=make_batched("brawl", 1).spec.version, max_frames=FRAMES)
-    return Recorder(folder / "replays", recipe, frozenset(players or [ME.name]), 4, most)
+    return Recorder(folder / "replays", recipe, frozenset(players or [ME.name]), most)
 
 
 def play(
-    game: BatchedGame, matches: list[Assignment], recording: Recorder
+    game: BatchedGame,
+    matches: list[Assignment],
+    recording: Recorder,
+    rivals: RivalSeats | None = None,
 ) -> dict[str, MatchResult]:
     """Two rows play all matches, one after the other."""
-    arena = Arena(game, load, frame_skip=4, seed=0, recorder=recording)
+    arena = Arena(game, load, frame_skip=4, seed=0, recorder=recording, rivals=rivals)
     waiting, results = list(matches), {}
     while waiting or arena.busy:
         arena.seat([waiting.pop(0) for _ in range(min(arena.free, len(waiting)))])
@@ -60,18 +67,40 @@ def test_a_player_s_first_match_is_kept(game: BatchedGame, tmp_path: Path) -> No
         assert replay.seed == int(name)
 
 
+def test_a_rival_s_keys_of_every_frame_are_kept(game: BatchedGame, tmp_path: Path) -> None:
+    """While a match without a rival goes on in the other row, as without the rival."""
+    blobs = BlobFolder(tmp_path / "blobs")
+    rival = replace(OTHER, kind=PlayerKind.RIVAL, digest=stored(blobs, CYCLES, tmp_path))
+    matches = [assignment(0, ME, rival, seed=0), assignment(1, ME, BASED, seed=1)]
+    with seats(blobs) as rivals:
+        results = play(game, matches, recorder(tmp_path, rival.name, BASED.name), rivals)
+    assert {result.frames for result in results.values()} == {FRAMES}
+    replay = load_replay(tmp_path / "replays" / "0.replay")
+    verify(replay)
+    assert replay.actions_T2A[:, 1].argmax(1).tolist() == [frame % 10 for frame in range(FRAMES)]
+    network_TA = replay.actions_T2A[:, 0]
+    assert (network_TA.reshape(-1, 4, 10) == network_TA[::4, None]).all()
+    beside = load_replay(tmp_path / "replays" / "1.replay")
+    (folder := tmp_path / "alone").mkdir()
+    others = [replace(matches[0], seats=(ME, CONSTANT)), matches[1]]
+    play(make_batched("brawl", 2, max_frames=FRAMES), others, recorder(folder, BASED.name))
+    alone = load_replay(folder / "replays" / "1.replay")
+    assert (alone.actions_T2A == beside.actions_T2A).all()
+    assert (alone.final, alone.stats) == (beside.final, beside.stats)
+
+
 def test_a_match_within_a_longer_one_is_its_own(game: BatchedGame, tmp_path: Path) -> None:
     """Row 1 begins after row 0 and ends before it."""
     recording = recorder(tmp_path, ME.name, OTHER.name)
     generator = np.random.default_rng(0)
     recording.begin(0, assignment(0, ME, CONSTANT))
     for _ in range(3):
-        recording.note(generator.integers(0, 2, (2, 2, 10), np.uint8))
+        recording.note(generator.integers(0, 2, (2, 2, 10), np.uint8), 4)
     recording.begin(1, assignment(1, OTHER, CONSTANT, seed=1))
     game.reset(np.array([0, 1], np.uint64))
     while not game.ended_N[1]:
         keys_N2A = generator.integers(0, 2, (2, 2, 10), np.uint8)
-        recording.note(keys_N2A)
+        recording.note(keys_N2A, 4)
         game.step(keys_N2A, 4)
     recording.end(1, game)
     assert kept(tmp_path) == {"1"}

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 import pytest
 from learning import LIVE, assignments, make_env, network_of
-from rival_files import CLASS, HOSTILE, LIMITS, RUNS_RIGHT, predicts, seats, stored
+from rival_files import CLASS, CYCLES, HOSTILE, LIMITS, RUNS_RIGHT, predicts, seats, stored
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import A2C, PPO
 from waiting import PATIENCE
@@ -31,7 +31,7 @@ from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.games.base import EXTERNAL
 from league.games.registry import game_spec
 from league.players import Assignment, Player, PlayerKind
-from league.replay import Bout, Contender, Recipe
+from league.replay import Bout, Contender, Recipe, verify
 from league.runs.blobs import BlobFolder
 
 SPEC = game_spec("brawl")
@@ -70,7 +70,27 @@ def test_a_rival_plays_from_both_seats(blobs: BlobFolder, tmp_path: Path) -> Non
     assert len(walked) == 2
     for keys_T2 in walked:
         assert keys_T2.sum(1).tolist() == [1] * 90, "in each frame it walks to one side"
-        assert (keys_T2[:88].reshape(22, 4, 2) == keys_T2[:88:4, None]).all()
+
+
+def test_a_rival_decides_in_every_frame_and_a_network_at_its_own_pace(
+    blobs: BlobFolder, tmp_path: Path
+) -> None:
+    rival = Contender(name="rival", digest=stored(blobs, CYCLES, tmp_path))
+    network = Contender(name="network", digest=f"{7:064x}")
+    played = list(
+        play_bouts(
+            RECIPE, paired(rival, network, (EXTERNAL, EXTERNAL), 2, 0), network_of, frame_skip=4,
+            seed=0, rivals=RivalSeats(blobs, LIMITS),
+        )
+    )  # fmt: skip
+    assert len(played) == 2
+    for replay in played:
+        seat = [contender.name for contender in replay.seats].index("rival")
+        rival_TA, network_TA = (replay.actions_T2A[:, one] for one in (seat, 1 - seat))
+        assert rival_TA.argmax(1).tolist() == [frame % 10 for frame in range(90)]
+        assert (network_TA[:88].reshape(22, 4, 10) == network_TA[:88:4, None]).all()
+        assert (network_TA[4:] != network_TA[:-4]).any()
+        verify(replay)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -163,7 +183,7 @@ calls = 0
         late = [numbers.get("late_decisions", 0.0) for numbers in stats]
         seat = number % 2
         assert not result.failed
-        assert 26 <= late[seat] <= 29
+        assert 4 * 26 <= late[seat] <= 4 * 30 - 1
         assert late[1 - seat] == 0.0
         assert "late_decisions" not in stats[1 - seat]
 

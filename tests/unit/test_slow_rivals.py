@@ -10,15 +10,17 @@ import pytest
 import torch
 from learning import LIVE, MATCHES, STEPS, assignments, config, make_env, make_model, network_of
 from referenced import Alongside, regularised
-from rival_files import CLASS, LIMITS, seats, stored
+from rival_files import CLASS, CYCLES, LIMITS, seats, stored
 from rollouts import collect, prepared, whole_batch
 
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.heads import BernoulliKeys
 from league.agent.rivals import RivalSeats
+from league.games.registry import make_batched
 from league.players import Assignment, Player, PlayerKind
 from league.runs.blobs import BlobFolder
 from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.train.checkpoint import environment_state, load_environment_state
 
 
 class Slow(BatchedPolicy):
@@ -26,28 +28,49 @@ class Slow(BatchedPolicy):
 
     rng = np.random.default_rng(0)
 
-    def act(self, observations_SO, legal_SA=None, may_wait=0):
+    def act(self, observations_SO, legal_SA=None, may_wait=0, rests=()):
         actions_SA = super().act(observations_SO, legal_SA)
         left_out = self.rng.random(self.num_seats) < [0.6, 0.3, 0, 0, 0.1, 0.9]
         self.waiting = np.flatnonzero(left_out)[:may_wait].tolist()
         return actions_SA
 
 
+class InFrames(BatchedPolicy):
+    """Plays three rows as rivals would that decide about every frame and take time for it."""
+
+    rng = np.random.default_rng(0)
+
+    @property
+    def rival_seats(self):
+        return [0, 2, 4]
+
+    def decide_rivals(self, observations_SO, actions_SA, may_wait=0, rests=()):
+        decides = [n for n in self.rival_seats if n not in rests]
+        slow = [n for n in decides if self.rng.random() < (0.8, 0, 0.3, 0, 0)[n]]
+        self.waiting = slow[:may_wait]
+        for n in set(decides) - set(self.waiting):
+            actions_SA[n] = self.rng.integers(0, 2, 10)
+
+
+@pytest.mark.parametrize("kind", [Slow, InFrames])
 @pytest.mark.parametrize(
     "parts", [{}, {"encoder": "window"}, {"encoder": "none"}, {"recurrent": False}], ids=str
 )
-def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts):
-    env = make_env(max_frames=40)
-    env.opponent_policy = Slow(MATCHES, network_of, seed=5, action_size=10)
+def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts, kind):
+    env = make_env(max_frames=42)
+    env.opponent_policy = kind(MATCHES, network_of, seed=5, action_size=10)
     model = prepared(make_model(env, replace(config(), **parts)))
-    step, seen, ends = env.step_arrays, [[] for _ in range(MATCHES)], 0
+    step, ends = env.step_arrays, 0
+    seen, keys, left = ([[] for _ in range(MATCHES)] for _ in range(3))
 
     def recording(actions_NA):
         nonlocal ends
-        before_NO = env.observations()
+        before_NO, left_N, seat_N = env.observations(), env.time_left_N(), env.seat_N.copy()
         out = step(actions_NA)
         for n in np.flatnonzero(~env.waiting_N):
             seen[n].append(before_NO[n])
+            keys[n].append(env.game.played_N2A()[n, seat_N[n]])
+            left[n].append(left_N[n])
         ends += int(out[2].sum())
         assert not (out[2] & env.waiting_N).any()
         assert not out[1][env.waiting_N].any()
@@ -55,7 +78,8 @@ def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts):
 
     env.step_arrays = recording
     for _ in range(4):
-        seen[:] = [[] for _ in range(MATCHES)]
+        for lists in (seen, keys, left):
+            lists[:] = [[] for _ in range(MATCHES)]
         collect(model)
         buffer, context = model.buffer, model.buffer.context
         assert len({len(rows) for rows in seen}) > 2
@@ -64,6 +88,9 @@ def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts):
             assert weight_T == [1.0] * len(rows) + [0.0] * (STEPS - len(rows))
             seen_TO = buffer.obs_XNO[context:, n][: len(rows)]
             np.testing.assert_array_equal(seen_TO, np.reshape(rows, seen_TO.shape))
+            keys_TA = buffer.actions_TNA[: len(rows), n]
+            np.testing.assert_array_equal(keys_TA, np.reshape(keys[n], keys_TA.shape))
+            np.testing.assert_array_equal(buffer.time_left_TN[: len(rows), n], left[n])
     assert ends > 0
     batch = whole_batch(model)
     counts = batch.weight_TB.bool()
@@ -133,7 +160,7 @@ calls = 0
         while not os.path.exists({str(go)!r}):
             time.sleep(0.01)
         calls += 1
-        return [float(calls == key + 1) for key in range(10)]
+        return [float(calls % 10 == key) for key in range(10)]
 """
     blobs = BlobFolder(tmp_path / "blobs")
     with seats(blobs, LIMITS) as rivals:
@@ -182,9 +209,94 @@ def test_the_others_go_on_while_a_rival_thinks(gate):
         step(env)
         if not env.waiting_N[0]:
             keys.append(int(env.opponent_actions_NA[0].argmax()))
-    assert keys == [0, 1, 2, 3, 4], "it decides once about each observation"
+    assert keys == [4, 8, 2, 6, 0], "it decides once about each frame"
+    assert env.game.frames_N[0] == 20
     assert env.steps_N[0] == 5
     assert rivals.late == 0
+
+
+def test_a_decision_pays_what_its_frames_pay(tmp_path: Path) -> None:
+    """The match ends in the middle of a decision, and the other match is the same as without it."""
+    blobs, frames, rng = BlobFolder(tmp_path / "blobs"), 90, np.random.default_rng(0)
+    digest = stored(blobs, CYCLES, tmp_path)
+    with seats(blobs, LIMITS) as rivals:
+        env = waiting_env([meets(digest, 0), *bots(9)], rivals, num_matches=2, max_frames=frames)
+        env.may_wait = False
+        alone = make_env(bots(9), num_matches=2, max_frames=frames)
+        alone.reset()
+        game = make_batched("brawl", 1, max_frames=frames)
+        game.reset(np.array([env.assignments[0].seed], np.uint64))
+        total_K = np.zeros(len(game.spec.reward_terms))
+        for step in range(23):
+            actions_NA = rng.integers(0, 2, (2, 10), np.uint8)
+            _, rewards_N, ended_N = env.step_arrays(actions_NA)
+            _, alone_N, _ = alone.step_arrays(actions_NA)
+            assert rewards_N[1] == alone_N[1]
+            assert np.array_equal(env.terms_NK[1], alone.terms_NK[1])
+            assert np.array_equal(env.observations()[1], alone.observations()[1])
+            paid_K = np.zeros_like(total_K)
+            for frame in range(4 * step, min(4 * step + 4, frames)):
+                keys_12A = np.zeros((1, 2, 10), np.uint8)
+                keys_12A[0, 0], keys_12A[0, 1, frame % 10] = actions_NA[0], 1
+                game.step(keys_12A)
+                paid_K += game.reward_terms_N2K[0, 0] * env.reward_weights_K
+            np.testing.assert_allclose(rewards_N[0], paid_K.sum(), atol=1e-6)
+            total_K += paid_K
+            assert ended_N[0] == game.ended_N[0] == (step == 22)
+        match = next(match for match in env.finished if match.assignment.match_id == "rival-0")
+        assert (match.frames, match.steps) == (frames, 23)
+        assert match.stats == dict(zip(game.spec.stats, game.final_stats_N2S[0, 0], strict=True))
+        np.testing.assert_allclose(match.reward_terms, total_K, atol=1e-6)
+
+
+def test_a_match_that_waits_within_a_decision_goes_on_from_there(tmp_path: Path) -> None:
+    """The rival decides about the third frame only once `go` is there."""
+    go, blobs = tmp_path / "go", BlobFolder(tmp_path / "blobs")
+    waits = f"while calls == 3 and not os.path.exists({str(go)!r}):\n            time.sleep(0.01)"
+    text = "import os, time" + CYCLES.replace("calls += 1", f"calls += 1\n        {waits}")
+    with seats(blobs, LIMITS) as rivals:
+        digest = stored(blobs, text, tmp_path)
+        plan = [meets(digest, 0), *bots(3)]
+        env = waiting_env(plan, rivals, num_matches=4, max_frames=10**6)
+        begun_NO, rng = env.observations(), np.random.default_rng(0)
+
+        def step() -> float:
+            actions_NA = np.zeros((4, 10), np.uint8)
+            actions_NA[0] = rng.integers(0, 2, 10)
+            return env.step_arrays(actions_NA)[1][0]
+
+        while env.game.frames_N[0] < 2:
+            step()
+        held_A = env.or_held(np.zeros((4, 10), np.uint8))[0]
+        for _ in range(3):
+            assert step() == 0.0
+            assert env.waiting_N.tolist() == [True, False, False, False]
+            assert (env.game.frames_N[0], env.steps_N[0]) == (2, 0)
+            assert np.array_equal(env.observations()[0], begun_NO[0])
+            assert env.time_left_N()[0] == 1.0
+            assert np.array_equal(env.or_held(np.ones((4, 10), np.uint8))[0], held_A)
+        resumed = make_env(plan, num_matches=4, max_frames=10**6)
+        load_environment_state(resumed, environment_state(env), env.assignments)
+        assert np.array_equal(resumed.observations(), env.observations())
+        assert np.array_equal(resumed.time_left_N(), env.time_left_N())
+        ones_NA = np.ones((4, 10), np.uint8)
+        assert np.array_equal(resumed.or_held(ones_NA), env.or_held(ones_NA))
+        go.touch()
+        reward = step()
+        while env.waiting_N[0]:
+            reward = step()
+        game = make_batched("brawl", 1, max_frames=10**6)
+        game.reset(np.array([plan[0].seed], np.uint64))
+        paid = 0.0
+        for frame in range(4):
+            keys_12A = np.zeros((1, 2, 10), np.uint8)
+            keys_12A[0, 0], keys_12A[0, 1, frame] = held_A, 1
+            game.step(keys_12A)
+            paid += float((game.reward_terms_N2K[0, 0] * env.reward_weights_K).sum())
+        assert env.game.frames_N[0] == 4
+        assert np.array_equal(env.game.observations_N2O[0], game.observations_N2O[0])
+        np.testing.assert_allclose(reward, paid, atol=1e-6)
+        assert rivals.late == 0
 
 
 def test_a_step_waits_for_rivals_rather_than_leave_out_most_matches(gate):

@@ -219,7 +219,7 @@ class LiveMatch:
         self._seed = secrets.randbits(63) if assignment is None else assignment.seed
         self._recorder = BatchRecorder(self.game, Recipe.of(settings))
         self._rivals: list[RivalSeats] = []
-        self._policies = [self._policy(member, settings) for member in pair]
+        self._policies = [self._policy(member) for member in pair]
         self._held_12A = self.game.idle_actions()
         self.game.bots_N2[0] = [member.seated for member in pair]
         self.game.reset(np.array([self._seed], np.uint64))
@@ -237,9 +237,9 @@ class LiveMatch:
         """Whether players choose instead of pressing keys."""
         return self.spec.action_kind == CHOICE
 
-    def _policy(self, member: Member, settings: GameSettings) -> tuple[BatchedPolicy, int] | None:
+    def _policy(self, member: Member) -> tuple[BatchedPolicy, int] | None:
         """Returns the policy of a seat with weights or a rival, and for how many frames it holds
-        its keys.
+        its keys. A rival decides in every frame.
         """
         if not member.digest:
             return None
@@ -252,7 +252,7 @@ class LiveMatch:
         folder = BlobFolder(self._source.run_dir / "blobs")
         if not (bundles(folder) if member.is_rival else folder).has(member.digest):
             raise NotFound(f"The weights of {member.name} are not in {folder.root}.")
-        rivals, pace = None, settings.frame_skip
+        rivals, pace = None, 1
         if member.is_rival:
             rivals = RivalSeats(folder)
             self._rivals.append(rivals)

@@ -1,0 +1,101 @@
+"""Plays the frames of decisions in which rivals decide about every frame.
+
+Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.games.base import BatchedGame
+
+
+class Decisions:
+    """Adds up the frames of each match's decision. A decision may continue in a later step of the
+    learner, because its rival still thinks. Until then the learner holds its keys and sees the
+    observation from which it decided.
+
+    Args:
+        game: the game. Its other rows rest while some rows play.
+        frame_skip: frames of a decision.
+
+    Attributes:
+        done_N: frames of each row's decision that are played so far. 0 if the learner decides next.
+        open_N: rows whose decision is not over in this step.
+    """
+
+    def __init__(self, game: BatchedGame, frame_skip: int) -> None:
+        self._game, self._frame_skip = game, frame_skip
+        self.done_N = np.zeros(game.num_matches, np.int32)
+        self.open_N = np.ones(game.num_matches, np.bool_)
+        self._seen_N2O = np.zeros_like(game.observations_N2O)
+        self._terms_N2K = np.zeros_like(game.reward_terms_N2K)
+        self._ended_N = np.zeros(game.num_matches, np.bool_)
+        self._failures: dict[int, str] = {}
+
+    @property
+    def held_N(self) -> NDArray[np.bool_]:
+        """The rows in which the learner holds its keys."""
+        return self.done_N > 0
+
+    def over(self) -> list[int]:
+        """Returns the rows whose decision is over in this step."""
+        return np.flatnonzero(~self.open_N).tolist()
+
+    def seen_N2O(self) -> NDArray[np.float32]:
+        """Returns the observations from which the decisions are made, `[N, 2, O]`."""
+        held_N = self.held_N
+        if not held_N.any():
+            return self._game.observations_N2O
+        return np.where(held_N[:, None, None], self._seen_N2O, self._game.observations_N2O)
+
+    def begin(self) -> None:
+        """Begins a step: all decisions are open."""
+        self.open_N[:], self._ended_N[:], self._failures = True, False, {}
+
+    def play(
+        self,
+        actions_N2A: NDArray[np.uint8],
+        where_N: NDArray[np.bool_],
+        frames: int,
+        failures: Mapping[int, str],
+    ) -> None:
+        """Plays frames.
+
+        Args:
+            actions_N2A: the actions of all rows.
+            where_N: the rows that play, whose decisions are open.
+            frames: how many.
+            failures: why matches fail in these frames, by row.
+        """
+        if not where_N.any() and not failures:
+            return
+        failures = {row: why for row, why in failures.items() if not self._ended_N[row]}
+        game, first_N = self._game, where_N & ~self.held_N
+        self._seen_N2O[first_N], self._terms_N2K[first_N] = game.observations_N2O[first_N], 0.0
+        game.idle_N[:] = ~where_N
+        game.step(actions_N2A, frames)
+        game.fail(failures)
+        self._terms_N2K[where_N] += game.reward_terms_N2K[where_N]
+        self._terms_N2K[[*failures]] = 0.0
+        self.done_N[where_N] += frames
+        self._failures |= game.failures
+        self._ended_N |= game.ended_N
+        self.open_N &= (self.done_N < self._frame_skip) & ~self._ended_N
+
+    def finish(self) -> None:
+        """Ends a step. The game then tells of the decisions that are over as if each had been
+        played at once, and of the open decisions as if their rows had rested.
+        """
+        game = self._game
+        game.reward_terms_N2K[:] = np.where(self.open_N[:, None, None], 0.0, self._terms_N2K)
+        game.ended_N[:], game.failures = self._ended_N, self._failures
+        game.idle_N[:] = self.open_N
+        self.done_N[~self.open_N] = 0
+
+    def state(self) -> dict[str, NDArray]:
+        """Returns the arrays themselves that hold the open decisions, except the actions."""
+        return {"done": self.done_N, "seen": self._seen_N2O, "terms": self._terms_N2K}
