@@ -181,7 +181,7 @@ class BatchedPolicy:
         return 0 if self._rivals is None else self._rivals.late_in(index)
 
     def ask_rivals(self, observations_SO: NDArray[np.float32], rests: Collection[int] = ()) -> None:
-        """Lets rivals think about their next decisions already, except those in the seats `rests`."""
+        """Lets rivals think about their next decisions already, except in the seats `rests`."""
         if self._rivals is not None:
             self._rivals.ask(observations_SO, rests)
 

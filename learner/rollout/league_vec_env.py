@@ -239,35 +239,20 @@ class LeagueVecEnv(VecEnv):
     def _advance(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         started = time.perf_counter()
         other_N = 1 - self.seat_N
-        game, policy, decisions = self.game, self.opponent_policy, self.decisions
+        game, policy = self.game, self.opponent_policy
         before = int(game.frames_N.sum())
-        rival_N = np.zeros(self.num_envs, np.bool_)
-        rival_N[policy.rival_seats] = True
-        decisions.begin()
-        if rival_N.any():  # they have decided while the learner did
-            self._play_rivals(rival_N, self.num_envs)
         legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
-        may_wait = self.num_envs // 2 if self.may_wait else 0
-        over = decisions.over()
-        actions_NA = policy.act(self._seen_across(), legal_NA, may_wait, over)
-        actions_NA[over] = self._actions_N2A[over, other_N[over]]
-        self._actions_N2A[self._rows, other_N] = actions_NA
-        chosen = time.perf_counter()
-        self._play_decided(rival_N)
-        others_N = ~rival_N
-        others_N[policy.waiting] = False
-        parts = (self._rows % 2 == 0, self._rows % 2 == 1) if rival_N.any() else (True,)
-        for part_N in parts:  # meanwhile rivals decide about two further frames
-            decisions.play(self._actions_N2A, others_N & part_N, self.frame_skip, {})
-            if (rival_N & decisions.open_N).any():
-                self._play_rivals(rival_N, self.num_envs)
-        began = time.perf_counter()
-        while (rival_N & decisions.open_N).sum() > may_wait:
-            self._play_rivals(rival_N, may_wait)
-        chosen += time.perf_counter() - began  # this time belongs to the opponents
-        decisions.finish()
-        self.waiting_N[:] = decisions.open_N
-        self.opponent_actions_NA = self._actions_N2A[self._rows, other_N]
+        if policy.rival_seats:
+            chosen = self._play_with_rivals(legal_NA)
+        else:
+            may_wait = self.num_envs // 2 if self.may_wait else 0
+            actions_NA = policy.act(self._seen_across(), legal_NA, may_wait)
+            self.waiting_N[:] = False
+            self.waiting_N[policy.waiting] = True
+            self._actions_N2A[self._rows, other_N] = self.opponent_actions_NA = actions_NA
+            chosen = time.perf_counter()
+            game.idle_N[:] = self.waiting_N
+            game.step(self._actions_N2A, self.frame_skip)
         if self.keeps_actions:
             self.opponent_actions = actions_of(game, self._actions_N2A, other_N, legal_NA)
         ended_N = game.ended_N.copy()
@@ -288,10 +273,40 @@ class LeagueVecEnv(VecEnv):
         self.game_seconds += time.perf_counter() - chosen
         return terms_NK.sum(axis=1, dtype=np.float32), ended_N
 
+    def _play_with_rivals(self, legal_NA: NDArray[np.bool_] | None) -> float:
+        """Plays a step frame by frame in matches against rivals, and at once in the others. Returns
+        when the opponents had decided.
+        """
+        other_N, policy, decisions = 1 - self.seat_N, self.opponent_policy, self.decisions
+        may_wait = self.num_envs // 2 if self.may_wait else 0
+        rival_N = np.zeros(self.num_envs, np.bool_)
+        rival_N[policy.rival_seats] = True
+        decisions.begin()
+        self._play_rivals(rival_N, self.num_envs)  # they have decided while the learner did
+        over = decisions.over()
+        actions_NA = policy.act(self._seen_across(), legal_NA, may_wait, over)
+        actions_NA[over] = self._actions_N2A[over, other_N[over]]
+        self._actions_N2A[self._rows, other_N] = actions_NA
+        chosen = time.perf_counter()
+        self._play_decided(rival_N)
+        for part in (0, 1):  # meanwhile rivals decide about two further frames
+            others_N = ~rival_N & (self._rows % 2 == part)
+            decisions.play(self._actions_N2A, others_N, self.frame_skip, {})
+            self._play_rivals(rival_N, self.num_envs)
+        began = time.perf_counter()
+        while (rival_N & decisions.open_N).sum() > may_wait:
+            self._play_rivals(rival_N, may_wait)
+        decisions.finish()
+        self.waiting_N[:] = decisions.open_N
+        self.opponent_actions_NA = self._actions_N2A[self._rows, other_N]
+        return chosen + time.perf_counter() - began
+
     def _play_rivals(self, rival_N: NDArray[np.bool_], may_wait: int) -> None:
         """Lets rivals decide about the next frame of open decisions, and plays this frame. It waits
         for all but `may_wait` of them.
         """
+        if not (rival_N & self.decisions.open_N).any():
+            return
         other_N, over = 1 - self.seat_N, self.decisions.over()
         actions_NA = self._actions_N2A[self._rows, other_N]
         self.opponent_policy.decide_rivals(self._seen_across(), actions_NA, may_wait, over)
