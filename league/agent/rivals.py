@@ -564,13 +564,15 @@ class RivalSeats:
         return process
 
     def _ask(self, process: _Process) -> None:
-        see = {
-            number: _original(self._observations_SO[seat.index])
-            for number, seat in process.seats.items()
+        asked = [
+            seat
+            for seat in process.seats.values()
             if not seat.has_decided
             and seat.index not in self._failed
             and seat.index not in self._rests
-        }
+        ]
+        seen = _original(self._observations_SO[[seat.index for seat in asked]]) if asked else []
+        see = {seat.number: numbers for seat, numbers in zip(asked, seen, strict=True)}
         if see or process.begin or process.end:
             process.ask(see)
 
@@ -643,10 +645,10 @@ class RivalSeats:
         return True
 
 
-def _original(seen_O: NDArray[np.float32]) -> list[float]:
+def _original(seen_SO: NDArray[np.float32]) -> list[list[float]]:
     from league.agent.export.ai2_check import original  # it loads the compiler
 
-    numbers: list[float] = original(seen_O).tolist()
+    numbers: list[list[float]] = original(seen_SO).tolist()
     return numbers
 
 

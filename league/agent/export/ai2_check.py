@@ -199,13 +199,14 @@ def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
 
 
 def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
-    """Converts our observation to the original's, which clips heights at ±7 units and speeds at ±10
-    u/s.
+    """Converts our observations `[..., O]` to the original's `[..., 64]`, which clips heights at ±7
+    units and speeds at ±10 u/s.
     """
-    raw = np.array(seen_O[: 2 * len(SCALES)], np.float64).reshape(2, -1)
-    raw[:, 4] += 1.0
-    raw[:, 2:4] = np.arctanh(raw[:, 2:4])
+    seen, half = np.array(seen_O[..., : 2 * len(SCALES)], np.float64), len(SCALES)
+    raw = seen.reshape(*seen.shape[:-1], 2, half)
+    raw[..., 4] += 1.0
+    raw[..., 2:4] = np.arctanh(raw[..., 2:4])
     raw *= SCALES
-    raw[:, 1] = np.clip(raw[:, 1], -7.0, 7.0)
-    raw[:, 2:4] = np.clip(raw[:, 2:4], -10.0, 10.0)
-    return raw.ravel().round(5)  # removes float32's rounding errors
+    raw[..., 1] = np.clip(raw[..., 1], -7.0, 7.0)
+    raw[..., 2:4] = np.clip(raw[..., 2:4], -10.0, 10.0)
+    return raw.reshape(seen.shape).round(5)  # removes float32's rounding errors
