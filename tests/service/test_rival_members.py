@@ -12,7 +12,7 @@ import pytest
 from cli_league import make_run, rows, served
 from evaluating import running
 from evaluator_league import games, matchmaker_of, register_snapshot, write_config
-from rival_files import RUNS_RIGHT, predicts, stored
+from rival_files import CYCLES, RUNS_RIGHT, predicts, stored
 from small_league import played, report, rival, small_league
 from waiting import wait_for
 
@@ -222,6 +222,30 @@ def test_the_command_adds_a_rival_that_other_commands_play(
         call("remove", "other")
         (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
         assert listed["state"] == "retired"
+
+
+def test_a_rival_on_the_dashboard_decides_in_every_frame(tmp_path: Path) -> None:
+    """Also if the run's networks decide in every fourth frame."""
+    run = tmp_path / "run"
+    make_run(run)
+    write_config(run)
+    digest = stored(BlobFolder(run / "blobs"), CYCLES, tmp_path)
+    with (
+        MatchmakerServer(db=run / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        client.add_rival(
+            Player(name="other", game="brawl", kind=PlayerKind.RIVAL, digest=digest), "anna@desk"
+        )
+        source = Source(client, run_dir=run)
+        assert Arena(source).settings().frame_skip == 4
+        match = Arena(source).begin((HUMAN, "other"), is_rated=False)
+        for frame in range(12):
+            match.advance(np.zeros(10, np.uint8))
+            (key,) = match.frame()["players"][1]["keys"]
+            assert key == match.spec.action_names[frame % 10]
+        match.close()
+        source.close()
 
 
 def test_a_person_plays_against_a_rival_on_the_dashboard(tmp_path: Path) -> None:
