@@ -299,24 +299,6 @@ class KeysContract(GameContract):
             assert np.allclose(terms, quick.reward_terms_N2K, atol=1e-5)
             assert np.array_equal(slow.stats_N2S, quick.stats_N2S)
 
-    def test_a_row_that_rests_stays_as_it_is(self) -> None:
-        game, other = self.begun(3), self.begun(3)
-        plays_N = np.array([True, False, True])
-        for luck_N2A in luck(game, 12):
-            keys_N2A = actions(game, luck_N2A)
-            game.idle_N[:] = False
-            game.step(keys_N2A, 4)
-            before, game.idle_N[:] = game.save(), ~plays_N
-            game.step(keys_N2A, 4)
-            after = game.save()
-            for name in ("observations_N2O", "stats_N2S", "frames_N", "next_seeds_N"):
-                assert np.array_equal(before[name][1], after[name][1])
-            assert not game.ended_N[1]
-            assert not game.reward_terms_N2K[1].any()
-            other.step(keys_N2A, 4)
-            assert np.array_equal(game.observations_N2O[1], other.observations_N2O[1])
-        assert game.frames_N.tolist() == [96, 48, 96]
-
     def test_the_time_limit_ends_a_match_with_an_outcome(self) -> None:
         game = self.begun(1, max_frames=40, bots=False)
         idle = game.idle_actions()
@@ -344,3 +326,25 @@ class KeysContract(GameContract):
                 assert played_N2A is not None
                 held_N2A = played_N2A * ~game.ended_N[:, None, None]
                 assert np.array_equal(views[:, :, 2 * own :], held_N2A)
+
+
+class RestingContract(KeysContract):
+    """What games keep whose matches may wait: `idle_N` lets rows rest."""
+
+    def test_a_row_that_rests_stays_as_it_is(self) -> None:
+        game, other = self.begun(3), self.begun(3)
+        plays_N = np.array([True, False, True])
+        for luck_N2A in luck(game, 12):
+            keys_N2A = actions(game, luck_N2A)
+            game.idle_N[:] = False
+            game.step(keys_N2A, 4)
+            before, game.idle_N[:] = game.save(), ~plays_N
+            game.step(keys_N2A, 4)
+            after = game.save()
+            for name in ("observations_N2O", "stats_N2S", "frames_N", "next_seeds_N"):
+                assert np.array_equal(before[name][1], after[name][1])
+            assert not game.ended_N[1]
+            assert not game.reward_terms_N2K[1].any()
+            other.step(keys_N2A, 4)
+            assert np.array_equal(game.observations_N2O[1], other.observations_N2O[1])
+        assert game.frames_N.tolist() == [96, 48, 96]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from choice_contract import ChoiceContract
-from game_contract import KeysContract
+from game_contract import RestingContract
 
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
 
 
-class TestBrawl(KeysContract):
+class TestBrawl(RestingContract):
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         return make_batched("brawl", num_matches, max_frames=max_frames)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from game_contract import KeysContract, assert_same, history, luck, seeds
+from game_contract import RestingContract, assert_same, history, luck, seeds
 from numpy.typing import NDArray
 from rival_files import LIMITS, RUNS_RIGHT, stored
 from thread_workers import threads_of
@@ -71,7 +71,7 @@ def pressed(game: BatchedGame, *where: tuple[int, int, int]) -> NDArray[np.uint8
 
 
 @pytest.mark.usefixtures("threads")
-class TestSmallOriginal(KeysContract):
+class TestSmallOriginal(RestingContract):
     pace = 10
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:

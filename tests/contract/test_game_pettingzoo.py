@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from choice_contract import ChoiceContract
-from game_contract import KeysContract
+from game_contract import RestingContract
 from pettingzoo.test import api_test, parallel_api_test
 from small_environments import Late, LateTurns
 from thread_workers import threads_of
@@ -50,7 +50,7 @@ class TestNim(Made, ChoiceContract):
     refuses = False
 
 
-class TestKeys(Made, KeysContract):
+class TestKeys(Made, RestingContract):
     name = "small_environments"
 
     test_halves_of_the_observations_swap_exactly = None  # there are no halves

@@ -30,7 +30,7 @@ from league.players import (
 from league.rpc.convert import from_enum, from_message, to_message
 from league.rpc.status import CODES, code_of, error_of
 from league.stages import CurriculumStatus, Place, Stage
-from league.status import LeagueStatus, Share, WorkerStatus
+from league.status import LeagueStatus, MixChange, Share, WorkerStatus
 from league.v1 import exploiters_pb2 as x
 from league.v1 import types_pb2 as t
 
@@ -77,6 +77,7 @@ statuses = values(
     LeagueStatus,
     workers=st.lists(workers, max_size=2).map(tuple),
     shares=st.lists(values(Share), max_size=2).map(tuple),
+    changes=st.lists(values(MixChange, weights=numbers), max_size=2).map(tuple),
 )
 stages = values(Stage, max_steps=st.none() | st.integers(1, 2**63 - 1))
 gates = values(
