@@ -11,7 +11,6 @@ from league.console.options import Heading
 from league.console.output import say
 from league.console.text import plain
 from league.contest.command import LeagueContext, PastLeagueCommand
-from league.runs.exploits import FOLDER
 from league.runs.files import read_json
 
 app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
@@ -34,6 +33,7 @@ def report(
 ) -> None:
     """Writes a report on a run, or on a player by its clean matches: HTML, JSON and PNG."""
     from evaluator.reports.contents import of_league_player, of_run
+    from league.runs.exploits import FOLDER
     from league.views.report import write
 
     league = context.league

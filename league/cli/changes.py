@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,6 @@ from league.contest.command import LeagueCommand, LeagueContext, SeveralPlayers
 from league.contest.imports import import_snapshots
 from league.errors import InvalidInput
 from league.players import Book, PlayerKind, PlayerState
-from league.rpc.client import MatchmakerClient
 from league.stages import (
     NEXT,
     CurriculumStatus,
@@ -24,6 +23,9 @@ from league.stages import (
     named_stage,
     one_curriculum,
 )
+
+if TYPE_CHECKING:
+    from league.rpc.client import MatchmakerClient
 
 app = typer.Typer(rich_help_panel=Heading.CHANGE, add_completion=False)
 

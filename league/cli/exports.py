@@ -22,7 +22,7 @@ from league.contest.command import LeagueCommand, LeagueContext
 from league.contest.league import League
 from league.errors import InvalidInput, NotFound
 from league.runs.files import write_whole
-from league.runs.folder import CURVES
+from league.runs.finding import CURVES
 
 app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,13 +12,10 @@ from league.console.output import print_table, say, when
 from league.contest.league import League
 from league.errors import AlreadyExists, InvalidInput
 from league.runs.files import write_whole
-from league.runs.folder import write_config
-from league.security.issuing import make_folder
 from league.security.roles import WORDS, AccessRole
-from league.security.tokens import TokenFile
-from league.settings.base import DEFAULT_PRESET, resolve
-from league.settings.file import HEADING, dump_toml
-from league.settings.presets import preset_names
+
+if TYPE_CHECKING:
+    from league.security.tokens import TokenFile
 
 app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
 
@@ -56,6 +53,10 @@ def write_settings(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
 ) -> None:
     """Writes every setting with its explanation, ready to be edited."""
+    from league.runs.folder import write_config
+    from league.settings.base import DEFAULT_PRESET, resolve
+    from league.settings.file import HEADING, dump_toml
+
     base = preset or (DEFAULT_PRESET if source else None)
     sections = resolve(base, source, assignments or [], environment={})
     origin = f"preset {preset}" if preset else str(source or "the defaults")
@@ -73,6 +74,8 @@ def write_settings(
 @config.command("presets")
 def list_presets() -> None:
     """Lists the presets."""
+    from league.settings.presets import preset_names
+
     print("\n".join(preset_names()))
 
 
@@ -130,6 +133,8 @@ def _token_file(run_dir: Path | None) -> TokenFile:
     """Opens a run's tokens. The folder need not be a run yet: tokens may be made before its first
     start.
     """
+    from league.security.tokens import TokenFile
+
     if run_dir is None:
         return TokenFile(League().folder())
     if run_dir.exists() and not run_dir.is_dir():
@@ -152,5 +157,7 @@ def certs(
     ] = None,
 ) -> None:
     """Makes certificates for TLS and mutual TLS, signed by a new CA."""
+    from league.security.issuing import make_folder
+
     for path in make_folder(folder, host or [], client or []):
         print(path)

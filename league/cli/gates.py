@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,10 @@ from league.exploiters import EXPLOITING, Generation
 from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import GenerationName
 from league.players import PlayerKind, PlayerState
-from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
+
+if TYPE_CHECKING:
+    from league.rpc.client import MatchmakerClient
 
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 

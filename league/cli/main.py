@@ -25,6 +25,7 @@ from league.entry_points import entry_points
 from league.errors import InvalidInput, LeagueError, NotFound, nearest
 
 GROUP = "kumite.commands"
+_converted: Any = functools.cache(typer.main.get_command)  # once for all commands of an app
 
 
 class CommandGroup(TyperGroup):
@@ -51,7 +52,7 @@ class CommandGroup(TyperGroup):
             alone = typer.Typer(add_completion=False)
             alone.command(cmd_name)(target)
             target = alone
-        loaded: Any = typer.main.get_command(target)
+        loaded = _converted(target)
         command = getattr(loaded, "commands", {}).get(cmd_name, loaded)
         command.name = cmd_name
         # typer's list of commands ignores an app's heading and keeps a docstring's line breaks

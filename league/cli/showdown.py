@@ -14,12 +14,11 @@ from league.console.options import Assignments, Blobs, GameName, Heading, MatchN
 from league.contest.command import LeagueCommand, LeagueContext
 from league.contest.league import League
 from league.errors import InvalidInput, Unavailable
-from league.games.showdown import install as installation
-from league.replay import Playback, Replay
 from league.runs.files import write_whole
 
 if TYPE_CHECKING:
     from league.agent.contract import PlayingNetwork
+    from league.replay import Replay
 
 PAGE = """<!DOCTYPE html>
 <meta charset="utf-8">
@@ -66,6 +65,8 @@ def install() -> None:
 
     Set the environment variable KUMITE_SHOWDOWN to use another folder than the one in your cache.
     """
+    from league.games.showdown import install as installation
+
     where = installation.install()
     print(f"{installation.PACKAGE} {installation.version()} is in {where}")
 
@@ -103,6 +104,7 @@ def play(
     from league.agent.snapshot import load_snapshot, read_card
     from league.cli.showdown_member import MemberOnServer
     from league.contest.members import Finder, check_plays
+    from league.games.showdown import install as installation
     from league.games.showdown.simulator import teams_of
 
     game = game or (None if context.league.run_dir else "showdown:gen9randombattle")
@@ -166,6 +168,8 @@ def replay(
 
 def page_of(found: Replay) -> str:
     """The page of a battle, which is played again for it."""
+    from league.replay import Playback
+
     with Playback(found) as playback:
         for _ in playback.moments():
             pass

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.filesize import decimal
@@ -18,8 +18,10 @@ from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput, nearest
 from league.gates import CandidateGate
 from league.players import EVENT_KINDS, Event, MatchRecord, PlayerKind, PlayerState
-from league.rpc.client import MatchmakerClient
 from league.status import LeagueStatus, WorkerStatus
+
+if TYPE_CHECKING:
+    from league.rpc.client import MatchmakerClient
 
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 

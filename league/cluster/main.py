@@ -23,7 +23,6 @@ from rich.console import Console
 
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import DASHBOARD, Address, LearnerOptions, plan
-from league.console.options import Heading
 from league.console.text import plain
 from league.errors import (
     ConfigError,
@@ -204,21 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("start-league: interrupted", file=sys.stderr)
         return 130
-
-
-train = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
-
-
-@train.command(
-    context_settings={
-        "allow_extra_args": True,
-        "ignore_unknown_options": True,
-        "help_option_names": [],
-    }
-)
-def _train(context: typer.Context) -> int:
-    """Trains a league, as bin/start-league does, with the same flags."""
-    return main(context.args)
 
 
 def _fail(error: LeagueError) -> int:

@@ -20,7 +20,8 @@ from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError, StorageFull, Unavailable
 from league.rpc.client import MatchmakerClient
-from league.runs.folder import CURVES, RunFolder
+from league.runs.finding import CURVES
+from league.runs.folder import RunFolder
 from league.security.credentials import Credentials
 from league.status import ENDED, SILENT_SECONDS, STALLED
 from league.views.facts import Note, Screen, State

@@ -17,14 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from league.console.output import say
 from league.errors import InvalidInput, LeagueError, Refused, Unavailable
-from league.rpc.client import MatchmakerClient
 from league.runs import finding
-from league.security.credentials import Credentials, of_run
 from league.service import die_with_parent
+
+if TYPE_CHECKING:  # gRPC and pydantic take a quarter of a second to load
+    from league.rpc.client import MatchmakerClient
+    from league.security.credentials import Credentials
 
 ROLE = "operator"  # every reader of the run's tokens may do everything anyway
 WAIT_SECONDS = 10.0
@@ -82,6 +84,8 @@ class League:
             with _client(running, self._credentials(run_dir)) as client:
                 yield client
             return
+        from league.security.credentials import Credentials
+
         with (
             _read_only_matchmaker(run_dir, self.at) as address,
             _client(address, Credentials()) as client,
@@ -97,10 +101,14 @@ class League:
             )
 
     def _credentials(self, run_dir: Path | None = None) -> Credentials:
+        from league.security.credentials import of_run
+
         return of_run(run_dir, ROLE, token_file=self.token_file, tls=self.tls)
 
 
 def _client(address: str, credentials: Credentials) -> MatchmakerClient:
+    from league.rpc.client import MatchmakerClient
+
     messages: list[str] = []
 
     def on_wait(text: str) -> None:

@@ -13,6 +13,7 @@ from league.runs.files import open_file, read_json
 FORMAT = 1
 RUNS = Path("runs")
 DATABASE = "league.db"
+CURVES = "training_curves.png"
 LONGEST_ADDRESS = 300
 
 

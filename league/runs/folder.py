@@ -25,7 +25,6 @@ from league.settings import base as config
 from league.settings.file import HEADING, dump_toml
 from league.settings.presets import Tables, load_preset, merge, read_tables
 
-CURVES = "training_curves.png"
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
 """Possible content of a folder in which an earlier start failed."""
 

@@ -12,10 +12,8 @@ import typer
 from league.console.options import Assignments, Heading
 from league.console.output import say
 from league.errors import InvalidInput
-from league.games.base import CHOICE
 from league.runs.files import write_whole
 from league.runs.finding import checked_run
-from league.settings.base import DEFAULT_PRESET, resolve
 
 if TYPE_CHECKING:
     from learner.doctor.findings import Finding
@@ -58,6 +56,7 @@ def doctor(
             "--run-dir has its own settings: leave out --preset, --config, --game and --set"
         )
 
+    from league.settings.base import resolve
     from learner.doctor.findings import Diagnosis, ordered
     from learner.doctor.game import examine_game
     from learner.doctor.run import judge_run, read_run
@@ -93,7 +92,9 @@ def _named(
     preset: str | None, config: Path | None, game: str | None
 ) -> tuple[str | None, list[str]]:
     """Returns the preset and the flags to use. Games of choices get the preset made for them."""
+    from league.games.base import CHOICE
     from league.games.registry import game_spec
+    from league.settings.base import DEFAULT_PRESET
 
     flags = []
     if game:

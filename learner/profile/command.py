@@ -15,8 +15,6 @@ from league.console.options import Assignments, Heading, SeveralValues
 from league.console.output import say
 from league.errors import InvalidInput, LeagueError
 from league.runs.files import write_whole
-from league.runs.folder import write_config
-from league.settings.base import DEFAULT_PRESET, base_preset, resolve
 
 app = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 Count = Annotated[
@@ -90,6 +88,8 @@ def profile(
             raise InvalidInput(f"{path} can't be written: name a file in a folder that you own")
     if write_preset is not None and write_preset.exists():
         raise InvalidInput(f"{write_preset} exists already: name another file, or move it away")
+    from league.runs.folder import write_config
+    from league.settings.base import DEFAULT_PRESET, base_preset, resolve
     from learner.profile import sweep as sweeping
 
     base = base_preset(config) or preset or DEFAULT_PRESET

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 Array = NDArray[np.float64]
 PRIOR_GAMES = 5.0
@@ -94,6 +93,8 @@ def weights_of(rule: str, candidates: Candidates) -> Array:
     if rule == "pfsp_linear":
         return b_N / n_N
     if rule == "pfsp_capped":  # E[min(½, 1−p)]
+        from scipy.special import betainc  # takes a quarter of a second to load
+
         below_N = b_N / n_N * betainc(b_N + 1.0, a_N, 0.5)
         return np.asarray(below_N + 0.5 * betainc(a_N, b_N, 0.5))
     raise ValueError(f"{rule!r} is not a sampling rule")

@@ -1,1 +1,10 @@
 """Stores the league's log."""
+
+import sys
+
+if "pandas" not in sys.modules:
+    # sqlite-utils loads pandas for a type that the log does not use: a third of a second.
+    sys.modules["pandas"] = None  # pyrefly: ignore[unsupported-operation]
+    import sqlite_utils  # noqa: F401
+
+    del sys.modules["pandas"]

@@ -19,8 +19,6 @@ from league.errors import InvalidInput
 from league.players import PlayerState
 from league.runs import finding
 from league.runs.blobs import BlobFolder
-from league.runs.folder import locked
-from league.security.credentials import of_run
 
 app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
 RunArgument = Annotated[
@@ -70,6 +68,7 @@ def restore(
 
     The next start continues from there: docs/operations.md says what learners do.
     """
+    from league.runs.folder import locked
     from matchmaker.store import copies
     from matchmaker.store.sqlite import SqliteStore
 
@@ -97,6 +96,7 @@ def fsck(run: RunArgument = None, run_dir: RunOption = None) -> int:
 
     While the run continues, this also checks the ratings that its matchmaker shows.
     """
+    from league.security.credentials import of_run
     from matchmaker.tools.fsck import fsck as checked
 
     folder = finding.named_run(run, run_dir)
@@ -114,6 +114,7 @@ def recompute(run: RunArgument = None, run_dir: RunOption = None) -> int:
 
     The exit status is 1 when the run's matchmaker shows other numbers.
     """
+    from league.security.credentials import of_run
     from matchmaker.state.books import Books
     from matchmaker.store.sqlite import SqliteStore
     from matchmaker.tools.recompute import differing_from_shown

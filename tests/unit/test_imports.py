@@ -29,6 +29,7 @@ def loaded(code: str, packages: tuple[str, ...]) -> list[str]:
             "import league.games.registry, league.agent.config",
             NO_TORCH,
         ),
+        ("import matchmaker.main, league.cluster.main", (*NO_TORCH, "pandas", "scipy", "mpmath")),
         ("import league; league.open", (*HEAVY, "gymnasium", "grpc", "typing_extensions")),
         (
             "import league, pathlib; pathlib.Path('run.json').write_text('{\"format\": 1}')\n"

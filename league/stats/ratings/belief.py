@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
-import mpmath
 import numpy as np
 import trueskill
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtr
 
 MU = 25.0
 SIGMA = 25.0 / 3.0
@@ -108,6 +106,8 @@ class Link:
 
     def curve(self, t: ArrayLike) -> NDArray[np.float64]:
         """Returns F of every gap in `t`, in the shape of `t`."""
+        from scipy.special import expit, ndtr  # takes a quarter of a second to load
+
         scaled = self.sharpness * np.asarray(t, np.float64)
         normal = ndtr(scaled)
         logistic = expit(_LOGISTIC_SCALE * scaled)
@@ -150,6 +150,8 @@ def rate(
     try:
         rated = _rated(winner, loser, outcome == 0.5, _package(draw_probability))
     except (ArithmeticError, ValueError):  # gaps over 400 points, and very narrow draw margins
+        import mpmath
+
         exact = _package(draw_probability, "mpmath")
         with mpmath.workdps(_DIGITS):
             rated = _rated(winner, loser, outcome == 0.5, exact)

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from league.stats.ratings.belief import BETA, MU
-from league.stats.ratings.fit import Array, Fit, PairCounts, log_probabilities
 
+if TYPE_CHECKING:  # scipy takes half a second to load
+    from league.stats.ratings.fit import Fit, PairCounts
+
+Array = NDArray[np.float64]
 Points = TypeVar("Points", float, Array)
 MEAN = 1500.0
 """Elo of a newcomer, and of the mean player of a fit without anchors."""
@@ -50,6 +54,8 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
     Returns:
         Ratings in points, of shape [S, N]. The mean of each sample is 25.
     """
+    from league.stats.ratings.fit import log_probabilities
+
     square_K, axes_NK = np.linalg.eigh(fit.covariance_NN)
     kept_K = square_K > 1e-9 * square_K.max(initial=0.0)  # all but the mean, which games don't show
     axes_NK = axes_NK[:, kept_K] * np.sqrt(square_K[kept_K])
