@@ -61,8 +61,8 @@ def forge(line, times=1):
             pass
 """
 HOSTILE = {
-    "loop": (predicts("while True: pass"), "it took over 2 s"),
-    "prints": (predicts("while True: print('x' * 10_000)"), "it took over 2 s"),
+    "loop": (predicts("while True: pass"), "it took over 1 s"),
+    "prints": (predicts("while True: print('x' * 10_000)"), "it took over 1 s"),
     "fork": (
         predicts("[os.fork() for _ in range(3)]", "import os"),
         "PermissionError.*my_agent.py, line",

@@ -14,6 +14,7 @@ for name in (
     "learner.exploiter.generations",
     "learner.profile.measuring",
     "learner.train.session",
+    "matchmaker.main",
     "torch.utils.tensorboard",
 ):
     importlib.import_module(name)

@@ -23,21 +23,23 @@ def matchmaker(folder, port=0):
     return MatchmakerServer(db=folder / "league.db", port=port, settings=settings)
 
 
-class ForkedLearner:
-    """A learner forked from a server that has loaded torch, with the methods of `Popen`."""
+class Forked:
+    """A program forked from a server that has loaded torch, with the methods of `Popen`.
 
-    def __init__(self, words, log, checkpoint_seconds, cwd="."):
+    `run` is called with the path of the log, to which the program's output goes, and `arguments`.
+    """
+
+    def __init__(self, run, log, *arguments):
         processes = multiprocessing.get_context("forkserver")
-        arguments = (words, str(log), checkpoint_seconds, str(Path(cwd).resolve()))
-        self._process = processes.Process(target=_run, args=arguments)
+        self._process = processes.Process(target=_logged, args=(str(log), run, *arguments))
         self._process.start()
         self.pid = self._process.pid
 
     def poll(self):
         return self._process.exitcode
 
-    def wait(self):
-        self._process.join()
+    def wait(self, timeout=None):
+        self._process.join(timeout)
         return self.poll()
 
     def send_signal(self, number):
@@ -50,10 +52,20 @@ class ForkedLearner:
         self._process.kill()
 
 
-def _run(words, log, checkpoint_seconds, cwd):
-    os.chdir(cwd)
+def _logged(log, run, *arguments):
     with open(log, "a", buffering=1) as file:
+        os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    run(*arguments)
+
+
+class ForkedLearner(Forked):
+    def __init__(self, words, log, checkpoint_seconds, cwd="."):
+        super().__init__(_learn, log, words, checkpoint_seconds, str(Path(cwd).resolve()))
+
+
+def _learn(words, checkpoint_seconds, cwd):
+    os.chdir(cwd)
     from learner.main import main
     from learner.train import session
 

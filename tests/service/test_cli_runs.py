@@ -68,10 +68,13 @@ def test_a_live_run_is_asked_at_its_own_matchmaker(
 
 
 @pytest.mark.parametrize("said", ["127.0.0.1:1", "", "x" * 999, "\xff\n:7", ":", "[::1]:99999999"])
-def test_an_address_that_nobody_serves_does_not_mislead(
-    run_dir: Path, capsys: Capture, said: str
-) -> None:
+def test_an_address_that_nobody_serves_does_not_mislead(run_dir: Path, said: str) -> None:
     with announced(run_dir, said):
+        assert live_address(run_dir) is None
+
+
+def test_a_run_whose_matchmaker_is_gone_is_read(run_dir: Path, capsys: Capture) -> None:
+    with announced(run_dir, "127.0.0.1:1"):
         assert main(["players", "--run-dir", str(run_dir), "--kind", "snapshot"]) == 0
     assert len(rows(capsys.readouterr().out)) == 2
 

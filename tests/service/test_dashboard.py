@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from cli_league import make_run
 from game_run import make_game_run
-from playwright.sync_api import Page, WebSocket, sync_playwright
+from playwright.sync_api import Browser, Page, WebSocket, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from waiting import PATIENCE, wait_for
 
@@ -106,10 +106,15 @@ def browsing(*words: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", *words]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(1000 * PATIENCE)
-        yield context.new_page()
+        yield new_tab(browser)
         browser.close()
+
+
+def new_tab(browser: Browser) -> Page:
+    """A tab that knows nothing of the browser's other tabs."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(1000 * PATIENCE)
+    return context.new_page()
 
 
 @pytest.fixture(scope="module")

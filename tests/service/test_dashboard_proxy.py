@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from game_run import make_game_run
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from ports import free_port
-from test_dashboard import CHROMIUM, apart, begin, browsing, choose, serving
+from test_dashboard import CHROMIUM, apart, begin, browsing, choose, new_tab, serving
 from waiting import wait_for
 
 from league.security.tokens import TokenFile
@@ -93,10 +93,18 @@ def target(run: Path, port: int) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing(f"--host-resolver-rules=MAP {NAME} 127.0.0.1") as tab:
+        assert tab.context.browser is not None
+        yield tab.context.browser
+
+
 @pytest.fixture
-def tab() -> Iterator[Page]:
-    with browsing(f"--host-resolver-rules=MAP {NAME} 127.0.0.1") as found:
-        yield found
+def tab(browser: Browser) -> Iterator[Page]:
+    found = new_tab(browser)
+    yield found
+    found.context.close()
 
 
 @pytest.mark.parametrize("change", [str, with_host, with_prefix])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from evaluator_league import matchmaker_of, register_snapshot, write_config
+from learner_process import Forked
 from waiting import PATIENCE, wait_for
 
 from league.evaluations import EvaluationState
@@ -23,15 +23,17 @@ from matchmaker.tools.fsck import fsck
 KILLS = int(os.environ.get("KUMITE_KILLS", "60"))
 
 
-def started(run_dir: Path, address: str, name: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "evaluator", "--matchmaker", address, "--name", name]
-    with (run_dir / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(
-            [*command, "--run-dir", str(run_dir)],
-            stdout=log,
-            stderr=log,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
+def started(run_dir: Path, address: str, name: str) -> Forked:
+    log = run_dir / f"{name}.log"
+    log.write_text("")
+    words = ["--matchmaker", address, "--name", name, "--run-dir", str(run_dir)]
+    return Forked(evaluate, log, words)
+
+
+def evaluate(words: list[str]) -> None:
+    from evaluator.main import main
+
+    sys.exit(main(words))
 
 
 def playing(client: MatchmakerClient) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from game_run import SNAPSHOT, make_game_run
 
+from league.agent.export import onnx_graph
 from league.agent.snapshot import read_card
 from league.cli.main import main
 from league.errors import LeagueError
@@ -136,7 +137,10 @@ def test_replays_to_clone_from_have_the_options_of_the_run(kuhn: Replay, tmp_pat
 
 
 def test_weights_choose_nothing_that_runs(
-    mark: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    mark: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = tmp_path / "run"
     digest = make_game_run(run, [f"game.name={OWN}"])
@@ -147,6 +151,7 @@ def test_weights_choose_nothing_that_runs(
     assert main(["export", file, "--format", "folder", "--out", str(tmp_path / "out")]) == 2
     assert OWN in capsys.readouterr().err
     assert not mark.exists()
+    monkeypatch.setattr(onnx_graph, "onnx_graph", lambda network, card: b"it takes seconds")
     named = ["--run-dir", str(run), "--format", "folder", "--out", str(tmp_path / "out")]
     assert main(["export", SNAPSHOT, *named]) == 0, capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -66,9 +67,15 @@ def late(address: str, seconds: float) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("address", ["localhost", "127.0.0.1:", ":80", "127.0.0.1:http"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("localhost", "127.0.0.1:", ":80", "127.0.0.1:http"),
+        *("http://127.0.0.1:50051", "https://[::1]:50051"),
+    ],
+)
 def test_an_address_is_host_and_port(address):
-    with pytest.raises(InvalidInput, match="HOST:PORT"):
+    with pytest.raises(InvalidInput, match=f"{re.escape(address)}.*HOST:PORT"):
         MatchmakerClient(address)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from evaluating import running
 from evaluator_league import write_config
 from gymnasium.spaces import MultiBinary
 from sb3_contrib import MaskablePPO, RecurrentPPO
@@ -150,7 +151,7 @@ def test_the_evaluator_plays_it(trained: tuple[str, Path, PPO]) -> None:
     bots = {bot.name for bot in game_spec("brawl").bots}
     with (
         MatchmakerClient(address) as client,
-        process("evaluator", "--matchmaker", address, "--run-dir", str(run_dir)),
+        running(client, run_dir, matches_per_snapshot=12),
     ):
         wait_for(lambda: (run_dir / "evaluator" / "evaluation_results.csv").is_file())
         wait_for(lambda: len(met(client, "sb3@4096")) > len(bots))

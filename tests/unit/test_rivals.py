@@ -100,7 +100,7 @@ def test_a_hostile_rival_fails_its_matches_alone(
     text, words = HOSTILE[name]
     good, bad = stored(blobs, RUNS_RIGHT, tmp_path), stored(blobs, text, tmp_path)
     hasty = name in ("loop", "prints")
-    limits = replace(LIMITS, decision_seconds=0.1, hang_seconds=2.0) if hasty else LIMITS
+    limits = replace(LIMITS, decision_seconds=0.1, hang_seconds=1.0) if hasty else LIMITS
     recipe = replace(RECIPE, max_frames=100_000 if hasty else 8)
     failures = dict[Bout, str]()
     played = play_bouts(

@@ -20,7 +20,6 @@ from league.errors import (
     NotFound,
     Refused,
 )
-from league.rpc.client import MatchmakerClient
 from league.security import credentials
 from league.security.roles import LEAST, AccessRole, check_role, least_role
 from league.security.settings import SecuritySettings, joined, reached_at
@@ -82,12 +81,6 @@ def test_files_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     assert book.read() == before
     found = {credentials.read_token(file) for file in book.folder.glob("*.token")}
     assert found == set(plain.values())
-
-
-@pytest.mark.parametrize("address", ["http://127.0.0.1:50051", "https://[::1]:50051", "nowhere"])
-def test_an_address_is_a_host_and_a_port(address: str) -> None:
-    with pytest.raises(InvalidInput, match=re.escape(address)):
-        MatchmakerClient(address)
 
 
 def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
