@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evaluator.clean.allocation import allocate
 from evaluator.clean.arena import Arena, Weights
 from evaluator.clean.plan import ALLOCATED, Batch, Entry, Facts, Plan, next_work
 from evaluator.clean.replays import Recorder
@@ -51,7 +50,6 @@ from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.service.pace import Pace
 from league.service.priority import seconds_without_core, step_back
-from league.stats.ratings.lineage import fit_league
 from league.status import CORE_WAIT, MOST_CORE_WAIT
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
@@ -425,6 +423,9 @@ class Evaluator:
 
     def _allocated(self, plan: Plan) -> Batch | None:
         """Matches of the pairs that reduce uncertainty most, by the fit now."""
+        from evaluator.clean.allocation import allocate  # scipy takes half a second to load
+        from league.stats.ratings.lineage import fit_league
+
         near = {player.name for player in plan.snapshots[-FITTED:]} | set(plan.bots)
         fit = fit_league(
             [c for c in self._client.payoff(Book.EVAL) if c.row in near and c.column in near],

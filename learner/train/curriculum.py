@@ -8,18 +8,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.stages import Place, Stage, StageRequest, evidence_after
-from league.stats.climb import WinRate, goal_reached, win_rate_now
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.source import MatchBroker
 from learner.settings import CurriculumSettings, StageSettings
 from learner.train.build import SessionSettings, annealed_share, stage_rewards
 
-WinRates = Callable[[Stage, int, int], WinRate | None]
+if TYPE_CHECKING:  # scipy takes a quarter of a second to load
+    from league.stats.climb import WinRate
+
+WinRates = Callable[[Stage, int, int], "WinRate | None"]
 """Returns the win rate against a stage's opponent at the present step, from matches after an
 earlier step. It returns None if there are no matches, or too few new matches for another look.
 """
@@ -91,6 +94,8 @@ class Curriculum:
         stage = _stage(self.stage)
         if not stage.until_opponent:
             return ""
+        from league.stats.climb import goal_reached
+
         win_rate = win_rates(stage, step, evidence_after(self.place))
         if win_rate is None or not goal_reached(stage, win_rate):
             return ""
@@ -198,6 +203,8 @@ class StageRunner:
     def _win_rate(self, stage: Stage, step: int, after: int) -> WinRate | None:
         if step < self._look_at:
             return None
+        from league.stats.climb import win_rate_now
+
         self._look_at = step + self._settings.learner.snapshot_interval // LOOKS
         opponent, player = stage.until_opponent, self.curriculum.player
         clean = self._client.payoff(Book.EVAL, columns=[opponent])

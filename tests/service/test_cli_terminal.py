@@ -61,7 +61,7 @@ def test_tables_are_drawn_for_a_person(served_run: Path) -> None:
 
 
 def test_a_fight_is_drawn_until_it_ends() -> None:
-    short = ("--speed", "1000", "--set", "game.match_seconds=5")
+    short = ("--speed", "1000", "--set", "game.match_seconds=2")
     status, text = on_terminal("demo", "based", "constant", *short)
     assert status == 0
     assert "\x1b[?1049h" in text, "drawn on a screen of its own"
