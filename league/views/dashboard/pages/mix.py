@@ -93,8 +93,8 @@ def _bars(player: str, shares: Sequence[Share]) -> Chart:
         "series": series,
     }
     words = (
-        f"Shares of the mix {shares[0].mix}: as set; as the next draw has them, where categories "
-        "without players have none and bots' weights adapt; as met so far."
+        f"Shares of the mix {shares[0].mix}. Set: in the settings. Expected: in the next draw, "
+        "which leaves out categories without players and adapts the bots' weights. Met: so far."
     )
     height = 90 + 44 * len(names)
     return Chart(title=f"Opponents of {player}", words=words, options=options, height=height)

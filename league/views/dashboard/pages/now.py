@@ -61,9 +61,9 @@ def _alarms(league: LeagueFacts) -> Block:
         quiet = min((now - worker.last_beat_at for worker in workers), default=0.0)
         if quiet > SILENT_SECONDS:
             last = long_duration(quiet)
-            words = f"The run has ended, or stands still: no process was heard of for {last}."
+            words = f"The run has ended or stands still. Its processes last reported {last} ago."
         sentences += [
-            f"{worker.worker} hangs or has ended: it was last heard of "
+            f"{worker.worker} hangs or has ended: it last reported "
             f"{long_duration(now - worker.last_beat_at)} ago."
             for worker in workers
             if not words and league.status.is_silent(worker)
