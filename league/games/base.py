@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, VersionMismatch
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
-
 EXTERNAL = -1
 """Value of `BatchedGame.bots_N2` for a seat whose actions come from the caller."""
 
@@ -265,6 +264,12 @@ class BatchedGame(ABC):
             raise InvalidInput(
                 f"seat {seat} of match {row} chose {chosen}: exactly {wanted} is wanted"
             )
+
+    def refuse_illegal(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """Refuses choices that are not legal. Raises `InvalidInput`, which names the first."""
+        if self.legal_N2A is not None:
+            legal_N2 = np.asarray((actions_N2A.astype(np.bool_) & self.legal_N2A).any(-1))
+            self.refuse(~legal_N2, actions_N2A, "one legal choice")
 
     def own_state(self) -> dict[str, NDArray]:
         """Returns the game's own arrays by name. `save` copies them and `load` overwrites them."""

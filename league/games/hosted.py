@@ -1,4 +1,5 @@
-"""Hosts games in worker processes, many matches in each.
+"""Hosts games elsewhere than in the league's process: in worker processes, many matches in each, or
+wherever a `Host` plays them.
 
 gymnasium's `AsyncVectorEnv` has a process for each environment. So 128 matches would take 128
 interpreters, and a process that dies would end the whole vector. Here, if an environment raises,
@@ -20,7 +21,7 @@ import socket
 import subprocess
 import sys
 import weakref
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
@@ -80,7 +81,50 @@ class Process:
         return status
 
 
-class Pool:
+class Host(ABC):
+    """Plays the matches of a hosted game, by row.
+
+    Attributes:
+        should_stop: asked while the host waits for something. True ends the wait.
+    """
+
+    should_stop: Callable[[], bool] = staticmethod(lambda: False)
+
+    @property
+    @abstractmethod
+    def is_started(self) -> bool:
+        """Whether it can be asked."""
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the running workers, if it has any."""
+        return []
+
+    @abstractmethod
+    def start(self) -> None:
+        """Starts unless it is started. Raises `Unavailable` if it can't play."""
+
+    @abstractmethod
+    def run(
+        self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
+    ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
+        """Answers a request about rows (`HostedGame`).
+
+        Args:
+            verb: the kind of request.
+            rows: the rows.
+            arguments: returns the request's further arguments for some of the rows.
+
+        Returns:
+            The answers with their rows, and the reason for each lost row.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends all matches. It is safe to call again, and `start` starts again."""
+
+
+class Pool(Host):
     """Runs workers over `matches` rows, in contiguous and nearly equal shares.
 
     Args:
@@ -105,6 +149,11 @@ class Pool:
         edges = np.linspace(0, matches, worker_count(matches, workers) + 1).astype(int).tolist()
         self._shares = [range(first, last) for first, last in itertools.pairwise(edges)]
         self._workers: list[Process] = []
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the workers run."""
+        return bool(self._workers)
 
     @property
     def pids(self) -> list[int]:
@@ -136,14 +185,8 @@ class Pool:
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Calls a method of each worker for its part of `rows`. A worker that died starts again.
-
-        Args:
-            arguments: returns the method's further arguments for a worker's rows.
-
-        Returns:
-            The answers with their rows, and the reason for each lost row. If a worker died, all of
-            its rows are lost.
+        """Calls the method `verb` of each worker for its part of `rows`. If a worker died, all of
+        its rows are lost, and it starts again.
 
         Raises:
             Unavailable: a worker that died can't start again.
@@ -236,22 +279,24 @@ def serve_process(make: Callable[..., Any]) -> None:
 
 
 class HostedGame(BatchedGame):
-    """Plays N matches in worker processes, which `reset` and `load` start.
+    """Plays N matches in a host, such as a pool of worker processes, which `reset` and `load`
+    start.
 
-    A worker answers `begin(rows, seeds, played, ...)` and `step(rows, actions, is_last, ...)` with
+    The host answers `begin(rows, seeds, played, ...)` and `step(rows, actions, is_last, ...)` with
     the bytes of a record for each row, and with the reasons why rows failed.
 
     Args:
-        pool: the workers.
+        host: plays the matches.
         seen: type of the records, with a field `ended`.
     """
 
     def __init__(
-        self, spec: GameSpec, num_matches: int, pool: Pool, seen: np.dtype[np.void]
+        self, spec: GameSpec, num_matches: int, host: Host, seen: np.dtype[np.void]
     ) -> None:
         super().__init__(spec, num_matches)
-        n, self._pool = num_matches, pool
-        weakref.finalize(self, pool.close)
+        self.host = host
+        n = num_matches
+        weakref.finalize(self, host.close)
         self.seeds_N = np.zeros(n, np.uint64)
         self._actions_N2A = np.zeros((n, 2, spec.action_size), np.uint8)
         self._played: list[list[bytes]] = [[] for _ in range(n)]
@@ -262,7 +307,7 @@ class HostedGame(BatchedGame):
     @property
     def worker_pids(self) -> list[int]:
         """The process ids of the running workers."""
-        return self._pool.pids
+        return self.host.pids
 
     @abstractmethod
     def show(self, rows: NDArray[np.intp]) -> None:
@@ -295,9 +340,9 @@ class HostedGame(BatchedGame):
         seeds_N, where_N = self.checked_seeds(seeds, where)
         self.seeds_N[where_N] = seeds_N[where_N]
         self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
-        if not self._pool.pids:  # every row has a match from the first reset on
+        if not self.host.is_started:  # every row has a match from the first reset on
             where_N[:] = True
-            self._pool.start()
+            self.host.start()
         self.begin(np.flatnonzero(where_N))
 
     def begin(self, rows: NDArray[np.intp]) -> None:
@@ -315,7 +360,7 @@ class HostedGame(BatchedGame):
 
         All rows of a worker that died have failed, even rows outside `rows`.
         """
-        answers, failed = self._pool.run(
+        answers, failed = self.host.run(
             verb, rows, lambda worker_rows: self.request(verb, worker_rows)
         )
         for worker_rows, (seen, wrong) in answers:
@@ -326,7 +371,7 @@ class HostedGame(BatchedGame):
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """Plays frames with the same actions."""
         actions_N2A = self.checked_actions(actions_N2A, frames)
-        if not self._pool.pids:
+        if not self.host.is_started:
             raise InvalidInput(
                 "no match was begun, or the game was closed: reset it, or load a saved state"
             )
@@ -404,7 +449,7 @@ class HostedGame(BatchedGame):
         broken = np.flatnonzero(state["broken_N"]).tolist()
         self._broken = dict.fromkeys(broken, "it had failed when it was saved")
         self.failures = {}
-        self._pool.start()
+        self.host.start()
         good = [n for n in range(self.num_matches) if n not in self._broken]
         saved_N2O = self.observations_N2O.copy()
         failed = self._run("begin", good)
@@ -427,7 +472,7 @@ class HostedGame(BatchedGame):
 
         The matches of workers that die are broken.
         """
-        answers, failed = self._pool.run(verb, rows, lambda worker_rows: ())
+        answers, failed = self.host.run(verb, rows, lambda worker_rows: ())
         self._broken |= failed
         return [answer for _, answer in answers]
 
@@ -435,7 +480,7 @@ class HostedGame(BatchedGame):
         """Ends the worker processes. `reset` and `load` start new processes. It is safe to call
         again.
         """
-        self._pool.close()
+        self.host.close()
 
 
 def inherited(extra: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Finds games by name: built-in games, registered games, and games of installed packages.
 
-A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, `ai2:FOLDER`, and
-`python:MODULE:FACTORY` for a game in a user's module. The call
+A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, `ai2:FOLDER`,
+`grpc:HOST:PORT`, and `python:MODULE:FACTORY` for a game in a user's module. The call
 `factory(num_matches, *, max_frames=None, **options)` returns a `BatchedGame`. If the name has an
 argument, the factory also gets `argument=`.
 """
@@ -42,12 +42,14 @@ _BUILT_IN = {
     "pettingzoo": "league.games.pettingzoo.game:PettingZooGame",
     "ai2": "league.games.ai2.game:Ai2Game",
     "showdown": "league.games.showdown.game:ShowdownGame",
+    "grpc": "league.games.remote:RemoteGame",
 }
 _SPELLED = {
     "matrix": "matrix:NAME",
     "pettingzoo": "pettingzoo:MODULE",
     "ai2": "ai2:FOLDER",
     "showdown": "showdown:FORMAT",
+    "grpc": "grpc:HOST:PORT",
     "python": "python:MODULE:FACTORY",
 }
 _OF_FILES: Mapping[str, Mapping[str, type]] = {

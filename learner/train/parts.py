@@ -13,6 +13,7 @@ import torch
 from league.agent.config import AgentConfig
 from league.agent.snapshot import SnapshotCard
 from league.exploiters import Generation
+from league.games.hosted import HostedGame
 from league.players import Player
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
@@ -99,6 +100,8 @@ def build_parts(
     home = folder if generation is None else folder / f"generation-{generation.number}"
     checkpoints = CheckpointFolder(home / "checkpoints")
     game = make_game(settings)
+    if isinstance(game, HostedGame):
+        game.host.should_stop = should_stop
     live = live_player(name, game, generation)
     saved = checkpoints.read_newest(partial(fits_log, client))
     rank_parts = continuing_parts(saved, settings, game, group)

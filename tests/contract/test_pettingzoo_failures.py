@@ -25,8 +25,9 @@ from waiting import wait_for
 from league.errors import ConfigError, DataCorrupt, Unavailable
 from league.games import hosted
 from league.games.base import BatchedGame
-from league.games.pettingzoo.game import PettingZooGame, draws, random_choices, random_keys
+from league.games.pettingzoo.game import PettingZooGame
 from league.games.registry import game_spec, make_batched
+from league.games.seen import draws, random_choices, random_keys
 
 ARRAYS = ("observations_N2O", "reward_terms_N2K", "ended_N", "frames_N", "stats_N2S")
 

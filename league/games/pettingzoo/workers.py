@@ -15,30 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.games.base import CHOICE
-from league.games.choice_game import mixed
 from league.games.hosted import serve_process
 from league.games.pettingzoo.environment import Face, Seats, board_text, build, reason
+from league.games.seen import match_seed, seen_type
 
 Answer = tuple[bytes, dict[int, str]]
 """A record of `seen_type` for each row, and the reason for each failed row. The records of failed
 rows are void.
 """
-
-
-def seen_type(face: Face) -> np.dtype[np.void]:
-    """Returns the type of a row's record: views, legal choices, and results of its last frame."""
-    return np.dtype(
-        [
-            ("views", np.float32, (2, face.view_size)),
-            ("acting", np.bool_, (2,)),
-            ("legal", np.bool_, (2, face.action_size)),
-            ("rewards", np.float64, (2,)),
-            ("illegal", np.bool_, (2,)),
-            ("ended", np.bool_),
-            ("lead", np.int8),  # of seat 0, when it has ended
-        ]
-    )
-
 
 Seen = dict[str, NDArray[Any]]
 """The fields of an array of `seen_type`. Indexing fields is faster than indexing records."""
@@ -53,7 +37,7 @@ class Worker:
         self._make, self._step_seconds = partial(build, argument, options), step_seconds
         self._spare: Any = self._make()
         self._face = Face(self._spare, argument)
-        self._type = seen_type(self._face)
+        self._type = seen_type(self._face.view_size, self._face.action_size)
         self._seats: dict[int, Seats] = {}
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
@@ -65,7 +49,7 @@ class Worker:
                 env = self._make() if self._spare is None else self._spare
                 self._spare, self._seats[row] = None, Seats.of(env)
             seats = self._seats[row]
-            seats.reset(environment_seed(seeds[index]))
+            seats.reset(match_seed(seeds[index]))
             for actions_2A in self._actions(played[index]):
                 self._limit_call()
                 seats.step(self._decoded(actions_2A))
@@ -89,10 +73,10 @@ class Worker:
             over = True
             if any(illegal):
                 lead = float(illegal[1]) - float(illegal[0])
-                seen["illegal"][index], seen["rewards"][index] = illegal, (lead, -lead)
+                seen["illegal"][index], seen["rewards"][index, :, 0] = illegal, (lead, -lead)
             else:
                 seats.step(self._decoded(actions_2A))
-                lead, seen["rewards"][index] = seats.lead(), seats.rewards
+                lead, seen["rewards"][index, :, 0] = seats.lead(), seats.rewards
                 over = not any(seats.acting) or is_last[index]
             seen["ended"][index], seen["lead"][index] = over, lead
             if over:
@@ -164,11 +148,6 @@ class Worker:
         for seat, observation in enumerate(seats.observations):
             if observation is not None:
                 self._face.write(seat, observation, views_2V[seat])
-
-
-def environment_seed(seed: int) -> int:
-    """Returns the environment's seed of a match: below 2^31, as NumPy's older generators need."""
-    return int(mixed(np.array([seed], np.uint64))[0] >> np.uint64(33))
 
 
 if __name__ == "__main__":

@@ -126,10 +126,7 @@ class ShowdownGame(HostedGame):
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """Plays a round of choices."""
-        assert self.legal_N2A is not None
-        actions_N2A = self.checked_actions(actions_N2A, frames)
-        legal_N2 = np.asarray((actions_N2A.astype(np.bool_) & self.legal_N2A).any(-1))
-        self.refuse(~legal_N2, actions_N2A, "one legal choice")
+        self.refuse_illegal(self.checked_actions(actions_N2A, frames))
         super().step(actions_N2A, frames)
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
@@ -167,7 +164,7 @@ class ShowdownGame(HostedGame):
 
     def _frame(self, verb: str, match: int, frame: int) -> dict[str, Any]:
         text = self._broken.get(match, "")
-        if not text and self._pool.pids:
+        if not text and self.host.is_started:
             text = self.ask(verb, match)
         return {
             "game": self.spec.name,

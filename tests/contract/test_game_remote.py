@@ -1,0 +1,387 @@
+"""Games on servers keep the contract of a batched game, and what a server does wrong costs its
+matches only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from choice_contract import ChoiceContract
+from game_contract import RestingContract, assert_same, history, luck
+from game_servers import EXAMPLES, PIG, Push, served, started
+from ports import free_port
+
+from league.cli.main import main
+from league.errors import ConfigError, DataCorrupt, Unavailable
+from league.games import remote
+from league.games.base import BatchedGame
+from league.games.registry import game_spec, make_batched
+from league.games.remote import RemoteGame
+from league.v1 import games_pb2 as pb
+
+ROOT = Path(__file__).parents[2]
+ROWS = 4
+
+
+class Remote:
+    """The game of a server that all tests of the class share."""
+
+    pace = 10
+    port: int
+
+    def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
+        return make_batched(f"grpc:127.0.0.1:{self.port}", num_matches, max_frames=max_frames)
+
+
+@pytest.fixture(scope="module")
+def pig() -> Iterator[int]:
+    with started(PIG) as (_, port):
+        yield port
+
+
+class TestPig(Remote, ChoiceContract):
+    @pytest.fixture(autouse=True)
+    def _served(self, pig: int) -> None:
+        self.port = pig
+
+
+@pytest.fixture(scope="module")
+def keys() -> Iterator[int]:
+    with served(Push()) as port:
+        yield port
+
+
+class TestPush(Remote, RestingContract):
+    test_halves_of_the_observations_swap_exactly = None  # there are no halves
+
+    @pytest.fixture(autouse=True)
+    def _served(self, keys: int) -> None:
+        self.port = keys
+
+
+def node_pig() -> list[str]:
+    """The command of Pig in JavaScript."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node")
+    found = "['@grpc/grpc-js', '@grpc/proto-loader'].forEach((name) => require.resolve(name))"
+    if subprocess.run([node, "-e", found], cwd=EXAMPLES, capture_output=True).returncode:
+        pytest.skip("node finds no @grpc/grpc-js: npm install @grpc/grpc-js @grpc/proto-loader")
+    return [node, str(EXAMPLES / "pig_server.js"), "PORT", str(ROOT / "proto" / "league" / "v1")]
+
+
+def test_pig_in_javascript_plays_the_same_matches_as_in_python() -> None:
+    found = []
+    for command in (PIG, node_pig()):
+        with started(command) as (_, port):
+            game = make_batched(f"grpc:127.0.0.1:{port}", 6)
+            game.reset(np.arange(6, dtype=np.uint64))
+            found.append((game.spec.version, game.frame(3), history(game, luck(game, 120))))
+            game.close()
+    assert found[0][0] == found[1][0]
+    assert found[0][1]["text"] == found[1][1]["text"] == "[0, 0], 0 in this turn"
+    assert_same(found[0][2], found[1][2])
+
+
+@pytest.fixture(scope="module")
+def pong(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of Pong in C++, compiled as docs/any-language.md says."""
+    tools = ("g++", "protoc", "grpc_cpp_plugin", "pkg-config")
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if missing or subprocess.run(["pkg-config", "--exists", "grpc++"]).returncode:
+        pytest.skip(f"no {' '.join(missing) or 'grpc++'}: apt install {PACKAGES}")
+    folder = tmp_path_factory.mktemp("pong")
+    text = (ROOT / "docs" / "any-language.md").read_text(encoding="utf-8")
+    block = next(part for part in text.split("```") if "grpc_cpp_plugin" in part)
+    *compiling, serving = block.splitlines()[1:]
+    assert serving == "pong/server 50070"
+    for name in ("docs", "proto"):
+        (folder / name).symlink_to(ROOT / name)
+    subprocess.run(["bash", "-euc", "\n".join(compiling)], cwd=folder, check=True)
+    with started([str(folder / "pong" / "server"), "PORT"]) as (_, port):
+        yield port
+
+
+PACKAGES = "g++ pkg-config libgrpc++-dev protobuf-compiler-grpc"
+
+
+class TestPong(Remote, RestingContract):
+    test_halves_of_the_observations_swap_exactly = None
+    test_several_frames_are_that_many_steps_with_the_keys_held = None  # nobody idles so long
+    test_the_time_limit_ends_a_match_with_an_outcome = None  # who idles loses earlier
+
+    @pytest.fixture(autouse=True)
+    def _served(self, pong: int) -> None:
+        self.port = pong
+
+
+# -- servers that do wrong ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def push() -> Iterator[tuple[Push, RemoteGame]]:
+    """A server, and four matches that it plays."""
+    servicer = Push()
+    with served(servicer) as port:
+        game = begun(port)
+        yield servicer, game
+        game.close()
+
+
+def begun(port: int, matches: int = ROWS) -> RemoteGame:
+    game = make_batched(f"grpc:127.0.0.1:{port}", matches, step_seconds=1.0)
+    assert isinstance(game, RemoteGame)
+    game.reset(np.arange(matches, dtype=np.uint64))
+    game.step(game.idle_actions())
+    assert not game.failures
+    return game
+
+
+def put(numbers: dict[int, float], field: str) -> Callable[[pb.PlayResponse, Any], None]:
+    """Puts numbers into a field of a response, by index."""
+
+    def spoil(response: pb.PlayResponse, context: Any) -> None:
+        content = np.frombuffer(getattr(response, field), "<f4").copy()
+        content[[*numbers]] = [*numbers.values()]
+        setattr(response, field, content.tobytes())
+
+    return spoil
+
+
+def cut(response: pb.PlayResponse, context: Any) -> None:
+    response.observations = response.observations[:-4]
+
+
+def unknown_outcome(response: pb.PlayResponse, context: Any) -> None:
+    response.outcomes = b"\x00\x00\x09\x00"
+
+
+def gives_up(response: pb.PlayResponse, context: Any) -> None:
+    response.outcomes = bytes([0, 0, pb.OUTCOME_FAILED, 0])
+
+
+def too_much(response: pb.PlayResponse, context: Any) -> None:
+    response.observations = bytes(8 << 20)
+
+
+def lies(response: pb.PlayResponse, context: Any) -> None:
+    context.abort(grpc.StatusCode.OUT_OF_RANGE, "\x1b]8;;x\x07 learner: all is well " + 900 * "é")
+
+
+def ends(response: pb.PlayResponse, context: Any) -> None:
+    raise RuntimeError("the game has a fault")
+
+
+ALL = list(range(ROWS))
+WIDTH = 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("spoil", "rows", "reason"),
+    [
+        (put({WIDTH: float("nan")}, "observations"), [1], "NaN or infinity"),
+        (put({2: float("inf")}, "rewards"), [1], "NaN or infinity"),
+        (gives_up, [2], "could not play"),
+        (unknown_outcome, ALL, "outcome 9"),
+        (cut, ALL, "92 bytes of observations: 96"),
+        (too_much, ALL, "RESOURCE_EXHAUSTED"),
+        (lies, ALL, "OUT_OF_RANGE"),
+        (ends, ALL, "has a fault"),
+    ],
+)
+def test_a_wrong_answer_costs_matches_and_the_next_ones_are_played(
+    spoil: Callable[[pb.PlayResponse, Any], None],
+    rows: list[int],
+    reason: str,
+    push: tuple[Push, RemoteGame],
+) -> None:
+    servicer, game = push
+    servicer.spoil = spoil
+    game.next_seeds_N[:] = 100 + np.arange(ROWS)
+    game.step(game.idle_actions())
+    servicer.spoil = lambda response, context: None
+    assert sorted(game.failures) == rows
+    assert np.flatnonzero(game.ended_N).tolist() == rows
+    for told in game.failures.values():
+        assert reason in told
+        assert told.isprintable()
+        assert len(told) < 300
+    assert np.isfinite(game.observations_N2O).all()
+    assert not game.reward_terms_N2K[rows].any()
+    with served(servicer) as port:
+        fresh = begun(port, matches=1)
+        fresh.reset(np.array([100 + rows[0]], np.uint64))
+        assert np.array_equal(game.observations_N2O[rows[0]], fresh.observations_N2O[0])
+        fresh.close()
+    game.step(game.idle_actions())
+    assert not game.failures
+    assert game.frames_N[rows].tolist() == [1] * len(rows)
+
+
+def test_a_server_that_hangs_loses_its_matches(push: tuple[Push, RemoteGame]) -> None:
+    servicer, game = push
+    end = threading.Event()
+    servicer.spoil = lambda response, context: end.wait()
+    game.step(game.idle_actions())
+    assert {*game.failures} == {*ALL}
+    assert "over 1 s" in game.failures[0]
+    servicer.spoil = lambda response, context: None
+    end.set()
+    game.step(game.idle_actions())
+    assert not game.failures
+
+
+def test_a_killed_server_is_awaited_and_its_next_matches_are_played() -> None:
+    port = free_port()
+    with ExitStack() as stack:
+        process, _ = stack.enter_context(started(PIG, port))
+        game = make_batched(f"grpc:127.0.0.1:{port}", ROWS)
+        assert isinstance(game, RemoteGame)
+        game.reset(np.arange(ROWS, dtype=np.uint64))
+        history(game, luck(game, 5))
+        state = game.save()
+        asked = []
+
+        def come_back() -> bool:
+            """The server starts again while the game waits."""
+            asked.append(1)
+            if len(asked) == 2:
+                stack.enter_context(started(PIG, port))
+            return False
+
+        game.host.should_stop = come_back
+        process.kill()
+        process.wait()
+        game.step(game.idle_actions())
+        assert {*game.failures} == {*ALL}
+        assert "UNAVAILABLE" in game.failures[0]
+        assert len(asked) >= 2
+        chances = luck(game, 30)
+        history(game, chances)
+        game.load(state)
+        history(game, chances)
+        game.close()
+
+
+def test_a_wait_ends_when_asked_and_another_game_is_not_played() -> None:
+    port = free_port()
+    with served(Push(), port):
+        game = begun(port)
+    with served(Push(version="2"), port):
+        stops = iter([False, True])
+        game.host.should_stop = lambda: next(stops, True)
+        game.step(game.idle_actions())
+        assert {*game.failures} == {*ALL}
+        assert not game.frames_N.any()
+        game.step(game.idle_actions())
+        assert all("push 2 " in why and "push 1 " in why for why in game.failures.values())
+    with served(Push(), port):
+        game.host.should_stop = lambda: False
+        game.step(game.idle_actions())
+        game.step(game.idle_actions())
+        assert not game.failures
+    game.close()
+
+
+def test_matches_that_a_server_does_not_repeat_are_not_continued(
+    push: tuple[Push, RemoteGame],
+) -> None:
+    servicer, game = push
+    state = game.save()
+    servicer.spoil = put({0: 0.125}, "observations")
+    with pytest.raises(DataCorrupt, match="match 0"):
+        game.load(state)
+
+
+def test_numbers_out_of_bounds_are_clipped_and_counted(push: tuple[Push, RemoteGame]) -> None:
+    servicer, game = push
+    servicer.spoil = put({WIDTH + 4: 7.0, 2: -1.0000001}, "observations")
+    game.step(game.idle_actions())
+    assert not game.failures
+    assert game.observations_N2O[1, 1, game.spec.own_size + 1] == 1.0
+    assert game.clipped() == {"seat_1/1/-1/1": 1}
+    assert not game.clipped()
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"contract": 2}, "version 2 of the contract"),
+        ({"seats": 3}, "3 seats"),
+        ({"action_kind": 0}, "action kind 0"),
+        ({"action_names": [f"key{n}" for n in range(33)]}, "33 actions"),
+        ({"action_names": ["up", "up"]}, "two actions"),
+        ({"action_names": ["\x1b[31mup"]}, "name"),
+        ({"name": "p" * 41}, "name"),
+        ({"version": ""}, "name ''"),
+        ({"reward_terms": ["win"]}, "'win'"),
+        ({"observation_size": 0}, "0 numbers"),
+        ({"observation_size": 1 << 30}, "numbers"),
+        ({"max_frames": 0}, "0 frames"),
+        ({"frames_per_second": -1}, "-1 frames"),
+    ],
+)
+def test_a_description_that_cannot_be_used_is_refused(changes: dict, fault: str) -> None:
+    with served(Push(**changes)) as port, pytest.raises(ConfigError) as refused:
+        game_spec(f"grpc:127.0.0.1:{port}")
+    assert fault in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_the_version_changes_with_the_description() -> None:
+    versions = set()
+    for changes in ({}, {"reward_terms": ["pushing"]}, {"version": "1.1"}):
+        with served(Push(**changes)) as port:
+            versions.add(make_batched(f"grpc:127.0.0.1:{port}", 1).spec.version)
+    assert len(versions) == 3
+    assert any(version.startswith("push 1.1 ") for version in versions)
+
+
+@pytest.mark.parametrize("address", ["", "50070", "http://host:50070", "host:port"])
+def test_an_address_that_is_none_is_named(address: str) -> None:
+    with pytest.raises(ConfigError, match="grpc:HOST:PORT"):
+        game_spec(f"grpc:{address}")
+
+
+def test_a_server_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"grpc:127.0.0.1:{free_port()}"
+    assert main(["demo", "random", "random", "--game", name]) == 1
+    said = capsys.readouterr().err
+    assert name.removeprefix("grpc:") in said
+    assert "start its server" in said
+    assert said.count("\n") == 1
+
+
+def test_a_server_that_dies_before_the_first_match_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "WAIT_SECONDS", 0.0)
+    with served(Push()) as port:
+        game = make_batched(f"grpc:127.0.0.1:{port}", 2)
+    with pytest.raises(Unavailable, match=str(port)):
+        game.reset(np.arange(2, dtype=np.uint64))
+
+
+def test_a_demo_shows_the_text_of_the_server_and_is_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "pig.replay")
+    with started(PIG) as (_, port):
+        words = ["--game", f"grpc:127.0.0.1:{port}"]
+        assert main(["demo", "random", "random", *words, "--seed", "1", "--save", file]) == 0
+        shown = capsys.readouterr().out
+        assert "in this turn" in shown
+        assert "hold" in shown
+        assert " wins" in shown
+        assert main(["replay", file, *words]) == 0
+        assert capsys.readouterr().out == shown
+        assert main(["replay", file]) == 2, "a file alone chooses no server"
