@@ -4,6 +4,7 @@ matches only.
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import subprocess
 import threading
@@ -173,6 +174,11 @@ def too_much(response: pb.PlayResponse, context: Any) -> None:
     response.observations = bytes(8 << 20)
 
 
+def bomb(response: pb.PlayResponse, context: Any) -> None:
+    context.set_compression(grpc.Compression.Gzip)
+    response.observations = bytes(16 << 20)  # 16 kB on the wire
+
+
 def lies(response: pb.PlayResponse, context: Any) -> None:
     context.abort(grpc.StatusCode.OUT_OF_RANGE, "\x1b]8;;x\x07 learner: all is well " + 900 * "é")
 
@@ -194,6 +200,7 @@ WIDTH = 2 * 3
         (unknown_outcome, ALL, "outcome 9"),
         (cut, ALL, "92 bytes of observations: 96"),
         (too_much, ALL, "RESOURCE_EXHAUSTED"),
+        (bomb, ALL, "RESOURCE_EXHAUSTED"),
         (lies, ALL, "OUT_OF_RANGE"),
         (ends, ALL, "has a fault"),
     ],
@@ -283,6 +290,7 @@ def test_a_wait_ends_when_asked_and_another_game_is_not_played() -> None:
         assert {*game.failures} == {*ALL}
         assert not game.frames_N.any()
         game.step(game.idle_actions())
+        assert {*game.failures} == {*ALL}
         assert all("push 2 " in why and "push 1 " in why for why in game.failures.values())
     with served(Push(), port):
         game.host.should_stop = lambda: False
@@ -300,6 +308,48 @@ def test_matches_that_a_server_does_not_repeat_are_not_continued(
     servicer.spoil = put({0: 0.125}, "observations")
     with pytest.raises(DataCorrupt, match="match 0"):
         game.load(state)
+
+
+def test_keys_and_rewards_keep_their_places(push: tuple[Push, RemoteGame]) -> None:
+    _, game = push
+    actions_N2A = game.idle_actions()
+    actions_N2A[0, 0] = 0, 0, 1
+    actions_N2A[0, 1] = 1, 1, 0
+    actions_N2A[3, 1] = 0, 1, 0
+    game.step(actions_N2A)
+    assert game.reward_terms_N2K[:, :, 0].tolist() == [[0.125, 0.25], [0, 0], [0, 0], [0, -0.25]]
+    assert game.stats_N2S[0].tolist() == [[2.0, 0.125], [2.0, 0.25]]
+
+
+def test_matches_continue_from_the_states_of_a_server_that_saves_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    pig = importlib.import_module("pig_server")
+    kinds: list[str] = []
+
+    class Noting(pig.Server):  # type: ignore[misc, name-defined]
+        def Play(self, requests: Any, context: Any) -> Iterator[pb.PlayResponse]:
+            def noted() -> Iterator[pb.PlayRequest]:
+                for request in requests:
+                    kinds.append(request.WhichOneof("request"))
+                    yield request
+
+            return super().Play(noted(), context)
+
+    with served(Noting()) as port:
+        game, fresh = (make_batched(f"grpc:127.0.0.1:{port}", ROWS) for _ in range(2))
+        game.reset(np.arange(ROWS, dtype=np.uint64))
+        chances = luck(game, 40)
+        history(game, chances[:10])
+        state, kinds[:] = game.save(), []
+        there = history(game, chances[10:])
+        kinds.clear()
+        fresh.load(state)
+        assert kinds == ["load"]
+        assert_same(there, history(fresh, chances[10:]))
+        game.close()
+        fresh.close()
 
 
 def test_numbers_out_of_bounds_are_clipped_and_counted(push: tuple[Push, RemoteGame]) -> None:
