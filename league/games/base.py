@@ -10,13 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, VersionMismatch
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
+
+if TYPE_CHECKING:
+    from league.games.choice_rules import TreeRules
+
 EXTERNAL = -1
 """Value of `BatchedGame.bots_N2` for a seat whose actions come from the caller."""
 
@@ -336,6 +340,10 @@ class BatchedGame(ABC):
             and the number's bounds.
         """
         return {}
+
+    def tree_rules(self) -> TreeRules | None:
+        """Returns the rules for exact values, or None if the game's tree can't be walked."""
+        return None
 
     def final_frame(self, match: int) -> dict | None:
         """Returns the last frame of this row's last match, for pictures.

@@ -220,6 +220,10 @@ class ChoiceGame(BatchedGame):
         """Adds the memory layout of a position."""
         return f"{super().rules_text()} {self.rules.record.descr}"
 
+    def tree_rules(self) -> ChoiceRules:
+        """Returns the rules."""
+        return self.rules
+
     def frame(self, match: int) -> dict[str, Any]:
         """Returns a match as a dict: `seats` in order, and the public part as `table`."""
         return self._drawn(

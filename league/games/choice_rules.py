@@ -33,7 +33,64 @@ class ScriptedBot:
     strategy: Strategy
 
 
-class ChoiceRules(ABC):
+class TreeRules(ABC):
+    """Defines a game of players 0 and 1 whose tree can be walked (`league.games.exact`).
+
+    Attributes:
+        bots: the bots, in the order of the game's spec.
+        most_positions: most positions of a level whose tree is walked.
+    """
+
+    name: str
+    bots: tuple[ScriptedBot, ...]
+    most_positions = 1_000_000_000
+
+    @abstractmethod
+    def deal(self) -> tuple[Positions, NDArray[np.float64]]:
+        """Returns the positions before the first choice, and their probabilities, [N] both."""
+
+    @abstractmethod
+    def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
+        """Returns each player's legal choices, [N, 2, A], at least 1.
+
+        A player with nothing to decide has exactly 1.
+        """
+
+    @abstractmethod
+    def observe(self, positions_N: Positions) -> NDArray[np.float32]:
+        """Returns each player's observation, [N, 2, O] in [-1, 1]."""
+
+    @abstractmethod
+    def follow(
+        self, positions_E: Positions, choices_E2: NDArray[np.intp]
+    ) -> tuple[
+        NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], Positions
+    ]:
+        """Plays a frame in every way that chance allows. The positions may be changed.
+
+        Args:
+            positions_E: the positions.
+            choices_E2: legal choices.
+
+        Returns:
+            By way, in the order of the positions: the index of its position, its probability, the
+            payoff from player 1 to player 0, whether the match ends, and the position after it.
+        """
+
+    @abstractmethod
+    def label(self, position: Any, player: int) -> str:
+        """Describes in a few words all that a player knows.
+
+        Args:
+            position: a position.
+            player: 0 or 1.
+
+        Returns:
+            The same text for all positions that the player can't distinguish.
+        """
+
+
+class ChoiceRules(TreeRules):
     """Defines a game of players 0 and 1, who choose frame by frame, both at once or in turns.
 
     All randomness comes from the deal before the first choice. There are `deals` deals, all equally
@@ -50,7 +107,6 @@ class ChoiceRules(ABC):
         record: type of a position.
     """
 
-    name: str
     version: str
     action_names: tuple[str, ...]
     longest: int
@@ -61,19 +117,11 @@ class ChoiceRules(ABC):
     observation_names: tuple[str, ...] = ()
     payoff_unit: str = "payoff"
     largest_payoff: float
-    bots: tuple[ScriptedBot, ...]
     record: np.dtype[np.void]
 
     @abstractmethod
     def begin(self, deals_N: NDArray[np.int64]) -> Positions:
         """Returns the positions before the first choice. `deals_N` are the deals, below `deals`."""
-
-    @abstractmethod
-    def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
-        """Returns each player's legal choices, [N, 2, A], at least 1.
-
-        A player with nothing to decide has exactly 1.
-        """
 
     @abstractmethod
     def play(
@@ -89,21 +137,18 @@ class ChoiceRules(ABC):
             The payoffs from player 1 to player 0 in this frame, [N], and which matches end, [N].
         """
 
-    @abstractmethod
-    def observe(self, positions_N: Positions) -> NDArray[np.float32]:
-        """Returns each player's observation, [N, 2, O] in [-1, 1]."""
+    def deal(self) -> tuple[Positions, NDArray[np.float64]]:
+        """Returns the positions of all deals."""
+        return self.begin(np.arange(self.deals)), np.full(self.deals, 1.0 / self.deals)
 
-    @abstractmethod
-    def label(self, position: np.void, player: int) -> str:
-        """Describes in a few words all that a player knows.
-
-        Args:
-            position: a record.
-            player: 0 or 1.
-
-        Returns:
-            The same text for all positions that the player can't distinguish.
-        """
+    def follow(
+        self, positions_E: Positions, choices_E2: NDArray[np.intp]
+    ) -> tuple[
+        NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], Positions
+    ]:
+        """Plays a frame, in which nothing is left to chance."""
+        paid_E, ended_E = self.play(positions_E, choices_E2)
+        return np.arange(len(paid_E)), np.ones(len(paid_E)), paid_E, ended_E, positions_E
 
     @abstractmethod
     def describe(self, position: np.void) -> dict[str, Any]:

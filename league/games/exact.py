@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from league.errors import InvalidInput, LeagueError
 from league.games.base import CHOICE, BatchedGame
-from league.games.choice_game import ChoiceGame
-from league.games.choice_rules import ChoiceRules, Positions, Strategy, probabilities_of
+from league.games.choice_rules import Positions, Strategy, TreeRules, probabilities_of
 from league.games.registry import game_spec, make_batched
 
 END = -1
@@ -49,6 +48,7 @@ class Level(NamedTuple):
         views_M2: each player's view, an index into the tree's views.
         nodes_E: the position where an edge begins.
         choices_E2: both players' choices on it.
+        chance_E: its probability, given the choices.
         paid_E: the payoff to player 0 on it.
         next_E: its position in the next level, or `END`.
     """
@@ -56,6 +56,7 @@ class Level(NamedTuple):
     views_M2: NDArray[np.intp]
     nodes_E: NDArray[np.intp]
     choices_E2: NDArray[np.intp]
+    chance_E: NDArray[np.float64]
     paid_E: NDArray[np.float64]
     next_E: NDArray[np.intp]
 
@@ -65,12 +66,13 @@ class GameTree:
     """Holds a game's levels and views. A view comes after its parent (`NO_VIEW` in the first
     frame).
 
-    All positions of the first level are equally likely. `infosets_K` are the views with a decision.
-    A policy is a table `[K, A]` of probabilities.
+    `dealt_M` are the probabilities of the first level's positions. `infosets_K` are the views with
+    a decision. A policy is a table `[K, A]` of probabilities.
     """
 
-    rules: ChoiceRules
+    rules: TreeRules
     levels: tuple[Level, ...]
+    dealt_M: NDArray[np.float64]
     players_V: NDArray[np.intp]
     parents_V: NDArray[np.intp]
     observations_VO: NDArray[np.float32]
@@ -96,13 +98,15 @@ class GameTree:
         ]
 
 
-def rules_of(game: BatchedGame) -> ChoiceRules:
+def rules_of(game: BatchedGame) -> TreeRules:
     """Returns a game's rules. Raises `InvalidInput` for a game whose tree can't be walked."""
-    if not isinstance(game, ChoiceGame):
+    rules = game.tree_rules()
+    if rules is None:
         raise InvalidInput(
-            f"{game.spec.name} has no exact values: matrix games, kuhn and leduc are small enough"
+            f"{game.spec.name} has no exact values: matrix games, kuhn, leduc and small zero-sum "
+            "games of OpenSpiel have them"
         )
-    return game.rules
+    return rules
 
 
 def is_exact(name: str, **options: Any) -> bool:
@@ -120,14 +124,15 @@ def is_exact(name: str, **options: Any) -> bool:
     return True
 
 
-def game_tree(rules: ChoiceRules) -> GameTree:
+def game_tree(rules: TreeRules) -> GameTree:
     """Builds the tree of `rules`.
 
     Raises:
         InvalidInput: a level has more than `MAX_POSITIONS` positions, or the observations are
             incomplete: a player would forget its own choice, or could not know its legal choices.
     """
-    positions_M = rules.begin(np.arange(rules.deals))
+    positions_M, dealt_M = rules.deal()
+    most = min(MAX_POSITIONS, rules.most_positions)
     parents_M2 = np.full((len(positions_M), 2), NO_VIEW)
     choices_M2 = np.zeros((len(positions_M), 2), np.intp)
     levels: list[Level] = []
@@ -135,9 +140,9 @@ def game_tree(rules: ChoiceRules) -> GameTree:
     count = 0
     while len(positions_M):
         legal_M2A, observed_M2O = rules.legal(positions_M), rules.observe(positions_M)
-        if (legal_M2A[:, 0].sum(-1) * legal_M2A[:, 1].sum(-1)).sum() > MAX_POSITIONS:
+        if (legal_M2A[:, 0].sum(-1) * legal_M2A[:, 1].sum(-1)).sum() > most:
             raise InvalidInput(
-                f"the tree of {rules.name} is too large: more than {MAX_POSITIONS:,} positions "
+                f"the tree of {rules.name} is too large: more than {most:,} positions "
                 "after some frame (in matrix games, ask for fewer rounds)"
             )
         views_M2 = np.empty_like(parents_M2)
@@ -158,10 +163,13 @@ def game_tree(rules: ChoiceRules) -> GameTree:
             seen = (parents_M, observed_MO, legal_MA, positions_M)
             parts.append((np.full(len(first_V), player), *(array[first_V] for array in seen)))
         nodes_E, *choices = np.nonzero(legal_M2A[:, 0, :, None] & legal_M2A[:, 1, None, :])
-        choices_E2, positions_E = np.stack(choices, -1), positions_M[nodes_E]
-        paid_E, ended_E = rules.play(positions_E, choices_E2)
+        choices_E2 = np.stack(choices, -1)
+        ways_E, chance_E, paid_E, ended_E, positions_E = rules.follow(
+            positions_M[nodes_E], choices_E2
+        )
+        nodes_E, choices_E2 = nodes_E[ways_E], choices_E2[ways_E]
         next_E = np.where(ended_E, END, np.cumsum(~ended_E) - 1)
-        levels.append(Level(views_M2, nodes_E, choices_E2, paid_E, next_E))
+        levels.append(Level(views_M2, nodes_E, choices_E2, chance_E, paid_E, next_E))
         positions_M, choices_M2 = positions_E[~ended_E], choices_E2[~ended_E]
         parents_M2 = views_M2[nodes_E[~ended_E]]
     players_V, parents_V, observed_VO, legal_VA, positions_V = map(
@@ -170,6 +178,7 @@ def game_tree(rules: ChoiceRules) -> GameTree:
     return GameTree(
         rules=rules,
         levels=tuple(levels),
+        dealt_M=dealt_M,
         players_V=players_V,
         parents_V=parents_V,
         observations_VO=observed_VO,
@@ -239,9 +248,9 @@ def expected_value(tree: GameTree, table_KA: Table) -> float:
         taken_E = _edge_probabilities(level, by_view_VA, 0) * _edge_probabilities(
             level, by_view_VA, 1
         )
-        values_E = taken_E * _edge_values(level, 1, values_M)
+        values_E = taken_E * level.chance_E * _edge_values(level, 1, values_M)
         values_M = np.bincount(level.nodes_E, values_E, len(level.views_M2))
-    return float(values_M.mean())
+    return float(tree.dealt_M @ values_M)
 
 
 def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
@@ -264,9 +273,10 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
     """
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     sign = (1, -1)[player]
-    opponent = [_edge_probabilities(level, by_view_VA, 1 - player) for level in tree.levels]
-    first = len(tree.levels[0].views_M2)
-    reaches = [np.full(first, 1.0 / first)]  # probability that chance and the opponent lead to [M]
+    opponent = [  # and chance
+        level.chance_E * _edge_probabilities(level, by_view_VA, 1 - player) for level in tree.levels
+    ]
+    reaches = [tree.dealt_M]  # probability that chance and the opponent lead to [M]
     for level, opponent_E in zip(tree.levels[:-1], opponent[:-1], strict=True):
         reaches.append((reaches[-1][level.nodes_E] * opponent_E)[level.next_E != END])
     best_V = tree.legal_VA.argmax(-1)
@@ -285,7 +295,7 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
         values_M = np.bincount(
             level.nodes_E, values_E * (choices_E == best_V[views_E]), len(reach_M)
         )
-    return float(values_M.mean())
+    return float(tree.dealt_M @ values_M)
 
 
 def nash_conv(tree: GameTree, table_KA: Table) -> float:

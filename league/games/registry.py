@@ -1,7 +1,8 @@
 """Finds games by name: built-in games, registered games, and games of installed packages.
 
-A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, `ai2:FOLDER`,
-`grpc:HOST:PORT`, and `python:MODULE:FACTORY` for a game in a user's module. The call
+A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`,
+`openspiel:NAME`, `ai2:FOLDER`, `grpc:HOST:PORT`, and `python:MODULE:FACTORY` for a game in a user's
+module. The call
 `factory(num_matches, *, max_frames=None, **options)` returns a `BatchedGame`. If the name has an
 argument, the factory also gets `argument=`.
 """
@@ -43,6 +44,7 @@ _BUILT_IN = {
     "ai2": "league.games.ai2.game:Ai2Game",
     "showdown": "league.games.showdown.game:ShowdownGame",
     "grpc": "league.games.remote:RemoteGame",
+    "openspiel": "league.games.openspiel:OpenSpielGame",
 }
 _SPELLED = {
     "matrix": "matrix:NAME",
@@ -50,6 +52,7 @@ _SPELLED = {
     "ai2": "ai2:FOLDER",
     "showdown": "showdown:FORMAT",
     "grpc": "grpc:HOST:PORT",
+    "openspiel": "openspiel:NAME",
     "python": "python:MODULE:FACTORY",
 }
 _OF_FILES: Mapping[str, Mapping[str, type]] = {

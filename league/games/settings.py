@@ -19,9 +19,9 @@ class GameSettings(Settings):
     """Selects the game, its conditions and its reward."""
 
     name: str = "brawl"
-    """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE, ai2:FOLDER (a checkout
-    of the original), grpc:HOST:PORT (a server in any language), python:MODULE:FACTORY, or one that
-    a package adds under the entry point group kumite.games.
+    """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE, openspiel:NAME,
+    ai2:FOLDER (a checkout of the original), grpc:HOST:PORT (a server in any language),
+    python:MODULE:FACTORY, or one that a package adds under the entry point group kumite.games.
     """
     match_seconds: float = Field(default=0.0, ge=0, le=3600)
     """Time limit of a match, in seconds of game time. 0 means the game's own limit. In brawl it is

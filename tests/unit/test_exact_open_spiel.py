@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from test_exact_values import random_table, tree_of
 
-from league.games.exact import GameTree, expected_value, nash_conv
+from league.errors import InvalidInput
+from league.games.exact import (
+    GameTree,
+    expected_value,
+    game_tree,
+    nash_conv,
+    rules_of,
+    uniform_table,
+)
+from league.games.registry import make_batched
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -80,3 +89,54 @@ def test_random_policies_have_the_same_values(name, game_name, label, actions) -
         )
         score = expected_game_score.policy_value(game.new_initial_state(), [policy] * 2)
         assert expected_value(tree, table) == pytest.approx(score[0], abs=1e-9)
+
+
+def _spiel_tree(name: str) -> GameTree:
+    return game_tree(rules_of(make_batched(f"openspiel:{name}", 1)))
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=3)"])
+def test_the_trees_of_its_games_have_its_values(name: str) -> None:
+    from open_spiel.python.algorithms import expected_game_score, exploitability
+    from open_spiel.python.policy import TabularPolicy
+
+    game, tree = pyspiel.load_game(name), _spiel_tree(name)
+    table, policy = random_table(tree, 3), TabularPolicy(game)
+    decides = policy.legal_actions_mask.sum(-1) > 1
+    assert sorted(tree.labels()) == sorted(
+        label for label, state in policy.state_lookup.items() if decides[state]
+    )
+    for label, probabilities in zip(tree.labels(), table, strict=True):
+        policy.action_probability_array[policy.state_lookup[label]] = probabilities
+    assert nash_conv(tree, table) == pytest.approx(exploitability.nash_conv(game, policy), abs=1e-9)
+    score = expected_game_score.policy_value(game.new_initial_state(), [policy] * 2)
+    assert expected_value(tree, table) == pytest.approx(score[0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("kuhn_poker", 0.916667),
+        ("leduc_poker", 4.747222),
+        ("matrix_rps", 0.0),
+        ("goofspiel(num_cards=4,imp_info=True)", None),  # both at once, and chance in between
+    ],
+)
+def test_uniform_play_has_its_nash_conv(name: str, wanted: float | None) -> None:
+    from open_spiel.python.algorithms import exploitability
+    from open_spiel.python.policy import UniformRandomPolicy
+
+    game, tree = pyspiel.load_game_as_turn_based(name), _spiel_tree(name)
+    theirs = exploitability.nash_conv(game, UniformRandomPolicy(game))
+    assert nash_conv(tree, uniform_table(tree)) == pytest.approx(theirs, abs=1e-9)
+    assert wanted is None or theirs == pytest.approx(wanted, abs=1e-6)
+
+
+def test_games_without_exact_values_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.games.openspiel.MOST_POSITIONS", 1000)
+    with pytest.raises(InvalidInput, match="too large"):
+        _spiel_tree("tic_tac_toe")
+    with pytest.raises(InvalidInput, match="no exact values"):
+        _spiel_tree("bargaining")  # not zero-sum
+    with pytest.raises(InvalidInput, match="no exact values"):
+        rules_of(make_batched("openspiel:kuhn_poker", 1, max_frames=2))
