@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from evaluator.settings import EvaluatorSettings
+from league.contest.joining import join
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
 from league.rpc.channel import Reminders
-from league.security.credentials import of_run
+from league.security.credentials import add_client_flags, of_run
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.server import check_port
@@ -42,14 +44,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="evaluator", description=description)
     add = parser.add_argument
     add("--matchmaker", required=True, metavar="HOST:PORT", help="where the matchmaker serves")
-    add("--run-dir", required=True, type=Path, metavar="DIR", help="run folder, made if missing")
+    run_dir = "run folder, made if missing (default: a folder for a league on another machine)"
+    add("--run-dir", type=Path, metavar="DIR", help=run_dir)
     add(
         "--config", type=Path, metavar="FILE", help="settings (default without --preset: the run's)"
     )
     add("--preset", metavar="NAME", help="settings of this preset, below those of --config")
     add("--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)")
-    add("--token-file", type=Path, metavar="FILE", help="file with the token for the matchmaker")
     add("--name", default="evaluator-0", help="of this worker; a newer one of its name replaces it")
+    add_client_flags(parser)
     return parser
 
 
@@ -88,6 +91,11 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop` is set. `LeagueError` says why it can't start or continue."""
+    waiting: dict[str, Any] = {"wait_seconds": WAIT_SECONDS, "on_wait": _waiting_words(stop)}
+    if arguments.run_dir is None:
+        shown = of_run(None, "worker", token_file=arguments.token_file, tls=arguments.tls)
+        arguments.run_dir = join(arguments.matchmaker, shown, **waiting)
+        _log.info("joining %s, files are in %s", arguments.matchmaker, arguments.run_dir)
     sections = resolve_run(arguments.run_dir, arguments.preset, arguments.config, default=None)
     settings, game_settings = sections.of(EvaluatorSettings), sections.of(GameSettings)
     operations = sections.of(OperationsSettings)
@@ -116,14 +124,10 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
         raise ConfigError(
             f"evaluator.device = {settings.device!r}, and PyTorch finds no GPU here: set it to cpu"
         )
-    on_wait = _waiting_words(stop)
-    shown = of_run(
-        arguments.run_dir, "worker", token_file=arguments.token_file, tls=security.tls_folder
-    )
+    tls = arguments.tls or security.tls_folder
+    shown = of_run(arguments.run_dir, "worker", token_file=arguments.token_file, tls=tls)
     with (
-        MatchmakerClient(
-            arguments.matchmaker, wait_seconds=WAIT_SECONDS, on_wait=on_wait, credentials=shown
-        ) as client,
+        MatchmakerClient(arguments.matchmaker, credentials=shown, **waiting) as client,
         MatchmakerClient(arguments.matchmaker, wait_seconds=0.5, credentials=shown) as reader,
     ):
         run_dir, recipe = arguments.run_dir, Recipe.of(game_settings)

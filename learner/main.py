@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from league.contest.joining import join
 from league.errors import ConfigError, LeagueError, Unavailable, storage_fault
 from league.exploiters import EXPLOITING
 from league.games.settings import GameSettings
@@ -24,7 +25,7 @@ from league.runs.finding import running_league
 from league.security.credentials import add_client_flags, of_run
 from league.security.settings import SecuritySettings
 from league.service.priority import step_back
-from league.settings.base import Sections, resolve_run
+from league.settings.base import JOINED, Sections, resolve_run
 from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.cloning import main as cloning
 from learner.distributed.launch import is_rank, launch, report_failure
@@ -57,14 +58,20 @@ def parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="address of the matchmaker (default: that of the newest running league)",
     )
-    add("--run-dir", type=Path, help="folder of the run (default: that of the newest league)")
+    add(
+        "--run-dir",
+        type=Path,
+        help="folder of the run (default: that of the newest league; with --matchmaker a folder "
+        "for a league on another machine)",
+    )
     add("--preset", help="preset when the run folder has no config.toml (default: laptop)")
     add("--config", type=Path, help="settings file (default: config.toml of the run folder)")
     add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
     add_device_flags(arguments)
     add(
         "--name",
-        help="name of the player that learns (default: main; without --matchmaker a free name)",
+        help="name of the player that learns (default: a free name; main with --matchmaker and "
+        "--run-dir)",
     )
     add(
         "--role",
@@ -156,9 +163,12 @@ def _complete(options: argparse.Namespace) -> list[str]:
         flags = {"--matchmaker": address, "--run-dir": str(run_dir), "--name": options.name}
         return [word for flag in flags.items() for word in flag]
     if options.run_dir is None:
-        raise ConfigError(
-            "--matchmaker needs --run-dir DIR: the folder for checkpoints and weights"
-        )
+        shown = of_run(None, "worker", token_file=options.token_file, tls=options.tls)
+        address, reminders = options.matchmaker, Reminders(log.info)
+        options.run_dir = join(address, shown, options.assignments, on_wait=reminders)
+        options.name = options.name or _free_name(options)
+        log.info("joining %s as %s, files are in %s", address, options.name, options.run_dir)
+        return ["--run-dir", str(options.run_dir), "--name", options.name]
     options.name = options.name or MAIN
     return []
 
@@ -172,7 +182,7 @@ def _free_name(options: argparse.Namespace) -> str:
     """
     sections = _sections(options)
     with _client(options, sections) as client:
-        status = client.status()
+        status, lives = client.status(), client.players(kinds=[PlayerKind.LIVE])
     running = {
         worker.worker.removeprefix("learner-")
         for worker in status.workers
@@ -188,6 +198,8 @@ def _free_name(options: argparse.Namespace) -> str:
     used = running | {entry["name"] for entry in sections["supervisor"]["learners"]}
     steps = sections.of(LearnerSettings).steps
     names = itertools.chain([MAIN], (f"{MAIN}-{number}" for number in itertools.count(2)))
+    if (options.run_dir / JOINED).is_file():  # learners without checkpoints here are elsewhere
+        used |= {live.name for live in lives if not _steps_made(options.run_dir, live.name)}
     free = (name for name in names if name not in used)
     return next(name for name in free if _steps_made(options.run_dir, name) < steps)
 
@@ -316,12 +328,12 @@ def _weights_to_start(
     options: argparse.Namespace, client: MatchmakerClient, game: str
 ) -> tuple[Values | None, str]:
     """Reads the weights that `--from` names, and the name of their member, if any."""
-    from league.runs.blobs import BlobFolder
+    from league.rpc.blobs import blobs_of
     from learner.train.build import initial_values
 
     if not options.source:
         return None, ""
-    blobs = BlobFolder(options.run_dir / "blobs")
+    blobs = blobs_of(options.run_dir, client)
     values, parent = initial_values(options.source, blobs, client.players(), game)
     return {"network": values["network"]} if options.weights_only else values, parent
 

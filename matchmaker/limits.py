@@ -12,6 +12,12 @@ DRAW_SECONDS = 0.5
 """Seconds for which a draw table ignores new results. For 2,000 players a new table takes 5 ms."""
 CALL_THREADS = 64
 """Threads that answer calls, and the most calls that share a commit."""
+TRANSFER_SECONDS = 600.0
+"""Seconds in which a blob must be sent or received."""
+KEPT_FREE_BYTES = 10**9
+"""Free bytes of the disk that uploads leave to the log."""
+DRAFT_SECONDS = 3600.0
+"""Age of an unfinished file among the blobs that a start removes."""
 MAX_WATCHERS = 16
 """Largest number of clients that watch at the same time."""
 REQUEST_MEMORY_SECONDS = 6 * 3600.0

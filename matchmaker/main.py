@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.errors import LeagueError
+from league.runs.settings import SHARED
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             read_only=options.read_only,
             at=options.at,
             new_epoch=options.new_epoch,
+            sections={name: sections[name] for name in SHARED if name in sections},
         )
         gc.freeze()  # collecting a loaded league would delay every answer by 100 ms
         signals = _stop_signals()

@@ -45,9 +45,9 @@ from league.players import (
     Verdict,
 )
 from league.replay import Recipe
+from league.rpc.blobs import blobs_of
 from league.rpc.channel import Reminders
 from league.rpc.client import MatchmakerClient
-from league.runs.blobs import BlobFolder
 from league.service.pace import Pace
 from league.service.priority import seconds_without_core, step_back
 from league.status import CORE_WAIT, MOST_CORE_WAIT
@@ -334,8 +334,8 @@ class Evaluator:
         self._client, self._game, self._worker = client, game, worker
         self._settings, self._bots = settings, [bot.name for bot in game.spec.bots]
         self._replays, self._recipe = run_dir / "replays", recipe
-        self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
-        self._rivals = RivalSeats(BlobFolder(run_dir / "blobs"))
+        blobs = blobs_of(run_dir, client)
+        self._weights, self._rivals = Weights(blobs, game.spec), RivalSeats(blobs)
         self._table = run_dir / "evaluator" / "evaluation_results.csv"
         self._table_written_at, self._unwritten = time.monotonic(), True
         self._remind = Reminders(_log.error)

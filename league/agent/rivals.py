@@ -38,9 +38,8 @@ from numpy.typing import NDArray
 from league.agent.rival_worker import FILE
 from league.errors import DataCorrupt, InvalidInput, LeagueError, plain
 from league.ids import checked_digest
-from league.runs.blobs import BlobFolder
+from league.runs.blobs import BlobFolder, BlobKind
 
-SUFFIX = ".rival.zip"
 MODELS = (".zip", ".onnx")
 """Endings of models that `rival_model.py` plays."""
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
@@ -204,7 +203,7 @@ def _trusted() -> Path:
 
 def bundles(blobs: BlobFolder) -> BlobFolder:
     """Returns the rivals' bundles among the blobs of a run."""
-    return BlobFolder(blobs.root, SUFFIX)
+    return blobs.of(BlobKind.RIVAL)
 
 
 # --- processes
@@ -550,12 +549,12 @@ class RivalSeats:
             not least.seats or len(own) >= (SLOW_PROCESSES if is_slow else PROCESSES)
         ):
             return least
+        bundle = self._bundles.get(digest)
         if not self._is_trusted(digest):
             raise InvalidInput(
                 f"this user has not agreed to run {self._bundles.path(digest)}: unzip and read it, "
                 "then name the folder in bin/league add --trust"
             )
-        bundle = self._bundles.get(digest)
         if self._starter is None:
             # Linux ends a worker with the thread that started it, and not only with the process.
             self._starter = ThreadPoolExecutor(1, "rivals")

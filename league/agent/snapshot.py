@@ -10,7 +10,6 @@ import dataclasses
 import json
 import logging
 import math
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -28,14 +27,12 @@ from league.errors import DataCorrupt, InvalidInput, NumericalFault, VersionMism
 from league.games.base import GameSpec
 from league.games.registry import family, takes_agents_of
 from league.players import Role
-from league.runs.blobs import BlobFolder
+from league.runs.blobs import METADATA_KEY, BlobFolder, read_header
 from league.runs.files import first_fault, parse_json
 
 FORMAT = "kumite-agent-1"
-METADATA_KEY = "kumite"
 TOLERANCE = 2e-4
 _PROBE_STEPS, _PROBE_ROWS = 12, 3
-_MOST_HEADER_BYTES = 2**20
 _Word = Annotated[str, Field(max_length=1000)]
 _log = logging.getLogger(__name__)
 
@@ -211,7 +208,7 @@ def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
         DataCorrupt: the file is damaged.
         VersionMismatch: the card has another format.
     """
-    return _card(_header(blobs.get(digest), digest)[0], digest)
+    return _card(read_header(blobs.get(digest), digest)[0], digest)
 
 
 def load_snapshot(
@@ -230,7 +227,7 @@ def load_snapshot(
         DataCorrupt: the file, its sizes or its outputs do not fit name and card.
     """
     content = blobs.get(digest)
-    about, tensors = _header(content, digest)
+    about, tensors = read_header(content, digest)
     card = _card(about, digest)
     unfit = DataCorrupt(f"the weights in {digest} don't fit its card: take the snapshot again")
     with torch.device("meta"):  # which needs no memory
@@ -260,20 +257,6 @@ def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> Playing
         network = network_of(config)
     network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
     return network.requires_grad_(False).eval()
-
-
-def _header(content: bytes, digest: str) -> tuple[Any, dict[str, Any]]:
-    """Reads a file's metadata, and each tensor's type and shape by name."""
-    try:
-        (length,) = struct.unpack("<Q", content[:8])
-        if length > _MOST_HEADER_BYTES:
-            raise ValueError(f"a header of {length} bytes")
-        tensors = dict(parse_json(content[8 : 8 + length]))
-        metadata = tensors.pop("__metadata__")[METADATA_KEY]
-        kinds = {name: (entry["dtype"], entry["shape"]) for name, entry in tensors.items()}
-        return parse_json(metadata), kinds
-    except (struct.error, ValueError, KeyError, TypeError) as error:
-        raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it again") from None
 
 
 def _card(about: Any, digest: str) -> SnapshotCard:

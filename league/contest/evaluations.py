@@ -11,7 +11,6 @@ from league.console.output import operator, print_pairs, print_table, progress, 
 from league.console.text import interval, number
 from league.contest.league import League
 from league.contest.members import Finder, check_plays, from_file
-from league.errors import InvalidInput
 from league.evaluations import FILES, PAIRED, EvaluationState, Report, mixture_of, targets, text_of
 from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind
@@ -83,23 +82,26 @@ def _in_league(league: League, client: MatchmakerClient, who: str, game: str | N
 
 
 def _registered(league: League, client: MatchmakerClient, file: Path, game: str | None) -> str:
-    """Returns the player that has a file's weights.
+    """Returns the player that has a file's weights. They are uploaded to a league that is named by
+    its address.
 
     A new player is held out of all training, like the players of `import`.
     """
-    from league.agent.snapshot import read_card
+    from league.agent.snapshot import load_snapshot
 
     member = from_file(file)
     for player in client.players(kinds=[PlayerKind.SNAPSHOT, PlayerKind.REFERENCE]):
         if player.digest == member.digest:
             return player.name
-    if league.address:
-        raise InvalidInput("weights go into the run's own folder: name it with --run-dir")
     assert member.blobs is not None
-    card = read_card(member.blobs, member.digest)
+    _, card = load_snapshot(member.blobs, member.digest)
     spec = Finder(league, game).settings([]).spec()
     check_plays(str(file), card, spec)
-    BlobFolder(league.folder() / "blobs").put(member.blobs.get(member.digest))
+    content = member.blobs.get(member.digest)
+    if league.address:
+        client.put_blob(content)
+    else:
+        BlobFolder(league.folder() / "blobs").put(content)
     player = Player(
         name=str(SnapshotName(f"{FILES}:{member.name}", card.step)),
         game=spec.name,

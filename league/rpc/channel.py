@@ -26,6 +26,9 @@ from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 CALL_SECONDS = 20.0
 """How long an attempt may take before the call is sent again."""
 CONNECTED_SECONDS = 5.0  # a stream that lasted longer had reached the service
+TRANSFER_SECONDS = 620.0
+"""How long an attempt to send or to fetch a blob may take. The service gives up a little earlier.
+"""
 PAUSE_SECONDS = 0.2  # between attempts, which cost no packet while the channel is down
 
 CHANNEL_OPTIONS = [
@@ -114,10 +117,16 @@ class Connection:
     def _call(self, method: str, request: Any) -> Any:
         stubs = self._stub, self._exploiters, self._evaluations
         stub = next(stub for stub in stubs if hasattr(stub, method))
+        return self._repeated(
+            lambda: getattr(stub, method)(request, timeout=CALL_SECONDS, metadata=self._metadata)
+        )
+
+    def _repeated(self, attempt: Callable[[], M]) -> M:
+        """Returns an attempt's value. An attempt that did not reach the service is made again."""
         began = time.monotonic()
         while True:
             try:
-                return getattr(stub, method)(request, timeout=CALL_SECONDS, metadata=self._metadata)
+                return attempt()
             except grpc.RpcError as failure:
                 self._wait(failure, began)
             except ValueError as error:  # gRPC's word for a channel that was closed

@@ -6,10 +6,12 @@ once. A reply means that the effect is on disk.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
+from league.errors import DataCorrupt
 from league.evaluations import Evaluation, Report
 from league.exploiters import Generation, Standing
 from league.gates import CandidateGate
@@ -31,8 +33,10 @@ from league.players import (
     Role,
     Verdict,
 )
-from league.rpc.channel import Connection
+from league.rpc.channel import TRANSFER_SECONDS, Connection
 from league.rpc.convert import encoded, from_enum, from_message
+from league.runs.blobs import MOST_BYTES, PART_BYTES, BlobKind
+from league.runs.files import parse_json
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.status import LeagueStatus, MixChange, Pause
 from league.v1 import evaluator_pb2 as e
@@ -259,7 +263,71 @@ class MatchmakerClient(Connection):
         )
         return _part(StageRequest, reply, "asked")
 
+    def put_blob(self, content: bytes) -> str:
+        """Uploads weights, unless the league has them, and returns their digest.
+
+        Raises:
+            InvalidInput: they are not a snapshot's.
+            Refused: the token has uploaded too much.
+        """
+        digest = hashlib.sha256(content).hexdigest()
+
+        def parts() -> Iterator[m.PutBlobRequest]:
+            for start in range(0, len(content), PART_BYTES):
+                part = m.PutBlobRequest(content=content[start : start + PART_BYTES])
+                if not start:
+                    part.digest, part.size = digest, len(content)
+                yield part
+
+        self._repeated(
+            lambda: self._stub.PutBlob(parts(), timeout=TRANSFER_SECONDS, metadata=self._metadata)
+        )
+        return digest
+
     # Readers' calls.
+
+    def get_blob(self, digest: str, kind: BlobKind = BlobKind.WEIGHTS) -> bytes:
+        """Fetches a blob.
+
+        Raises:
+            NotFound: the league does not have it.
+            DataCorrupt: other bytes arrived.
+        """
+        request = m.GetBlobRequest(digest=digest, kind=encoded(kind))
+
+        def received() -> bytes:
+            content = bytearray()
+            stream = self._stub.GetBlob(request, timeout=TRANSFER_SECONDS, metadata=self._metadata)
+            for part in stream:
+                content += part.content
+                if len(content) > MOST_BYTES:
+                    stream.cancel()
+                    break
+            return bytes(content)
+
+        content = self._repeated(received)
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise DataCorrupt(f"{self.address} sent other bytes than those of {digest}: ask again")
+        return content
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Returns the settings of the run that workers on other machines need. They are unchecked.
+
+        Raises:
+            DataCorrupt: the reply is not an object of objects.
+            Refused: the matchmaker does not know the settings.
+        """
+        try:
+            sections = parse_json(self._ask("GetSettings").settings_json)
+        except ValueError as error:
+            raise DataCorrupt(f"{self.address} sent no settings ({error}): check it") from None
+        if not isinstance(sections, dict) or not all(
+            isinstance(section, dict) for section in sections.values()
+        ):
+            raise DataCorrupt(
+                f"{self.address} sent no settings: it is no matchmaker of this version"
+            )
+        return sections
 
     def anchors(self) -> dict[str, float]:
         """Returns the pinned players with their points, with or without a match."""

@@ -8,6 +8,8 @@ import json
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -30,11 +32,20 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         InvalidInput: the file can't be made there.
         StorageFull: the disk is full.
     """
+    with whole_file(path, private=private) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Yields a file to write, which gets its name when the block ends without an error. It raises
+    the errors of `write_whole`.
+    """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         mode = 0o600 if private else 0o666  # the umask takes away more
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
@@ -66,7 +77,7 @@ def private_folder(path: Path) -> None:
         raise InvalidInput(f"{path} can't be made ({error.strerror}): name another place") from None
 
 
-def open_file(path: Path, most_bytes: int) -> BinaryIO:
+def open_file(path: Path, most_bytes: int) -> BufferedReader:
     """Opens a file from an untrusted source for reading.
 
     Args:

@@ -32,11 +32,12 @@ WORDS = ("read", "worker", "operator")
 _BY_SERVICE = {
     "league.v1.MatchmakerService": {
         AccessRole.READ: (
-            "GetCurricula GetMatch GetPayoff GetRatings GetStatus ListMatches ListPlayers Watch"
+            "GetBlob GetCurricula GetMatch GetPayoff GetRatings GetSettings GetStatus ListMatches "
+            "ListPlayers Watch"
         ),
         AccessRole.WORKER: (
             "AcquireMatches AcquirePairings EnterStage Heartbeat KeepReferences OpenIncarnation "
-            "RegisterPlayers ReleaseMatches ReportResults"
+            "PutBlob RegisterPlayers ReleaseMatches ReportResults"
         ),
         AccessRole.OPERATOR: (
             "AddRival AskStage PauseLearners PinRating Quarantine QuarantineWorker RemoveRival "

@@ -31,8 +31,9 @@ from league.security.tokens import TokenBook
 from league.service.rate_limiter import RateLimiter, peer_host
 
 ARRIVAL_SECONDS = 20.0
-"""How long a request may take to arrive. This also holds for the next request of a stream. Our
-clients wait for a reply for the same time.
+"""How long a request may take to arrive. This also holds for the next request of a stream, and for
+the time in which a client reads the next reply of a stream. Our clients wait for a reply for the
+same time.
 """
 WAITING_CALLS = 4000
 """Requests of all peers that may wait for a thread or the disk. Further requests are refused."""
@@ -178,9 +179,10 @@ class Interceptor:
 
         async def stream(_: object, context: Any) -> None:
             call = Call(method, context.peer())
-            with reported(call):
-                await self._admit(path, call, context)
-                with self._streaming(call):
+            with contextlib.ExitStack() as place:  # kept until the client has read the refusal
+                with reported(call):
+                    await self._admit(path, call, context)
+                    place.enter_context(self._streaming(call))
                     if handler.request_streaming:
                         requests = _requests(parse, context, method)
                         replies = handler.stream_stream(requests, context)
@@ -189,14 +191,26 @@ class Interceptor:
                         replies = handler.unary_stream(call.request, context)
                     async with contextlib.aclosing(replies):
                         async for reply in replies:
-                            await context.write(serialize(reply))
+                            await _written(context, serialize(reply), method)
+                if call.error is not None:
+                    await abort(context, call.error)
+
+        async def upload(_: object, context: Any) -> bytes:
+            call, sent = Call(method, context.peer()), b""
+            with reported(call):
+                await self._admit(path, call, context)
+                with self._streaming(call):
+                    CALLER.set(call.caller)
+                    requests = _requests(parse, context, method)
+                    sent = serialize(await handler.stream_unary(requests, context))
             if call.error is not None:
                 await abort(context, call.error)
+            return sent
 
         # gRPC would read the request of another kind of handler before it calls the handler.
         if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(stream)
-        return grpc.stream_unary_rpc_method_handler(unary)
+        return grpc.stream_unary_rpc_method_handler(upload if handler.request_streaming else unary)
 
     @contextlib.contextmanager
     def _reported(self, observers: Sequence[Observer], call: Call) -> Iterator[None]:
@@ -291,6 +305,17 @@ async def _arrived(context: Any, method: str) -> bytes | None:
             f"no request of {method} arrived within {ARRIVAL_SECONDS:g} s: send it again"
         ) from None
     return None if raw is grpc.aio.EOF else raw
+
+
+async def _written(context: Any, reply: bytes, method: str) -> None:
+    """Sends a reply of a stream. `Busy` means that its client does not read."""
+    try:
+        async with asyncio.timeout(ARRIVAL_SECONDS):
+            await context.write(reply)
+    except TimeoutError:
+        raise Busy(
+            f"the replies of {method} were not read within {ARRIVAL_SECONDS:g} s: ask again"
+        ) from None
 
 
 async def _one(context: Any, method: str) -> bytes:

@@ -35,6 +35,8 @@ from league.settings.presets import (
 PREFIX = "KUMITE_"
 DEFAULT_PRESET = "laptop"
 """The preset of commands without a preset, and of settings files that extend none."""
+JOINED = "joined.json"
+"""File in the folder of a league on another machine. The folder's config.toml is complete."""
 NONE = "none"
 """The word for an absent value in files and flags, because TOML has no null."""
 S = TypeVar("S", bound="Settings")
@@ -130,7 +132,7 @@ def resolve_run(
     """
     if file is None and preset is None and run_dir and (run_dir / "config.toml").is_file():
         file = run_dir / "config.toml"
-        if (run_dir / "run.json").is_file():
+        if any((run_dir / name).is_file() for name in ("run.json", JOINED)):
             return resolve(None, file, assignments)
     return resolve(preset or (DEFAULT_PRESET if file else default), file, assignments)
 

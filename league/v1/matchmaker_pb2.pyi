@@ -659,3 +659,43 @@ class Event(_message.Message):
     text: str
     data_json: str
     def __init__(self, position: _Optional[int] = ..., at: _Optional[float] = ..., kind: _Optional[str] = ..., text: _Optional[str] = ..., data_json: _Optional[str] = ...) -> None: ...
+
+class GetSettingsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetSettingsResponse(_message.Message):
+    __slots__ = ("settings_json",)
+    SETTINGS_JSON_FIELD_NUMBER: _ClassVar[int]
+    settings_json: str
+    def __init__(self, settings_json: _Optional[str] = ...) -> None: ...
+
+class GetBlobRequest(_message.Message):
+    __slots__ = ("digest", "kind")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    digest: str
+    kind: _types_pb2.BlobKind
+    def __init__(self, digest: _Optional[str] = ..., kind: _Optional[_Union[_types_pb2.BlobKind, str]] = ...) -> None: ...
+
+class GetBlobResponse(_message.Message):
+    __slots__ = ("content",)
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    def __init__(self, content: _Optional[bytes] = ...) -> None: ...
+
+class PutBlobRequest(_message.Message):
+    __slots__ = ("digest", "size", "content")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    digest: str
+    size: int
+    content: bytes
+    def __init__(self, digest: _Optional[str] = ..., size: _Optional[int] = ..., content: _Optional[bytes] = ...) -> None: ...
+
+class PutBlobResponse(_message.Message):
+    __slots__ = ("is_new",)
+    IS_NEW_FIELD_NUMBER: _ClassVar[int]
+    is_new: bool
+    def __init__(self, is_new: _Optional[bool] = ...) -> None: ...

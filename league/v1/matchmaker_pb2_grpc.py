@@ -159,6 +159,21 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.WatchRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.Event.FromString,
                 _registered_method=True)
+        self.GetSettings = channel.unary_unary(
+                '/league.v1.MatchmakerService/GetSettings',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.GetSettingsRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.GetSettingsResponse.FromString,
+                _registered_method=True)
+        self.GetBlob = channel.unary_stream(
+                '/league.v1.MatchmakerService/GetBlob',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.GetBlobRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.GetBlobResponse.FromString,
+                _registered_method=True)
+        self.PutBlob = channel.stream_unary(
+                '/league.v1.MatchmakerService/PutBlob',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.PutBlobRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.PutBlobResponse.FromString,
+                _registered_method=True)
 
 
 class MatchmakerServiceServicer:
@@ -314,6 +329,24 @@ class MatchmakerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetSettings(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBlob(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutBlob(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MatchmakerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -441,6 +474,21 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.WatchRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.Event.SerializeToString,
+            ),
+            'GetSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSettings,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.GetSettingsRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.GetSettingsResponse.SerializeToString,
+            ),
+            'GetBlob': grpc.unary_stream_rpc_method_handler(
+                    servicer.GetBlob,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.GetBlobRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.GetBlobResponse.SerializeToString,
+            ),
+            'PutBlob': grpc.stream_unary_rpc_method_handler(
+                    servicer.PutBlob,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.PutBlobRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.PutBlobResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1118,6 +1166,87 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/Watch',
             league_dot_v1_dot_matchmaker__pb2.WatchRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.Event.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/GetSettings',
+            league_dot_v1_dot_matchmaker__pb2.GetSettingsRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.GetSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBlob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/league.v1.MatchmakerService/GetBlob',
+            league_dot_v1_dot_matchmaker__pb2.GetBlobRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.GetBlobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutBlob(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/league.v1.MatchmakerService/PutBlob',
+            league_dot_v1_dot_matchmaker__pb2.PutBlobRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.PutBlobResponse.FromString,
             options,
             channel_credentials,
             insecure,

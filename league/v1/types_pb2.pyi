@@ -33,6 +33,12 @@ class PlayerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PLAYER_STATE_QUARANTINED: _ClassVar[PlayerState]
     PLAYER_STATE_CANDIDATE: _ClassVar[PlayerState]
 
+class BlobKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BLOB_KIND_UNSPECIFIED: _ClassVar[BlobKind]
+    BLOB_KIND_WEIGHTS: _ClassVar[BlobKind]
+    BLOB_KIND_RIVAL: _ClassVar[BlobKind]
+
 class Book(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     BOOK_UNSPECIFIED: _ClassVar[Book]
@@ -70,6 +76,9 @@ PLAYER_STATE_ACTIVE: PlayerState
 PLAYER_STATE_RETIRED: PlayerState
 PLAYER_STATE_QUARANTINED: PlayerState
 PLAYER_STATE_CANDIDATE: PlayerState
+BLOB_KIND_UNSPECIFIED: BlobKind
+BLOB_KIND_WEIGHTS: BlobKind
+BLOB_KIND_RIVAL: BlobKind
 BOOK_UNSPECIFIED: Book
 BOOK_TRAIN: Book
 BOOK_EVAL: Book

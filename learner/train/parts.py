@@ -15,8 +15,8 @@ from league.agent.snapshot import SnapshotCard
 from league.exploiters import Generation
 from league.games.hosted import HostedGame
 from league.players import Player
+from league.rpc.blobs import blobs_of
 from league.rpc.client import MatchmakerClient
-from league.runs.blobs import BlobFolder
 from league.stages import Place
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
@@ -95,7 +95,7 @@ def build_parts(
     Returns:
         The parts at step 0, at the generation's first step, or at the checkpoint's step.
     """
-    group, blobs = RankGroup(), BlobFolder(run_dir / "blobs")
+    group, blobs = RankGroup(), blobs_of(run_dir, client)
     folder = run_dir / f"learner-{name}"
     home = folder if generation is None else folder / f"generation-{generation.number}"
     checkpoints = CheckpointFolder(home / "checkpoints")

@@ -6,10 +6,11 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from league.clock import Clock, ManualClock, SystemClock
 from league.errors import DataCorrupt, InvalidInput, LeagueError
@@ -63,6 +64,7 @@ class MatchmakerServer:
         at: with `read_only`, the moment in the past to serve.
         new_epoch: whether to begin new ratings if the version of the game's rules differs from the
             version in the log.
+        sections: the run's settings for workers on other machines.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class MatchmakerServer:
         read_only: bool = False,
         at: str | None = None,
         new_epoch: bool = False,
+        sections: Mapping[str, Any] | None = None,
     ) -> None:
         self._security = security or SecuritySettings()
         operations = operations or OperationsSettings()
@@ -112,7 +115,9 @@ class MatchmakerServer:
                 if new_epoch:
                     change_rules(self.league)
             self._opened = opened.pop_all()
-        self.service = MatchmakerService(self.league, read_only=read_only)
+        self.service = MatchmakerService(
+            self.league, Path(db).parent / "blobs", sections, read_only=read_only
+        )
         self.monitor = Monitor(self.league, Path(db), operations, read_only=read_only)
         self._watch = Watch(self.league)
         self._folds = FoldKeeper(self.league, self.store.path)

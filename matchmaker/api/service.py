@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
@@ -56,6 +58,7 @@ from matchmaker.acts import (
     watch,
 )
 from matchmaker.api import queries
+from matchmaker.api.blobs import Blobs
 from matchmaker.state.league import League
 from matchmaker.store.sqlite import once
 from matchmaker.store.transaction import Transaction
@@ -157,6 +160,12 @@ class MatchmakerService(
     """Serves a league. `mutation` makes the methods that change the league.
 
     Setting the event `stopping` ends the streams.
+
+    Args:
+        league: the league.
+        blobs: the folder of the run's blobs.
+        sections: the run's settings for workers on other machines. None refuses to send them.
+        read_only: whether the league must not change.
     """
 
     RegisterPlayers = mutation(m, "RegisterPlayers", players.register_players)
@@ -185,10 +194,18 @@ class MatchmakerService(
     RequestEvaluation = mutation(e, "RequestEvaluation", evaluate.request_evaluation)
     CancelEvaluation = mutation(e, "CancelEvaluation", evaluate.cancel_evaluation)
 
-    def __init__(self, league: League, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        league: League,
+        blobs: Path,
+        sections: Mapping[str, Any] | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.league = league
         self.read_only = read_only
         self.stopping = threading.Event()
+        self._blobs, self._sections = Blobs(league, blobs, read_only=read_only), sections
 
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
@@ -317,6 +334,19 @@ class MatchmakerService(
                     return
                 if not page:
                     await is_new.wait()
+
+    def GetSettings(self, request: m.GetSettingsRequest, context: Any) -> m.GetSettingsResponse:
+        if self._sections is None:
+            raise Refused("this matchmaker was started without the settings of its run")
+        return m.GetSettingsResponse(settings_json=json.dumps(self._sections))
+
+    def GetBlob(self, request: m.GetBlobRequest, context: Any) -> AsyncIterator[m.GetBlobResponse]:
+        return self._blobs.sent(request)
+
+    async def PutBlob(
+        self, requests: AsyncIterator[m.PutBlobRequest], context: Any
+    ) -> m.PutBlobResponse:
+        return await self._blobs.received(requests)
 
     @contextmanager
     def _commits(self) -> Iterator[asyncio.Event]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from league.rpc.client import MatchmakerClient
+from league.v1 import matchmaker_pb2 as m
 from learner.main import main
 from learner.ppo import references
 from learner.ppo.optimizer import GradientStep
@@ -46,6 +48,20 @@ def half_a_file(whole: Begun, values: object, file: io.BufferedWriter) -> None:
     file.flush()
 
 
+def half_an_upload(whole: Begun, client: MatchmakerClient, content: bytes) -> None:
+    """Killed when half of it is on its way."""
+    part = len(content) // 20
+
+    def killing() -> Iterator[m.PutBlobRequest]:
+        digest = hashlib.sha256(content).hexdigest()
+        yield m.PutBlobRequest(digest=digest, size=len(content), content=content[:part])
+        for number in range(1, 10):
+            yield m.PutBlobRequest(content=content[number * part : (number + 1) * part])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    client._stub.PutBlob(killing(), metadata=client._metadata)
+
+
 MOMENTS: dict[str, tuple[object, str, Begun]] = {
     "in a rollout": (LeagueVecEnv, "step_arrays", everything),
     "in an update": (GradientStep, "finish", nothing),
@@ -60,6 +76,8 @@ MOMENTS: dict[str, tuple[object, str, Begun]] = {
     "after a start": (MatchmakerClient, "open_incarnation", everything),
 }
 """What is wrapped, and how much of it is done when the process is killed in it."""
+REMOTE = {"in an upload": (MatchmakerClient, "put_blob", half_an_upload)}
+"""The same for a learner that shares no folder with its league."""
 NEVER = ("never", 0)
 
 
@@ -68,8 +86,9 @@ def live(
 ) -> int | None:
     """One life of a learner with these flags; returns how it ended.
 
-    It is killed when something of `MOMENTS` is done for the `times`-th time in this life. The
-    context `forkserver` saves most of the imports; `spawn` gives each life other hashes, too.
+    It is killed when something of `MOMENTS` or `REMOTE` is done for the `times`-th time in this
+    life. The context `forkserver` saves most of the imports; `spawn` gives each life other hashes,
+    too.
     """
     processes = multiprocessing.get_context(context)
     process = processes.Process(target=_live, args=(list(flags), moment, times, str(log)))  # type: ignore[attr-defined]
@@ -95,7 +114,7 @@ def _live(flags: Sequence[str], moment: str, times: int, log: str) -> None:
 
 
 def _arm(moment: str, times: int) -> None:
-    owner, name, begun = MOMENTS[moment]
+    owner, name, begun = (MOMENTS | REMOTE)[moment]
     whole, calls = getattr(owner, name), itertools.count(1)
 
     def counted(*arguments: Any, **named: Any) -> object:

@@ -161,6 +161,7 @@ def small_league(
         security=security,
         operations=operations,
         new_epoch=new_epoch,
+        sections={"game": {"name": "brawl"}},
     )
     with (
         server,

@@ -11,6 +11,7 @@ from typing import Any
 from exploiter_league import candidate
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
+from remote_league import PART, digest_of, weights
 from small_league import SmallLeague, played, rival, snapshot
 
 from league.ids import new_id
@@ -63,6 +64,7 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
     )
     league.client.add_rival(rival("rival"), "bob")
     pairing = Pairing(player="main@1000", opponent="based", pairs=1, book=Book.EVAL, seed=3)
+    content = weights(7)
     return {
         "RegisterPlayers": m.RegisterPlayersRequest(
             players=[to_message(snapshot(7000, card_json="{}", creator="x", created_at=1.0))],
@@ -115,6 +117,11 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         ),
         "GetStatus": m.GetStatusRequest(),
         "Watch": m.WatchRequest(after=0),
+        "GetSettings": m.GetSettingsRequest(),
+        "GetBlob": m.GetBlobRequest(
+            digest=league.client.put_blob(weights()), kind=t.BLOB_KIND_WEIGHTS
+        ),
+        "PutBlob": m.PutBlobRequest(digest=digest_of(content), size=len(content), content=content),
         **exploiters_requests(league),
         **evaluations_requests(league),
     }
@@ -247,9 +254,9 @@ def texts(message: Message, place: str = "") -> Iterator[Spoil]:
         elif field.message_type is not None:
             for what, spoil in texts(held, f"{place}{name}."):
                 yield what, lambda target, n=name, s=spoil: s(getattr(target, n))
-        elif field.cpp_type == F.CPPTYPE_STRING and field.is_repeated:
+        elif field.type == F.TYPE_STRING and field.is_repeated:
             yield place + name, lambda target, n=name: getattr(target, n).append(HOSTILE)
-        elif field.cpp_type == F.CPPTYPE_STRING:
+        elif field.type == F.TYPE_STRING:
             yield place + name, lambda target, n=name: setattr(target, n, HOSTILE)
 
 
@@ -278,6 +285,8 @@ def bad_values(field: Any) -> list[tuple[str, Any]]:
         ]
         times = [("milliseconds", 1.8e12), ("1e300", 1e300)] if field.name.endswith("_at") else []
         return bad + times
+    if field.type == F.TYPE_BYTES:
+        return [("empty", b""), ("a large part", b"x" * (PART + 1))]
     if field.cpp_type == F.CPPTYPE_STRING:
         deep = [("brackets", "[" * 60_000)] if field.name.endswith("_json") else []
         return [("100,000 characters", LONG), ("4,000 of three bytes", "\u2603" * 4000), *deep]

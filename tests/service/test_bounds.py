@@ -72,6 +72,8 @@ def stub_of(league: SmallLeague, method: str) -> Callable[..., Any]:
 
 def answer_of(call: Callable[..., Any], method: str, request: object) -> Any:
     """The reply, or the first of a stream."""
+    if method in METHODS and METHODS[method].client_streaming:
+        return call(iter([request]))
     if method not in METHODS or not METHODS[method].server_streaming:
         return call(request)
     stream = call(request)

@@ -216,19 +216,35 @@ def test_a_file_of_other_weights_becomes_a_player_that_no_learner_meets(
     assert newest(client).state is EvaluationState.DONE
 
 
-def test_weights_need_the_runs_own_folder_and_their_own_name(
-    call: Call,
+def test_weights_are_uploaded_to_a_league_at_an_address(
     client: MatchmakerClient,
+    run: Path,
     other: Player,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    file, before = tmp_path / "other" / "blobs" / f"{other.digest}.safetensors", client.players()
+    monkeypatch.chdir(tmp_path / "other")  # the newest run there is not the league
+    words = ["eval", str(file), "--against", "main", "--queue", "--address", client.address]
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert main(words) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "damaged" in line
+    assert client.players() == before
+    file.write_bytes(content)
+    assert main(words) == 0, capsys.readouterr().err
+    asked = newest(client)
+    assert (asked.player, asked.opponents) == (f"file:{other.digest[:12]}@3000", ("main@2000",))
+    assert (run / "blobs" / file.name).read_bytes() == content
+
+
+def test_weights_need_their_own_name(
+    call: Call, client: MatchmakerClient, other: Player, tmp_path: Path
+) -> None:
     file = tmp_path / "other" / "blobs" / f"{other.digest}.safetensors"
     before = client.players()
-    monkeypatch.chdir(tmp_path)  # where the newest run could be taken for the league's
-    assert main(["eval", str(file), "--queue", "--address", client.address]) == 2
-    assert "--run-dir" in capsys.readouterr().err
     renamed = tmp_path / "best.safetensors"
     shutil.copy(file, renamed)
     for wrong in (renamed, tmp_path / "none.safetensors"):

@@ -71,8 +71,8 @@ def values_of(one: Any, words: st.SearchStrategy[str]) -> st.SearchStrategy[Any]
     elif one.name == "request_id":
         single = st.uuids().map(lambda value: value.hex)
     else:
-        single = SCALARS[one.cpp_type]
-        single = words | single if one.cpp_type == F.CPPTYPE_STRING else single
+        single = st.binary() if one.type == F.TYPE_BYTES else SCALARS[one.cpp_type]
+        single = words | single if one.type == F.TYPE_STRING else single
     return st.lists(single, max_size=4) if one.is_repeated else single
 
 
@@ -84,7 +84,7 @@ def words_of(messages: Iterable[Message]) -> set[str]:
             values = value if one.is_repeated else [value]
             if one.message_type is not None and not is_map(one):
                 found |= words_of(values)
-            elif one.cpp_type == F.CPPTYPE_STRING:
+            elif one.type == F.TYPE_STRING:
                 found |= set(values)
     return found
 

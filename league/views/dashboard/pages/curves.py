@@ -31,6 +31,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         words = "This league is known by its address alone: open the dashboard with --run-dir."
         return [section("Curves", words=words)]
     learners = sorted(path.name[8:] for path in source.run_dir.glob("learner-*/"))
+    workers = [one.worker.removeprefix("learner-") for one in source.status().workers if one.player]
+    away = ", ".join(sorted({*workers} - {*learners}))
     others = _runs_beside(source.run_dir)
     learner, other = parameters.get("learner", ""), parameters.get("with", "")
     learner = learner if learner in learners else ""
@@ -41,6 +43,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
             choice("learner", "learner", {name: name for name in learners}, learner or usual),
             choice("with", "beside", {"": "no other run"} | {name: name for name in others}, other),
         ),
+        words=f"The curves of {away} are on another machine." if away else "",
     )
     runs = [(source.run_dir, learner)]
     if other in others:
