@@ -14,6 +14,8 @@ CALL_THREADS = 64
 """Threads that answer calls, and the most calls that share a commit."""
 TRANSFER_SECONDS = 600.0
 """Seconds in which a blob must be sent or received."""
+UPLOAD_BYTES = 10**11
+"""Bytes that a token may upload in the whole run. Without tokens, all callers share them."""
 KEPT_FREE_BYTES = 10**9
 """Free bytes of the disk that uploads leave to the log."""
 DRAFT_SECONDS = 3600.0

@@ -126,11 +126,6 @@ class MatchmakerSection(Settings):
     admission: AdmissionSettings = Field(default_factory=AdmissionSettings)
     """Gates of mains' snapshots."""
 
-    upload_gigabytes: float = Field(default=50.0, ge=0.0, le=1e6)
-    """Gigabytes of weights that each token may upload in the whole run, from machines that don't
-    share the run's folder. Without tokens, all callers together may upload this much.
-    """
-
     @field_validator("mixes")
     @classmethod
     def _check_mixes(cls, mixes: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:

@@ -201,8 +201,9 @@ class Interceptor:
                 await self._admit(path, call, context)
                 with self._streaming(call):
                     CALLER.set(call.caller)
-                    requests = _requests(parse, context, method)
-                    sent = serialize(await handler.stream_unary(requests, context))
+                    # without this, gc would end the generator, maybe after the event loop
+                    async with contextlib.aclosing(_requests(parse, context, method)) as requests:
+                        sent = serialize(await handler.stream_unary(requests, context))
             if call.error is not None:
                 await abort(context, call.error)
             return sent

@@ -120,11 +120,11 @@ class Blobs:
         """Reserves room for an upload while the block runs."""
         with self._league.store.read() as reader:
             used = _uploaded(reader, token) + self._arriving[token]
-        most = self._league.settings.upload_gigabytes
-        if used + size > most * 1e9:
+        if used + size > limits.UPLOAD_BYTES:
             raise Refused(
-                f"{size:,} more bytes are too many: {token or 'the callers'} may upload {most:g} "
-                f"GB to this run, and {used:,} bytes are used (matchmaker.upload_gigabytes)"
+                f"{size:,} more bytes are too many: {token or 'callers without a token'} may "
+                f"upload {limits.UPLOAD_BYTES:,} bytes to this run, and {used:,} are used: ask an "
+                "operator for a new token"
             )
         disk = shutil.disk_usage(self._folder.root.parent).free - self._arriving.total()
         if disk - size < limits.KEPT_FREE_BYTES:
