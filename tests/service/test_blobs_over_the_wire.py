@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 from remote_league import PART, digest_of, files, parts, unfinished, weights
+from rival_files import predicts, seats
 from small_league import SmallLeague, small_league
 from test_bounds import hash_of_log
 from waiting import wait_for
 
+from league.agent.rivals import pack
 from league.errors import DataCorrupt, Forbidden, InvalidInput, NotFound, Refused
 from league.rpc import blobs as remote
 from league.rpc.blobs import RemoteBlobs
@@ -320,3 +323,22 @@ def test_the_cache_knows_the_kinds_of_the_league(league: SmallLeague, tmp_path: 
     assert rivals.get(bundle) == b"a bundle"
     mine = weights(77)
     assert theirs.get(blobs.put(mine)) == mine
+
+
+def test_a_rival_of_the_league_plays_here_only_after_this_user_has_agreed(
+    league: SmallLeague, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "a_rival.py").write_text(predicts("open('ran', 'w')"))
+    theirs = BlobFolder(tmp_path / "blobs").of(BlobKind.RIVAL)
+    digest = theirs.put(pack(tmp_path / "a_rival.py"))
+    blobs = RemoteBlobs(tmp_path / "cache", league.client)
+    with seats(blobs) as rivals:
+        assert rivals.has(digest)
+        rivals.seat(0, digest)
+        rivals.ask(np.zeros((1, 64), np.float32))
+        reason = rivals.answer(np.zeros((1, 10), np.uint8))[0]
+    fetched = tmp_path / "cache" / f"{digest}.rival.zip"
+    assert str(fetched) in reason
+    assert "--trust" in reason
+    assert fetched.read_bytes() == theirs.get(digest), "it can be read first"
