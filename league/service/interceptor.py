@@ -14,7 +14,7 @@ import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -326,7 +326,9 @@ async def _one(context: Any, method: str) -> bytes:
     return raw
 
 
-async def _requests(parse: Callable[[bytes], Any], context: Any, method: str) -> AsyncIterator[Any]:
+async def _requests(
+    parse: Callable[[bytes], Any], context: Any, method: str
+) -> AsyncGenerator[Any, None]:
     while (raw := await _arrived(context, method)) is not None:
         yield _parsed(parse, raw, method)
 
