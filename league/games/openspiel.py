@@ -21,7 +21,15 @@ from league.games.base import CHOICE, GameSpec
 from league.games.choice_game import PAYOFF, ROUNDING, WIN
 from league.games.choice_rules import RANDOM_BOT, TreeRules
 from league.games.hosted import Host
-from league.games.seen import SeenGame, match_seed, observed, seen_spec, seen_type
+from league.games.seen import (
+    MOST_NUMBERS,
+    SeenGame,
+    clip,
+    match_seed,
+    observed,
+    seen_spec,
+    seen_type,
+)
 
 try:
     import pyspiel
@@ -29,7 +37,7 @@ except ImportError as error:
     raise ConfigError("game 'openspiel' needs OpenSpiel: pip install open_spiel") from error
 
 STATS = ("moves", PAYOFF)
-MOST_NUMBERS, MOST_CLIPPED, LONGEST_TEXT = 65_536, 8, 20_000
+LONGEST_TEXT = 20_000
 MOST_POSITIONS = 100_000
 """Most positions of a level of a tree. OpenSpiel makes them one by one, in 30 microseconds each."""
 
@@ -152,11 +160,7 @@ class Spiel:
                 acting[index, player] = bool(choices)
                 legal[index, player, choices or [0]] = True
                 views[index, player] = tensor(player)
-        outside_2V = (np.abs(views) > 1.0).sum(0)
-        if outside_2V.any():
-            for player, index in np.argwhere(outside_2V)[:MOST_CLIPPED].tolist():
-                self.clipped[f"player_{player}/{index}/-1/1"] += int(outside_2V[player, index])
-            np.clip(views, -1.0, 1.0, out=views)
+        clip(views, self.clipped)
         return seen_R
 
     def play(self, state: Any, choices: Sequence[int]) -> None:

@@ -10,7 +10,6 @@ terms.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import logging
 import queue
 import re
@@ -27,14 +26,22 @@ from numpy.typing import NDArray
 from league.errors import ConfigError, Unavailable, plain
 from league.games.base import CHOICE, KEYS, GameSpec, check_saved
 from league.games.hosted import Host, check_options
-from league.games.seen import WIN, SeenGame, match_seed, seen_spec, seen_type
+from league.games.seen import (
+    MOST_NUMBERS,
+    WIN,
+    SeenGame,
+    clip,
+    match_seed,
+    seen_spec,
+    seen_type,
+)
 from league.rpc.channel import CHANNEL_OPTIONS, Reminders
 from league.v1 import games_pb2 as pb
 from league.v1.games_pb2_grpc import GameServiceStub
 
 CONTRACT = 1
 MOST_KEYS, MOST_CHOICES, MOST_TERMS = 32, 4096, 32
-MOST_NUMBERS, MOST_FRAMES, MOST_FRAMES_PER_SECOND = 65_536, 1_000_000, 1000
+MOST_FRAMES, MOST_FRAMES_PER_SECOND = 1_000_000, 1000
 LONGEST_TEXT, LONGEST_STATE, LONGEST_REASON = 20_000, 65_536, 200
 DESCRIBE_SECONDS = 5.0
 WAIT_SECONDS = 240.0
@@ -43,8 +50,6 @@ hanging after 300 s.
 """
 PAUSE_SECONDS = 0.5
 STATS = ("moves", "reward")
-CLIPPED = 1e-6
-"""A number outside [-1, 1] by at most this much is a rounding error."""
 
 _KINDS = {pb.ACTION_KIND_KEYS: KEYS, pb.ACTION_KIND_CHOICE: CHOICE}
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
@@ -116,7 +121,7 @@ class RemoteGame(SeenGame):
         check_saved(state, "state_sizes_N", np.zeros(self.num_matches, np.int64))
         ends_N = np.cumsum(state["state_sizes_N"])
         check_saved(state, "states", np.zeros(ends_N[-1], np.uint8))
-        if self._has_state:
+        if self._has_state and len(state["states"]):
             self._loading = [part.tobytes() for part in np.split(state["states"], ends_N[:-1])]
         try:
             super().load(state)
@@ -460,8 +465,8 @@ class _Server(Host):
             rows[place]: "the game's server could not play the match to its end"
             for place in np.flatnonzero(outcomes_R == pb.OUTCOME_FAILED)
         }
-        self._count_clipped(views_R2V)
-        np.clip(np.nan_to_num(views_R2V), -1.0, 1.0, out=seen_R["views"])
+        seen_R["views"] = np.nan_to_num(views_R2V)
+        clip(seen_R["views"], self.clipped)
         seen_R["rewards"] = rewards_R2K
         acting_R2 = legal_R2A.any(-1) if self._is_choice else np.ones((len(rows), 2), np.bool_)
         seen_R["acting"], seen_R["legal"] = acting_R2, legal_R2A
@@ -488,9 +493,3 @@ class _Server(Host):
                 f"the game's server sent {len(content)} bytes of {name}: {wanted} are wanted"
             )
         return np.frombuffer(content, kind).reshape(shape)
-
-    def _count_clipped(self, views_R2V: NDArray[np.float32]) -> None:
-        outside_2V = (np.abs(views_R2V) > 1.0 + CLIPPED).sum(0)
-        if outside_2V.any():
-            for seat, index in itertools.islice(np.argwhere(outside_2V).tolist(), 8):
-                self.clipped[f"seat_{seat}/{index}/-1/1"] += int(outside_2V[seat, index])

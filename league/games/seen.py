@@ -6,6 +6,7 @@ seat's view, K reward terms, S stats.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,11 @@ from league.games.choice_game import mixed
 from league.games.hosted import Host, HostedGame
 
 WIN = "win"
+MOST_NUMBERS, MOST_NAMED = 65_536, 8
+CLOSE = 1e-6
+"""A number that is outside its bounds by at most this share of its size and span is a rounding
+error.
+"""
 _MOVES, _EARNED = -2, -1
 """The last two stats of every game of this kind."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -75,6 +81,19 @@ def observed(seen_R: NDArray[np.void], is_choice: bool) -> NDArray[np.float32]:
     legal = [seen_R["legal"]] if is_choice else []
     parts = [seats_R22, seen_R["acting"][:, :, None], *legal, seen_R["views"]]
     return np.concatenate(parts, 2, dtype=np.float32)
+
+
+def clip(views_R2V: NDArray[np.float32], clipped: Counter[str]) -> None:
+    """Clips numbers to [-1, 1] in place.
+
+    Args:
+        views_R2V: the views.
+        clipped: counts the clipped numbers by the names of `BatchedGame.clipped`.
+    """
+    outside_2V = (np.abs(views_R2V) > 1.0 + CLOSE).sum(0)
+    for seat, index in np.argwhere(outside_2V)[:MOST_NAMED].tolist():
+        clipped[f"seat_{seat}/{index}/-1/1"] += int(outside_2V[seat, index])
+    np.clip(views_R2V, -1.0, 1.0, out=views_R2V)
 
 
 class SeenGame(HostedGame):

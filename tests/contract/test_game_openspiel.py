@@ -80,7 +80,7 @@ def test_numbers_out_of_bounds_are_clipped_and_counted() -> None:
     game = make_batched("openspiel:mancala", 1)
     game.reset(np.zeros(1, np.uint64))
     assert game.observations_N2O.max() == 1.0, "a pit has four stones"
-    assert {*game.clipped()} == {f"player_0/{pit}/-1/1" for pit in PITS}
+    assert {*game.clipped()} == {f"seat_0/{pit}/-1/1" for pit in PITS}
     assert not game.clipped()
 
 

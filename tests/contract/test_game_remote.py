@@ -355,6 +355,11 @@ def test_matches_continue_from_the_states_of_a_server_that_saves_them(
         fresh.load(state)
         assert kinds == ["load"]
         assert_same(there, history(fresh, chances[10:]))
+        kinds.clear()
+        none = {"states": np.zeros(0, np.uint8), "state_sizes_N": np.zeros(ROWS, np.int64)}
+        fresh.load(state | none)  # of a server that did not save them yet
+        assert {*kinds} == {"begin", "step"}
+        assert_same(there, history(fresh, chances[10:]))
         game.close()
         fresh.close()
 

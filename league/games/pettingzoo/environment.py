@@ -23,15 +23,10 @@ from league.errors import ConfigError
 from league.games.base import CHOICE, KEYS
 from league.games.choice_game import ROUNDING
 from league.games.registry import users_module
+from league.games.seen import CLOSE, MOST_NAMED, MOST_NUMBERS
 
 FACTORIES = ("parallel_env", "env", "raw_env")
 _EXTRA = ("pettingzoo", "pygame")
-MOST_NUMBERS = 65_536
-MOST_NAMED = 8
-CLOSE = 1e-6
-"""A value that is outside its bounds by at most this share of its size and span is a rounding
-error.
-"""
 _UNNAMED = re.compile(r"[^A-Za-z0-9_.-]")
 _MARKS = ".XO#@%&*+="
 _LONGEST = 20_000

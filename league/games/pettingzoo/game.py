@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from league.errors import ConfigError
 from league.games.base import CHOICE, GameSpec
 from league.games.hosted import Pool, check_options, inherited
-from league.games.pettingzoo.environment import MOST_NAMED, Face, build
+from league.games.pettingzoo.environment import Face, build
 from league.games.registry import users_path
-from league.games.seen import WIN, SeenGame, seen_spec
+from league.games.seen import MOST_NAMED, WIN, SeenGame, seen_spec
 
 MAX_FRAMES = 1000
 STATS = ("illegal_moves", "moves", "reward")
