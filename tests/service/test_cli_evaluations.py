@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import threading
@@ -14,6 +15,7 @@ from evaluator_league import matchmaker_of, register_bots_and_live, register_sna
 from small_league import played
 
 from league.cli.main import main
+from league.errors import DataCorrupt
 from league.evaluations import Evaluation, EvaluationState, targets
 from league.games.registry import game_spec
 from league.players import Book, Pairing, Player, PlayerKind
@@ -226,15 +228,19 @@ def test_weights_are_uploaded_to_a_league_at_an_address(
 ) -> None:
     file, before = tmp_path / "other" / "blobs" / f"{other.digest}.safetensors", client.players()
     monkeypatch.chdir(tmp_path / "other")  # the newest run there is not the league
-    words = ["eval", str(file), "--against", "main", "--queue", "--address", client.address]
+    flags = ["--against", "main", "--queue", "--address", client.address]
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert main(words) != 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "damaged" in line
+    short = content[:-4]  # its name is its digest, but a weight is missing
+    cut = tmp_path / f"{hashlib.sha256(short).hexdigest()}.safetensors"
+    cut.write_bytes(short)
+    for wrong, words in ((file, "damaged"), (cut, "don't fit its card")):
+        assert main(["eval", str(wrong), *flags]) == DataCorrupt.exit_code
+        (line,) = capsys.readouterr().err.splitlines()
+        assert words in line
     assert client.players() == before
     file.write_bytes(content)
-    assert main(words) == 0, capsys.readouterr().err
+    assert main(["eval", str(file), *flags]) == 0, capsys.readouterr().err
     asked = newest(client)
     assert (asked.player, asked.opponents) == (f"file:{other.digest[:12]}@3000", ("main@2000",))
     assert (run / "blobs" / file.name).read_bytes() == content
