@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from league.agent.rivals import Limits, RivalSeats, bundles, pack, trust
+from league.agent.rival_bundles import bundles, pack, trust
+from league.agent.rivals import Limits, RivalSeats
 from league.runs.blobs import BlobFolder
 
 LIMITS = Limits(decision_seconds=20.0, hang_seconds=20.0)
@@ -49,16 +50,22 @@ def predicts(line: str, imports: str = "") -> str:
 
 FORGES = """
 import os
+import struct
 
 
-def forge(line, times=1):
+def forge(part, times=1):
     for name in os.listdir("/proc/self/fd"):
         try:
             if os.readlink("/proc/self/fd/" + name).startswith("socket"):
                 for _ in range(times):
-                    os.write(int(name), line.encode())
+                    os.write(int(name), part)
+                return
         except OSError:
             pass
+
+
+def answer(seat, key):
+    return struct.pack("=I10sB300s", seat, bytes([key] * 10), 0, b"")
 """
 HOSTILE = {
     "loop": (predicts("while True: pass"), "it took over 1 s"),
@@ -93,12 +100,8 @@ HOSTILE = {
     ),
     "syntax": ("class SubmittedAgent(:\n", "SyntaxError"),
     "package": ("import onnxruntime_of_nobody\n", "No module named 'onnxruntime_of_nobody'"),
-    "forgery": (predicts("forge('[{}]\\n')", FORGES), "its process sent no keys"),
-    "infinity": (
-        predicts("""forge('[{"1": [Infinity]}, {}]\\n')""", FORGES),
-        "its process sent no keys",
-    ),
-    "flood": (predicts("forge('[' * 100_000, 10**9)", FORGES), "its process sent no keys"),
+    "forgery": (predicts("forge(b'[{}]\\n')", FORGES), "its process sent no keys"),
+    "flood": (predicts("forge(b'[' * 100_000, 10**9)", FORGES), "its process sent no keys"),
 }
 """Files by name, each with the reason for which its match fails."""
 

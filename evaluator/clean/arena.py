@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from evaluator.clean.replays import Recorder
 from league.agent.contract import PlayingNetwork
-from league.agent.rivals import RivalSeats, bundles
+from league.agent.rival_bundles import bundles
+from league.agent.rivals import RivalSeats
 from league.agent.snapshot import SnapshotCard, check_rules, load_snapshot, read_card
 from league.contest.table import Table
 from league.errors import NotFound

@@ -9,16 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from league.agent.rival_bundles import MOST_BYTES, bundles, is_trusted, pack, trust, unpack
 from league.agent.rival_worker import FILE
-from league.agent.rivals import (
-    MOST_BYTES,
-    bundles,
-    check,
-    is_trusted,
-    pack,
-    trust,
-    unpack,
-)
+from league.agent.rivals import check
 from league.console.output import say
 from league.contest.members import Finder, Member
 from league.contest.rivals import require_trust

@@ -12,7 +12,7 @@ model.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -96,7 +96,8 @@ class BatchedPolicy:
         device: torch.device | str = "cpu",
         rivals: RivalSeats | None = None,
     ) -> None:
-        self._rivals, self.failures, self.waiting = rivals, dict[int, str](), list[int]()
+        self._rivals, self.failures = rivals, dict[int, str]()
+        self.waiting = np.zeros(0, np.int64)
         if rivals is not None:
             rivals.clear()
         self.num_seats, self.device = num_seats, torch.device(device)
@@ -180,17 +181,19 @@ class BatchedPolicy:
         """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
         return 0 if self._rivals is None else self._rivals.late_in(index)
 
-    def ask_rivals(self, observations_SO: NDArray[np.float32], rests: Collection[int] = ()) -> None:
-        """Lets rivals think about their next decisions already, except in the seats `rests`."""
+    def ask_rivals(
+        self, observations_SO: NDArray[np.float32], rests_S: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Lets rivals think about their next decisions already, except in the seats `rests_S`."""
         if self._rivals is not None:
-            self._rivals.ask(observations_SO, rests)
+            self._rivals.ask(observations_SO, rests_S)
 
     def decide_rivals(
         self,
         observations_SO: NDArray[np.float32],
         actions_SA: NDArray[np.uint8],
         may_wait: int = 0,
-        rests: Collection[int] = (),
+        rests_S: NDArray[np.bool_] | None = None,
     ) -> None:
         """Decides for the seats of rivals alone, in a frame in which networks hold their keys.
 
@@ -198,10 +201,10 @@ class BatchedPolicy:
             observations_SO: observations.
             actions_SA: the actions of the frame. The rivals' keys are written into them.
             may_wait: most seats that may be left out, and are then `waiting`.
-            rests: seats of rivals that do not decide.
+            rests_S: seats of rivals that do not decide.
         """
         if self._rivals is not None:
-            self._rivals.ask(observations_SO, rests)
+            self._rivals.ask(observations_SO, rests_S)
             self.failures = self._rivals.answer(actions_SA, may_wait)
             self.waiting = self._rivals.waiting
 
@@ -211,7 +214,7 @@ class BatchedPolicy:
         observations_SO: NDArray[np.float32],
         legal_SA: NDArray[np.bool_] | None = None,
         may_wait: int = 0,
-        rests: Collection[int] = (),
+        rests_S: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.uint8]:
         """Decides for every seat. A vacant seat presses no key, or makes some legal choice.
 
@@ -219,12 +222,12 @@ class BatchedPolicy:
             observations_SO: observations.
             legal_SA: legal choices, None in games of keys.
             may_wait: most seats of rivals that may be left out, and are then `waiting`.
-            rests: seats of rivals that do not decide.
+            rests_S: seats of rivals that do not decide.
 
         Returns:
             Uint8 `[S, A]`: keys, or one-hot legal choices.
         """
-        self.ask_rivals(observations_SO, rests)  # they think while the networks compute
+        self.ask_rivals(observations_SO, rests_S)  # they think while the networks compute
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
@@ -236,7 +239,7 @@ class BatchedPolicy:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
         self.logits_SA = logits_SA[:-1]
         actions_SA = self._draw(self.logits_SA.cpu(), legal_SA)
-        self.decide_rivals(observations_SO, actions_SA, may_wait, rests)
+        self.decide_rivals(observations_SO, actions_SA, may_wait, rests_S)
         return actions_SA
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
@@ -255,7 +258,7 @@ class BatchedPolicy:
         self._write_back()
         return {
             "digests": list(self._digests),
-            "rivals": {} if self._rivals is None else self._rivals.digests,
+            "rivals": {} if self._rivals is None else {**self._rivals.digests},
             "greedy": self._greedy_S1.clone(),
             "generator": self._generator.get_state(),
             # In the order of their rows, so that resumed products are bit for bit the same.

@@ -1,7 +1,7 @@
 """Plays a model of Stable-Baselines3, sb3-contrib or ONNX in the AI² tournament's interface.
 
-`league.agent.rivals.pack` puts this file into a bundle as `my_agent.py`, next to the model. So a
-model is opened only in a rival's confined process.
+`league.agent.rival_bundles.pack` puts this file into a bundle as `my_agent.py`, next to the model.
+So a model is opened only in a rival's confined process.
 """
 
 import json

@@ -2,11 +2,10 @@
 
     python -I -B -m league.agent.rival_worker PARENT_PID [CONNECTION MEMORY_BYTES]
 
-The working directory holds the rival's files. Each line of the connection is a request in JSON:
-{"end": [SEAT…], "begin": [SEAT…], "see": {SEAT: [64 numbers]}}. Each seat that begins or sees
-answers with a line [SEAT, [ten of 0 and 1], REASON], in this order. A seat that begins has no keys,
-and a seat that failed has a reason. Every match runs the file again, so its own globals start
-afresh, as in the tournament.
+The working directory holds the rival's files. A request on the connection is `REQUEST`, then the
+numbers of the seats that end, begin and see (uint32), and then the observations of the seats that
+see, one row (float64) for each. Each seat that begins or sees answers with an `ANSWER`, in this
+order. Every match runs the file again, so its own globals start afresh, as in the tournament.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from league.agent.export import ai2_seat
 from league.service.die_with_parent import tie_to
@@ -31,7 +30,11 @@ from league.service.die_with_parent import tie_to
 FILE = "my_agent.py"
 NICE = 5
 REASON = 300
-"""Most characters of a reason."""
+"""Most bytes of a reason."""
+REQUEST = struct.Struct("=4I")
+"""How many seats end, begin and see, and how many numbers each of them sees."""
+ANSWER = struct.Struct(f"=I10sB{REASON}s")
+"""A seat, its keys (0 or 1), whether it failed, and why."""
 FRAMES = 4
 """Most lines of the rival's files in a reason."""
 LIMITS = {
@@ -162,6 +165,30 @@ def reason_of(error: BaseException, folder: str) -> str:
     return words[: REASON - len(place)] + place
 
 
+class Request(NamedTuple):
+    """Lists the seats that end, begin and see, and the observations, a row for each that sees."""
+
+    end: list[int]
+    begin: list[int]
+    see: list[int]
+    observations: Any
+
+    @classmethod
+    def read(cls, connection: BinaryIO) -> Request | None:
+        """Reads the next request. Returns None at the end of the connection."""
+        import numpy as np  # its threads, if any, begin after `confine`
+
+        head = connection.read(REQUEST.size)
+        if not head:
+            return None
+        *counts, width = REQUEST.unpack(head)
+        end, begin, see = (
+            np.frombuffer(connection.read(4 * count), np.uint32).tolist() for count in counts
+        )
+        rows = np.frombuffer(connection.read(8 * len(see) * width), np.float64)
+        return cls(end, begin, see, rows.reshape(len(see), width))
+
+
 class Agents:
     """Holds the agents by seat."""
 
@@ -169,22 +196,23 @@ class Agents:
         self._folder = folder
         self._agents: dict[int, tuple[Any, ai2_seat.Env]] = {}
 
-    def answers(self, request: dict[str, Any]) -> Iterator[tuple[int, list[int], str]]:
+    def answers(self, request: Request) -> Iterator[bytes]:
         """Answers a request, seat by seat. An agent that fails leaves its seat."""
-        for seat in request["end"]:
+        for seat in request.end:
             self._agents.pop(seat, None)
-        seen = {int(seat): numbers for seat, numbers in request["see"].items()}
-        for seat in [*request["begin"], *seen]:
-            keys, reason = list[int](), ""
+        begin = [(seat, None) for seat in request.begin]
+        see = zip(request.see, request.observations, strict=True)
+        for seat, seen in [*begin, *see]:
+            keys, reason = b"", ""
             try:
-                if seat in seen:
-                    keys = self._decide(seat, seen[seat])
-                else:
+                if seen is None:
                     self._begin(seat)
+                else:
+                    keys = self._decide(seat, seen)
             except BaseException as error:  # also SystemExit
                 reason = reason_of(error, self._folder)
                 self._agents.pop(seat, None)
-            yield seat, keys, reason
+            yield answer(seat, keys, reason)
 
     def _begin(self, seat: int) -> None:
         for name, module in list(sys.modules.items()):
@@ -193,18 +221,22 @@ class Agents:
         env = ai2_seat.stand_in()
         self._agents[seat] = ai2_seat.loaded(os.path.join(self._folder, FILE), env), env
 
-    def _decide(self, seat: int, numbers: list[float]) -> list[int]:
+    def _decide(self, seat: int, seen: Any) -> bytes:
         import numpy as np
 
         agent, env = self._agents[seat]
-        seen = np.array(numbers, np.float64)
-        env.seen = seen.copy()
+        env.seen, seen = seen, seen.copy()
         action = np.asarray(agent.predict(seen), np.float64)
         if action.shape != (len(ai2_seat.KEYS),):
             raise ValueError(f"predict returned the shape {action.shape}: ten keys are wanted")
         if np.isnan(action).any():
             raise ValueError("predict returned NaN: ten keys are wanted")
-        return (action > 0.5).astype(int).tolist()
+        return (action > 0.5).tobytes()
+
+
+def answer(seat: int, keys: bytes = b"", reason: str = "") -> bytes:
+    """Returns the answer of a seat. It has failed if there is a reason."""
+    return ANSWER.pack(seat, keys, bool(reason), reason.encode("utf-8", "replace"))
 
 
 def barred() -> list[str]:
@@ -232,11 +264,11 @@ def main(parent: str, connection: str = "", memory_bytes: str = str(8 << 30)) ->
     sys.path.insert(0, os.getcwd())
     with (
         os.fdopen(int(connection), "rb") as requests,
-        open(os.dup(int(connection)), "w", encoding="ascii") as answers,
+        open(os.dup(int(connection)), "wb", buffering=0) as answers,
     ):
-        for line in requests:
-            for answer in agents.answers(json.loads(line)):
-                print(json.dumps(answer), file=answers, flush=True)
+        while (request := Request.read(requests)) is not None:
+            for one in agents.answers(request):
+                answers.write(one)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Plays seats by other people's agents. Their Python runs in separate processes.
 
-A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
-and its data files. All seats of a rival share at most `PROCESSES` processes, and each process plays
-several seats. Rivals are asked before the networks compute, and answer while these compute. They
-decide about every frame, also while the networks hold their keys.
+All seats of a rival share at most `PROCESSES` processes, and each process plays several seats.
+Rivals are asked before the networks compute, and answer while these compute. They decide about
+every frame, also while the networks hold their keys.
 
 Shape suffixes: S seats, O observation, A keys.
 """
@@ -11,10 +10,10 @@ Shape suffixes: S seats, O observation, A keys.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import logging
 import os
+import selectors
 import shutil
 import signal
 import socket
@@ -23,27 +22,20 @@ import sys
 import tempfile
 import time
 import weakref
-import zipfile
-from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from multiprocessing.connection import wait
-from pathlib import Path, PurePosixPath
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agent.rival_worker import FILE
-from league.errors import DataCorrupt, InvalidInput, LeagueError, plain
-from league.ids import checked_digest
-from league.runs.blobs import BlobFolder, BlobKind
+from league.agent.rival_bundles import MOST_BYTES, MOST_FILES, bundles, is_trusted, unpack
+from league.agent.rival_worker import REASON, REQUEST
+from league.errors import InvalidInput, LeagueError, plain
+from league.runs.blobs import BlobFolder
 
-MODELS = (".zip", ".onnx")
-"""Endings of models that `rival_model.py` plays."""
-MOST_FILES, MOST_BYTES = 1000, 64 << 20
-"""Largest number and total size of a bundle's files."""
 PROCESSES = 2
 """Most processes of a rival, as long as no match waits for it."""
 SLOW_PROCESSES = max(3, (os.cpu_count() or 1) // 2)
@@ -57,7 +49,6 @@ again for `REST_SECONDS`. Its matches then fail at once.
 REST_SECONDS = 600.0
 LOOK_SECONDS = 2.0
 """Time between two looks at what a process has written."""
-ANSWER_BYTES = 1 << 20
 MOST_REASON = 400
 WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
 PREFIX = "kumite-rival-"
@@ -65,6 +56,23 @@ LEFT_SECONDS = 86_400.0
 """Age of a folder that may be removed once the process that made it has ended."""
 NONSENSE = "its process sent no keys"
 KEYS = 10
+ANSWER = np.dtype(
+    [("number", "u4"), ("keys", "u1", (KEYS,)), ("failed", "u1"), ("reason", f"S{REASON}")]
+)
+"""The layout of `rival_worker.ANSWER`."""
+SEAT = np.dtype(
+    [
+        ("number", "u4"),  # differs from all other seats', also from those of the past
+        ("process", "i8"),  # the number of its process
+        ("plays", "?"),  # it has a process, and has not failed
+        ("asked", "?"),  # it owes an answer
+        ("stale", "?"),  # the answer that it owes is to an older observation
+        ("decided", "?"),  # its keys answer the newest observation
+        ("late", "i8"),  # decisions of the match that came too late
+        ("keys", "u1", (KEYS,)),
+    ]
+)
+"""A rival in a match. All zero is an empty seat."""
 _log = logging.getLogger(__name__)
 
 
@@ -89,161 +97,27 @@ class Limits:
 LIMITS = Limits()
 
 
-# --- bundles
-
-
-def pack(path: Path) -> bytes:
-    """Makes a rival's bundle. Equal files give equal bytes.
-
-    Hidden files and `__pycache__` are left out.
-
-    Args:
-        path: a Python file, a folder or its zip file with `my_agent.py`, or a model of
-            Stable-Baselines3 (.zip) or ONNX.
-
-    Raises:
-        InvalidInput: there is no such file, or the folder is too large or lacks `my_agent.py`.
-        DataCorrupt: the zip file is damaged, or too large.
-    """
-    if path.is_dir():
-        found = {
-            inner.relative_to(path).as_posix(): inner
-            for inner in sorted(path.rglob("*"))
-            if not any(
-                part.startswith(".") or part == "__pycache__"
-                for part in inner.relative_to(path).parts
-            )
-            and not (inner.is_dir() and not inner.is_symlink())
-        }
-        if FILE not in found:
-            raise InvalidInput(f"{path} has no {FILE}: name the folder that holds the agent's file")
-    elif path.suffix in MODELS:
-        if zipfile.is_zipfile(path) and FILE in zipfile.ZipFile(path).namelist():
-            with tempfile.TemporaryDirectory() as folder:
-                unpack(path.read_bytes(), Path(folder))
-                return pack(Path(folder))
-        player = Path(__file__).with_name("rival_model.py")
-        found = {FILE: player, f"model{path.suffix}": path}
-        if (weights := path.with_name(f"{path.name}.data")).is_file():  # of a large ONNX model
-            found[weights.name] = weights
-    else:
-        found = {FILE: path}
-    if len(found) > MOST_FILES:
-        raise InvalidInput(f"{path} has {len(found):,} files: {MOST_FILES:,} are the most")
-    left, content = MOST_BYTES, io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as bundle:
-        for name, inner in found.items():
-            if inner.is_symlink() or not inner.is_file():
-                raise InvalidInput(f"{inner} is no file: a rival is files and folders only")
-            left -= inner.stat().st_size
-            if left < 0:
-                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
-            entry = zipfile.ZipInfo(name)  # with the same date always
-            entry.external_attr = 0o644 << 16
-            bundle.writestr(entry, inner.read_bytes())
-    return content.getvalue()
-
-
-def unpack(bundle: bytes, folder: Path) -> None:
-    """Writes a bundle's files into `folder`. A bundle that `pack` did not make raises
-    `DataCorrupt`.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(bundle)) as files:
-            entries = files.infolist()
-            places = [PurePosixPath(entry.filename) for entry in entries]
-            if (
-                len(entries) > MOST_FILES
-                or sum(entry.file_size for entry in entries) > MOST_BYTES
-                or any(place.is_absolute() or ".." in place.parts for place in places)
-                or FILE not in files.namelist()
-            ):
-                raise DataCorrupt("the bundle is no rival's: add the rival again")
-            for entry, place in zip(entries, places, strict=True):
-                (folder / place).parent.mkdir(parents=True, exist_ok=True)
-                (folder / place).write_bytes(files.read(entry))
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
-        raise DataCorrupt(f"the bundle can't be opened ({error}): add the rival again") from None
-
-
-def trust(digest: str) -> None:
-    """Notes that this user agrees to run a bundle on this machine.
-
-    Raises:
-        InvalidInput: the note can't be written.
-    """
-    if is_trusted(digest):
-        return
-    file = _trusted()
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with file.open("a", encoding="ascii") as notes:
-            notes.write(f"{checked_digest(digest)}\n")
-    except OSError as error:
-        raise InvalidInput(
-            f"{file}, which lists the rivals that you trust, can't be written ({error.strerror}): "
-            "name a folder that can be written by XDG_STATE_HOME"
-        ) from None
-
-
-def is_trusted(digest: str) -> bool:
-    """Returns whether this user has agreed to run a bundle on this machine.
-
-    The notes are not in the run's folder, because a folder from another person could bring its own.
-    """
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return digest in _trusted().read_text("ascii").split()
-    return False
-
-
-def _trusted() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "kumite" / "trusted-rivals"
-
-
-def bundles(blobs: BlobFolder) -> BlobFolder:
-    """Returns the rivals' bundles among the blobs of a run."""
-    return blobs.of(BlobKind.RIVAL)
-
-
 # --- processes
-
-
-@dataclass(eq=False)
-class _Seat:
-    """A rival in a match. `number` differs from all other seats', also from those of the past.
-
-    Attributes:
-        has_decided: whether its keys answer the newest observation.
-        is_late: whether the answer that it owes is to an older observation.
-        late: decisions of the match that came too late.
-    """
-
-    index: int
-    digest: str
-    number: int
-    keys: list[int] = field(default_factory=lambda: [0] * KEYS)
-    has_decided: bool = False
-    is_late: bool = False
-    late: int = 0
-    process: _Process | None = None
 
 
 class _Process:
     """Runs a rival's agents in some seats.
 
     Attributes:
-        seats: its seats by number.
-        begin, end: numbers of the seats that the next request begins and ends.
-        awaited: seats of the newest request that have not answered, in the order of their answers.
+        number: differs from all other processes'.
+        begin: the seats that begin with the next request.
+        end: numbers of the seats that end with it.
+        asked: the seats of the newest request that have not answered, in the order of their
+            answers.
         begins: whether the newest request begins matches.
         since: when the newest request was sent or its newest answer came.
     """
 
-    def __init__(self, digest: str, bundle: bytes, limits: Limits) -> None:
-        self.digest, self.seats = digest, dict[int, _Seat]()
+    def __init__(self, number: int, digest: str, bundle: bytes, limits: Limits) -> None:
+        self.number, self.digest = number, digest
         self.begin, self.end = list[int](), list[int]()
-        self.awaited, self.begins, self.since = deque[int](), False, 0.0
+        self.asked, self.begins, self.since = np.zeros(0, np.int64), False, 0.0
+        self._numbers = np.zeros(0, np.uint32)  # of the seats in `asked`
         self._look_at = 0.0
         self._limits, self._buffer = limits, b""
         self._folder = _new_folder()
@@ -303,21 +177,30 @@ class _Process:
                 return True
         return False
 
-    def ask(self, see: dict[int, list[float]]) -> None:
-        """Asks seats for keys. If matches begin, it only begins them."""
+    def ask(
+        self, seats: NDArray[np.int64], numbers: NDArray[np.uint32], seen_SO: NDArray[np.float64]
+    ) -> None:
+        """Asks seats for keys, or lets them begin their matches.
+
+        Args:
+            seats: the seats, those of `begin` if there are any.
+            numbers: their numbers.
+            seen_SO: their observations. Seats that begin have none.
+        """
         self.begins, self.since = bool(self.begin), time.monotonic()
-        see = {} if self.begins else see
-        self.awaited.extend(self.begin or see)
-        request = {"end": self.end, "begin": self.begin, "see": see}
+        self.asked, self._numbers = seats, numbers
+        begun, see = (len(seats), 0) if self.begins else (0, len(seats))
+        head = REQUEST.pack(len(self.end), begun, see, seen_SO.shape[1])
+        parts = np.array(self.end, np.uint32), numbers, seen_SO
         self.begin, self.end = [], []
         try:
-            self.socket.sendall(json.dumps(request).encode() + b"\n")
+            self.socket.sendall(head + b"".join(part.tobytes() for part in parts))
         except OSError:  # it has ended or does not read: `read` finds no answer
             with contextlib.suppress(OSError):
                 self.socket.shutdown(socket.SHUT_RDWR)
 
-    def read(self) -> list[tuple[int, list[int], str]]:
-        """Reads answers: a seat's number, its keys (none if its match begins) and why it failed.
+    def read(self) -> tuple[NDArray[np.int64], NDArray[np.void]]:
+        """Reads answers, once some have come. Returns them with their seats.
 
         Raises:
             InvalidInput: the process has ended, or sent something else.
@@ -328,22 +211,18 @@ class _Process:
             part = b""
         if not part:
             raise InvalidInput(f"its process {self._ending()}")
-        *lines, self._buffer = (self._buffer + part).split(b"\n")
-        if len(lines) > len(self.awaited) or len(self._buffer) > ANSWER_BYTES:
+        self._buffer += part
+        answers = np.frombuffer(self._buffer, ANSWER, len(self._buffer) // ANSWER.itemsize)
+        self._buffer, count = self._buffer[answers.nbytes :], len(answers)
+        # Bytes are compared sooner than such small arrays.
+        numbers, other_keys = answers["number"].tobytes(), answers["keys"].tobytes().strip(b"\0\1")
+        if count > len(self.asked) or numbers != self._numbers[:count].tobytes() or other_keys:
             raise InvalidInput(NONSENSE)
-        self.since = time.monotonic()
-        return [self._answer(line, self.awaited.popleft()) for line in lines]
-
-    def _answer(self, line: bytes, wanted: int) -> tuple[int, list[int], str]:
-        try:
-            number, keys, reason = json.loads(line)
-            is_wrong = number != wanted or not {0, 1}.issuperset(keys)
-            is_wrong |= len(keys) != (0 if self.begins or reason else KEYS)
-        except (ValueError, TypeError, RecursionError):
-            is_wrong = True
-        if is_wrong:
-            raise InvalidInput(NONSENSE)
-        return wanted, [int(key) for key in keys], str(reason)
+        if count:
+            self.since = time.monotonic()
+        seats, self.asked = self.asked[:count], self.asked[count:]
+        self._numbers = self._numbers[count:]
+        return seats, answers
 
     def _ending(self) -> str:
         try:
@@ -404,6 +283,7 @@ class RivalSeats:
         is_trusted: whether a bundle of this digest may run. The others fail their matches.
 
     Attributes:
+        digests: the digests of the rivals by seat.
         late: decisions that came too late so far. The seats repeated their keys.
         waiting: seats that the newest call of `answer` leaves out.
     """
@@ -415,22 +295,20 @@ class RivalSeats:
         is_trusted: Callable[[str], bool] = is_trusted,
     ) -> None:
         self._bundles, self._limits, self._is_trusted = bundles(blobs), limits, is_trusted
-        self._seats: dict[int, _Seat] = {}
-        self._number = 0
-        self._processes: list[_Process] = []
+        self.digests: dict[int, str] = {}
+        self._seats_S = np.zeros(0, SEAT)
+        self._unplaced = set[int]()  # seats without a process
+        self._processes: dict[int, _Process] = {}
+        self._selector = selectors.DefaultSelector()
+        self._seated = self._started = 0  # seats and processes so far
         self._failures: Counter[str] = Counter()
         self._resting: dict[str, tuple[float, str]] = {}  # until when, and why
         # Of this frame.
         self._failed: dict[int, str] = {}
-        self._rests: frozenset[int] = frozenset()
+        self._rests_S: NDArray[np.bool_] | None = None
         self._observations_SO = np.zeros((0, 0), np.float32)
         self._starter: ThreadPoolExecutor | None = None
-        self.late, self.waiting = 0, list[int]()
-
-    @property
-    def digests(self) -> dict[int, str]:
-        """The digests of the rivals by seat."""
-        return {index: seat.digest for index, seat in self._seats.items()}
+        self.late, self.waiting = 0, np.zeros(0, np.int64)
 
     def has(self, digest: str) -> bool:
         """Returns whether a digest is a rival's bundle here."""
@@ -438,47 +316,51 @@ class RivalSeats:
 
     def late_in(self, index: int) -> int:
         """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
-        return self._seats[index].late if index in self._seats else 0
+        return int(self._seats_S["late"][index]) if index in self.digests else 0
 
     def seat(self, index: int, digest: str) -> None:
         """Gives a seat to a rival, for a new match."""
         self.vacate(index)
-        self._number += 1
-        self._seats[index] = _Seat(index, digest, self._number)
+        if (missing := index + 1 - len(self._seats_S)) > 0:
+            self._seats_S = np.concatenate([self._seats_S, np.zeros(missing, SEAT)])
+        self._seated += 1
+        self._seats_S["number"][index] = self._seated
+        self.digests[index] = digest
+        self._unplaced.add(index)
 
     def vacate(self, index: int) -> None:
         """Empties a seat after its match."""
-        seat = self._seats.get(index)
-        if seat is not None and self._leave(seat):
-            self._failures.pop(seat.digest, None)
+        digest = self.digests.get(index)
+        if digest is not None and self._leave(index):
+            self._failures.pop(digest, None)
 
     def clear(self) -> None:
         """Empties all seats."""
-        for index in list(self._seats):
+        for index in list(self.digests):
             self.vacate(index)
 
     def close(self) -> None:
         """Empties all seats and ends all processes. It is safe to call again."""
         self.clear()
-        for process in self._processes:
-            process.close()
-        self._processes = []
+        for process in list(self._processes.values()):
+            self._end(process)
+        self._selector.close()
         if self._starter is not None:
             self._starter.shutdown()
             self._starter = None
 
-    def ask(self, observations_SO: NDArray[np.float32], rests: Collection[int] = ()) -> None:
-        """Asks every rival for its keys, except those in the seats `rests`, which do not decide
-        before the next call. Asking again for the same frame does no harm.
+    def ask(
+        self, observations_SO: NDArray[np.float32], rests_S: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Asks every rival for its keys, except those in the seats `rests_S`, which do not decide
+        before the next call. Asking again for the same frame does no harm. Until the next call,
+        `observations_SO` has to stay as it is in the seats that have not decided.
         """
-        self._observations_SO, self._rests = observations_SO, frozenset(rests)
-        for seat in list(self._seats.values()):
-            if seat.process is None and seat.index not in self._failed:
-                self._place(seat)
-        self._read_all(0.0)
-        for process in self._processes:
-            if not process.awaited:
-                self._ask(process)
+        self._observations_SO, self._rests_S = observations_SO, rests_S
+        for index in self._unplaced:
+            self._place(index)
+        self._unplaced.clear()
+        self._ask_idle()
 
     def answer(self, actions_SA: NDArray[np.uint8], may_wait: int = 0) -> dict[int, str]:
         """Writes the keys into the rows of the rivals' seats, except those that rest.
@@ -490,66 +372,76 @@ class RivalSeats:
         Returns:
             The reason for each seat whose match has failed. These seats are empty now.
         """
-        self._read_all(0.0)
-        while len(waiting := self._undecided(time.monotonic())) > may_wait:
-            ends = [seat.process.waits_until for seat in waiting if seat.process is not None]
-            self._read_all(max(0.0, min(ends) - time.monotonic()))
-        for process in list(self._processes):
-            if process.awaited and time.monotonic() >= process.lost_at:
+        self._read(0.0)
+        while len(waiting := self._waiting()) > may_wait:
+            numbers = set(self._seats_S["process"][waiting].tolist())
+            ends = [self._processes[number].waits_until for number in numbers]
+            self._read(max(0.0, min(ends) - time.monotonic()))
+        now = time.monotonic()
+        for process in list(self._processes.values()):
+            if len(process.asked) and now >= process.lost_at:
                 self._lose(process, f"it took over {process.lost_at - process.since:g} s")
             elif process.wrote_too_much():
                 self._lose(
                     process, f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
                 )
-        self.waiting = [seat.index for seat in waiting if seat.index not in self._failed]
-        for index in self._seats.keys() - set(self.waiting) - self._failed.keys() - self._rests:
-            seat = self._seats[index]
-            if not seat.has_decided:
-                self.late += 1
-                seat.late += 1
-                seat.is_late = seat.process is not None and seat.number in seat.process.awaited
-            seat.has_decided, actions_SA[index] = False, seat.keys
+        seats_S, due_S = self._seats_S, self._awake()
+        self.waiting = waiting[due_S[waiting]] if self._failed else waiting
+        due_S[self.waiting] = False
+        due = due_S.nonzero()[0]
+        if len(late := due[~seats_S["decided"][due]]):
+            self.late += len(late)
+            seats_S["late"][late] += 1
+            seats_S["stale"][late] = seats_S["asked"][late]
+        if len(due):  # other games have other actions, and no rivals
+            seats_S["decided"][due], actions_SA[due] = False, seats_S["keys"][due]
         return {index: f"the rival failed: {reason}" for index, reason in self._settled().items()}
 
-    def _undecided(self, now: float) -> list[_Seat]:
-        """Returns the seats whose rivals still have time to decide."""
-        return [
-            seat
-            for seat in self._seats.values()
-            if not seat.has_decided
-            and seat.index not in self._failed
-            and seat.index not in self._rests
-            and seat.process is not None
-            and now < seat.process.waits_until
-        ]
+    # --- a frame, in parts
 
-    # --- a step, in parts
+    def _awake(self) -> NDArray[np.bool_]:
+        """Returns the seats that decide about this frame."""
+        plays_S = self._seats_S["plays"]
+        return plays_S.copy() if self._rests_S is None else plays_S > self._rests_S[: len(plays_S)]
 
-    def _place(self, seat: _Seat) -> None:
+    def _waiting(self) -> NDArray[np.int64]:
+        """Returns the seats whose rivals have not decided, and still have time."""
+        wanted_S, now = self._awake() > self._seats_S["decided"], time.monotonic()
+        for process in self._processes.values():
+            if now >= process.waits_until:
+                wanted_S &= self._seats_S["process"] != process.number
+        return wanted_S.nonzero()[0]
+
+    def _place(self, index: int) -> None:
         """Finds a process for a new seat."""
-        until, reason = self._resting.get(seat.digest, (0.0, ""))
+        digest = self.digests[index]
+        until, reason = self._resting.get(digest, (0.0, ""))
         if time.monotonic() < until:
-            self._failed[seat.index] = f"it failed {BROKEN} times in a row, last because {reason}"
+            self._failed[index] = f"it failed {BROKEN} times in a row, last because {reason}"
             return
         try:
-            seat.process = self._process(seat.digest)
+            process = self._process(digest)
         except (LeagueError, OSError) as error:
-            self._failed[seat.index] = str(error)
+            self._failed[index] = str(error)
             return
-        seat.process.seats[seat.number] = seat
-        seat.process.begin.append(seat.number)
+        self._seats_S["process"][index], self._seats_S["plays"][index] = process.number, True
+        process.begin.append(index)
 
     def _process(self, digest: str) -> _Process:
         """Returns the rival's process with the fewest seats, or starts another process."""
-        own = [process for process in self._processes if process.digest == digest]
-        least = min(own, key=lambda process: len(process.seats), default=None)
-        waiting = [self._seats[index].process for index in self.waiting if index in self._seats]
-        is_slow = any(one in own and not one.begins for one in waiting if one is not None)
-        if least is not None and (
-            not least.seats or len(own) >= (SLOW_PROCESSES if is_slow else PROCESSES)
-        ):
-            return least
-        bundle = self._bundles.get(digest)
+        places_S = self._seats_S["process"]
+        seats_of = {
+            process.number: int((places_S == process.number).sum())
+            for process in self._processes.values()
+            if process.digest == digest
+        }
+        waited_for = set(places_S[self.waiting].tolist()) & seats_of.keys()
+        is_slow = any(not self._processes[number].begins for number in waited_for)
+        most = SLOW_PROCESSES if is_slow else PROCESSES
+        if seats_of:
+            least = min(seats_of, key=lambda number: seats_of[number])
+            if not seats_of[least] or len(seats_of) >= most:
+                return self._processes[least]
         if not self._is_trusted(digest):
             raise InvalidInput(
                 f"this user has not agreed to run {self._bundles.path(digest)}: unzip and read it, "
@@ -558,97 +450,121 @@ class RivalSeats:
         if self._starter is None:
             # Linux ends a worker with the thread that started it, and not only with the process.
             self._starter = ThreadPoolExecutor(1, "rivals")
-        process = self._starter.submit(_Process, digest, bundle, self._limits).result()
-        self._processes.append(process)
+        self._started += 1
+        process = self._starter.submit(
+            _Process, self._started, digest, bundle, self._limits
+        ).result()
+        self._selector.register(process.socket, selectors.EVENT_READ, process)
+        self._processes[process.number] = process
         return process
 
-    def _ask(self, process: _Process) -> None:
-        asked = [
-            seat
-            for seat in process.seats.values()
-            if not seat.has_decided
-            and seat.index not in self._failed
-            and seat.index not in self._rests
-        ]
-        seen = _original(self._observations_SO[[seat.index for seat in asked]]) if asked else []
-        see = {seat.number: numbers for seat, numbers in zip(asked, seen, strict=True)}
-        if see or process.begin or process.end:
-            process.ask(see)
+    def _ask_idle(self) -> None:
+        """Asks the processes that owe no answer."""
+        idle = [process for process in self._processes.values() if not len(process.asked)]
+        if not idle:
+            return
+        seats_S = self._seats_S
+        wanted = (self._awake() > seats_S["decided"]).nonzero()[0]
+        if not (len(wanted) or any(one.begin or one.end for one in idle)):
+            return
+        seen_SO = _original(self._observations_SO[wanted])
+        for process in idle:
+            if process.begin:
+                seats, own_SO = np.array(process.begin), seen_SO[:0]
+            else:
+                own = seats_S["process"][wanted] == process.number
+                seats, own_SO = wanted[own], seen_SO[own]
+                seats_S["asked"][seats] = True
+            if len(seats) or process.end:
+                process.ask(seats, seats_S["number"][seats], own_SO)
 
-    def _read_all(self, seconds: float) -> None:
-        """Reads answers for at most this time, or until some have come."""
-        asked: dict[Any, _Process] = {
-            process.socket: process for process in self._processes if process.awaited
-        }
-        for ready in wait(list(asked), seconds):
-            process = asked[ready]
+    def _read(self, seconds: float) -> None:
+        """Reads answers for at most this time, or until some have come, and asks for the next."""
+        seats_S = self._seats_S
+        for key, _ in self._selector.select(seconds):
+            process: _Process = key.data
             try:
-                answers = process.read()
+                seats, answers = process.read()
             except InvalidInput as error:
                 self._lose(process, str(error))
                 continue
-            for number, keys, reason in answers:
-                seat = process.seats.get(number)  # None: its match has ended
-                if seat is not None and reason:
-                    self._failed[seat.index] = reason
-                elif seat is not None and keys:
-                    seat.keys, seat.has_decided, seat.is_late = keys, not seat.is_late, False
-            if not process.awaited:
-                self._ask(process)
+            are_here = seats_S["number"][seats] == answers["number"]
+            if not are_here.all():  # the matches of the others have ended
+                seats, answers = seats[are_here], answers[are_here]
+            for number in answers["failed"].nonzero()[0].tolist():
+                self._fail(int(seats[number]), answers["reason"][number].decode(errors="replace"))
+            if not process.begins:
+                seats_S["keys"][seats] = answers["keys"]
+                seats_S["decided"][seats] = ~seats_S["stale"][seats]
+                seats_S["asked"][seats] = seats_S["stale"][seats] = False
+            if not len(process.asked):
+                self._ask_idle()
+
+    def _fail(self, index: int, reason: str) -> None:
+        self._failed[index], self._seats_S["plays"][index] = reason, False
 
     def _lose(self, process: _Process, reason: str) -> None:
         """Ends a process. All of its matches fail."""
-        self._failed.update({seat.index: reason for seat in process.seats.values()})
+        for index in np.flatnonzero(self._seats_S["process"] == process.number).tolist():
+            self._fail(index, reason)
+        self._end(process)
+
+    def _end(self, process: _Process) -> None:
+        self._selector.unregister(process.socket)
         process.close()
-        self._processes.remove(process)
+        del self._processes[process.number]
 
     def _settled(self) -> dict[int, str]:
         """Empties the failed seats, and lets rivals rest that fail again and again. Returns the
         reasons.
         """
+        if not (self._failed or self._resting):
+            return {}
         now = time.monotonic()
         for digest, (until, _) in list(self._resting.items()):
             if now >= until:
                 del self._resting[digest], self._failures[digest]
         failed = {index: plain(reason)[:MOST_REASON] for index, reason in self._failed.items()}
         self._failed = {}
-        lost = [(self._seats[index], reason) for index, reason in failed.items()]
-        last = {seat.digest: reason for seat, reason in lost if seat.digest not in self._resting}
-        for digest, reason in last.items():
+        reasons = {self.digests[index]: reason for index, reason in failed.items()}
+        for digest, reason in reasons.items():
+            if digest in self._resting:
+                continue
             self._failures[digest] += 1
             if self._failures[digest] >= BROKEN:
                 self._resting[digest] = now + REST_SECONDS, reason[: MOST_REASON // 2]
                 _log.warning(
                     "the rival %s rests after %d failures: %s", digest[:12], BROKEN, reason
                 )
-        for seat, _ in lost:
-            self._leave(seat)
+        for index in failed:
+            self._leave(index)
         return failed
 
-    def _leave(self, seat: _Seat) -> bool:
+    def _leave(self, index: int) -> bool:
         """Takes a rival from its seat. Returns whether it had been asked to play."""
-        del self._seats[seat.index]
-        self._failed.pop(seat.index, None)
-        process = seat.process
+        del self.digests[index]
+        self._failed.pop(index, None)
+        self._unplaced.discard(index)
+        number = int(self._seats_S["number"][index])
+        process = self._processes.get(int(self._seats_S["process"][index]))
+        self._seats_S[index] = np.zeros((), SEAT)
         if process is None:
             return False
-        del process.seats[seat.number]
-        if seat.number in process.begin:
-            process.begin.remove(seat.number)
+        if index in process.begin:
+            process.begin.remove(index)
             return False
-        process.end.append(seat.number)
-        idle = [process for process in self._processes if not process.seats]
-        for process in idle[: max(0, len(idle) - IDLE_PROCESSES)]:
-            process.close()
-            self._processes.remove(process)
+        process.end.append(number)
+        used = set(self._seats_S["process"].tolist())
+        idle = [one for one in self._processes.values() if one.number not in used]
+        for one in idle[: max(0, len(idle) - IDLE_PROCESSES)]:
+            self._end(one)
         return True
 
 
-def _original(seen_SO: NDArray[np.float32]) -> list[list[float]]:
+def _original(seen_SO: NDArray[np.float32]) -> NDArray[np.float64]:
     from league.agent.export.ai2_check import original  # it loads the compiler
 
-    numbers: list[list[float]] = original(seen_SO).tolist()
-    return numbers
+    return original(seen_SO)
 
 
 def barred() -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from league.agent.rival_bundles import bundles, pack
+from league.agent.rival_bundles import trust as allow
 from league.agent.rival_worker import BARRED
-from league.agent.rivals import barred, bundles, check, pack
-from league.agent.rivals import trust as allow
+from league.agent.rivals import barred, check
 from league.console.output import operator, say
 from league.contest.league import League
 from league.contest.members import check_plays, from_file

@@ -287,7 +287,7 @@ class LeaguePPO(RecurrentPPO):
             buffer.leave_out(t, steps_N, env.failed_N)
         self.last_starts_N = np.where(env.waiting_N, starts_N, ended_N)
         if env.waiting_N.any():  # these matches decide again, from the same memory
-            waits = torch.as_tensor(env.waiting_N, device=self.device)
+            waits = torch.as_tensor(np.flatnonzero(env.waiting_N), device=self.device)
             for new, old in zip(self.agent_state, state, strict=True):
                 new[waits] = old[waits]
         buffer.note_waiting(t, env.waiting_N)

@@ -41,16 +41,17 @@ class Decisions:
         """The rows in which the learner holds its keys."""
         return self.done_N > 0
 
-    def over(self) -> list[int]:
-        """Returns the rows whose decision is over in this step."""
-        return np.flatnonzero(~self.open_N).tolist()
+    @property
+    def over_N(self) -> NDArray[np.bool_]:
+        """The rows whose decision is over in this step."""
+        return ~self.open_N
 
-    def seen_N2O(self) -> NDArray[np.float32]:
-        """Returns the observations from which the decisions are made, `[N, 2, O]`."""
-        held_N = self.held_N
-        if not held_N.any():
-            return self._game.observations_N2O
-        return np.where(held_N[:, None, None], self._seen_N2O, self._game.observations_N2O)
+    def seen_NO(self, seat_N: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Copies the observations from which these seats' decisions are made, `[N, O]`."""
+        seen_NO = self._game.observations_N2O[np.arange(len(seat_N)), seat_N]
+        held = np.flatnonzero(self.held_N)
+        seen_NO[held] = self._seen_N2O[held, seat_N[held]]
+        return seen_NO
 
     def begin(self) -> None:
         """Begins a step: all decisions are open."""
@@ -75,7 +76,9 @@ class Decisions:
             return
         failures = {row: why for row, why in failures.items() if not self._ended_N[row]}
         game, first_N = self._game, where_N & ~self.held_N
-        self._seen_N2O[first_N], self._terms_N2K[first_N] = game.observations_N2O[first_N], 0.0
+        self._terms_N2K[first_N] = 0.0
+        if frames < self._frame_skip:  # a decision may stay open
+            self._seen_N2O[first_N] = game.observations_N2O[first_N]
         game.idle_N[:] = ~where_N
         game.step(actions_N2A, frames)
         game.fail(failures)

@@ -199,7 +199,7 @@ class LeagueVecEnv(VecEnv):
             self.assignments,
             lambda seat, index: f"number {index} of seat {seat}'s observation",
         )
-        return self.decisions.seen_N2O()[self._rows, self.seat_N]
+        return self.decisions.seen_NO(self.seat_N)
 
     def time_left_N(self) -> NDArray[np.float32]:
         """Returns the remaining share of each match's time when the learner decided."""
@@ -245,13 +245,10 @@ class LeagueVecEnv(VecEnv):
         if policy.rival_seats:
             chosen = self._play_with_rivals(legal_NA)
         else:
-            may_wait = self.num_envs // 2 if self.may_wait else 0
-            actions_NA = policy.act(self._seen_across(), legal_NA, may_wait)
-            self.waiting_N[:] = False
-            self.waiting_N[policy.waiting] = True
+            actions_NA = policy.act(self._seen_across(), legal_NA)
             self._actions_N2A[self._rows, other_N] = self.opponent_actions_NA = actions_NA
             chosen = time.perf_counter()
-            game.idle_N[:] = self.waiting_N
+            self.waiting_N[:] = game.idle_N[:] = False
             game.step(self._actions_N2A, self.frame_skip)
         if self.keeps_actions:
             self.opponent_actions = actions_of(game, self._actions_N2A, other_N, legal_NA)
@@ -282,45 +279,51 @@ class LeagueVecEnv(VecEnv):
         rival_N = np.zeros(self.num_envs, np.bool_)
         rival_N[policy.rival_seats] = True
         decisions.begin()
-        self._play_rivals(rival_N, self.num_envs)  # they have decided while the learner did
-        over = decisions.over()
-        actions_NA = policy.act(self._seen_across(), legal_NA, may_wait, over)
-        actions_NA[over] = self._actions_N2A[over, other_N[over]]
+        seen_NO = self._seen_across()  # kept up to date for rivals
+        self._play_rivals(rival_N, seen_NO, self.num_envs)  # they decided while the learner did
+        over_N = decisions.over_N
+        actions_NA = policy.act(seen_NO, legal_NA, may_wait, over_N)
+        actions_NA[over_N] = self._actions_N2A[over_N, other_N[over_N]]
         self._actions_N2A[self._rows, other_N] = actions_NA
         chosen = time.perf_counter()
-        self._play_decided(rival_N)
-        for part in (0, 1):  # meanwhile rivals decide about two further frames
-            others_N = ~rival_N & (self._rows % 2 == part)
+        self._play_decided(rival_N, seen_NO)
+        # Meanwhile rivals decide about two further frames, or about one if they are slow.
+        parts = 1 if self._slowness > SLOW else 2
+        for part in range(parts):
+            others_N = ~rival_N & (self._rows % parts == part)
             decisions.play(self._actions_N2A, others_N, self.frame_skip, {})
-            self._play_rivals(rival_N, self.num_envs)
+            self._play_rivals(rival_N, seen_NO, self.num_envs)
         began = time.perf_counter()
         while (rival_N & decisions.open_N).sum() > may_wait:
-            self._play_rivals(rival_N, may_wait)
+            self._play_rivals(rival_N, seen_NO, may_wait)
         decisions.finish()
         self.waiting_N[:] = decisions.open_N
         self.opponent_actions_NA = self._actions_N2A[self._rows, other_N]
         return chosen + time.perf_counter() - began
 
-    def _play_rivals(self, rival_N: NDArray[np.bool_], may_wait: int) -> None:
+    def _play_rivals(
+        self, rival_N: NDArray[np.bool_], seen_NO: NDArray[np.float32], may_wait: int
+    ) -> None:
         """Lets rivals decide about the next frame of open decisions, and plays this frame. It waits
         for all but `may_wait` of them.
         """
         if not (rival_N & self.decisions.open_N).any():
             return
-        other_N, over = 1 - self.seat_N, self.decisions.over()
+        other_N, over_N = 1 - self.seat_N, self.decisions.over_N
         actions_NA = self._actions_N2A[self._rows, other_N]
-        self.opponent_policy.decide_rivals(self._seen_across(), actions_NA, may_wait, over)
+        self.opponent_policy.decide_rivals(seen_NO, actions_NA, may_wait, over_N)
         self._actions_N2A[self._rows, other_N] = actions_NA
-        self._play_decided(rival_N)
+        self._play_decided(rival_N, seen_NO)
 
-    def _play_decided(self, rival_N: NDArray[np.bool_]) -> None:
+    def _play_decided(self, rival_N: NDArray[np.bool_], seen_NO: NDArray[np.float32]) -> None:
         """Plays a frame of open decisions whose rivals have decided, and asks for the next one."""
         policy, decisions = self.opponent_policy, self.decisions
         decided_N = rival_N & decisions.open_N
         decided_N[policy.waiting] = False
         decisions.play(self._actions_N2A, decided_N, 1, policy.failures)
-        if decided_N.any():
-            policy.ask_rivals(self._seen_across(), decisions.over())
+        if len(played := np.flatnonzero(decided_N)):
+            seen_NO[played] = self.game.observations_N2O[played, 1 - self.seat_N[played]]
+            policy.ask_rivals(seen_NO, decisions.over_N)
 
     def _replace(self, ended_N: NDArray[np.bool_]) -> None:
         """Reports the matches that ended and begins the next ones in their rows."""

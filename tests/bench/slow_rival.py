@@ -24,7 +24,7 @@ import torch
 
 from league.agent.config import AgentConfig
 from league.agent.device import keep_memory
-from league.agent.rivals import bundles, pack, trust
+from league.agent.rival_bundles import bundles, pack, trust
 from league.players import Player, PlayerKind
 from league.runs.blobs import BlobFolder
 from league.settings.base import resolve

@@ -18,14 +18,15 @@ import numpy as np
 import onnx
 import pytest
 from learning import LIVE, assignments, make_env, network_of
-from rival_files import CLASS, CYCLES, HOSTILE, LIMITS, RUNS_RIGHT, predicts, seats, stored
+from rival_files import CLASS, CYCLES, FORGES, HOSTILE, LIMITS, RUNS_RIGHT, predicts, seats, stored
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import A2C, PPO
 from waiting import PATIENCE
 
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.export.ai2_check import original
-from league.agent.rivals import MOST_FILES, RivalSeats, bundles, check, pack, trust, unpack
+from league.agent.rival_bundles import MOST_FILES, bundles, pack, trust, unpack
+from league.agent.rivals import RivalSeats, check
 from league.contest.matches import paired, play_bouts
 from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.games.base import EXTERNAL
@@ -121,6 +122,20 @@ def test_a_hostile_rival_fails_its_matches_alone(
         assert re.search(words, reason)
         assert reason.isprintable()
         assert len(reason) < 500
+
+
+@pytest.mark.parametrize(("seat", "key"), [(1, 2), (2, 1)])
+def test_only_keys_of_the_seat_that_is_asked_are_taken(
+    seat: int, key: int, blobs: BlobFolder, tmp_path: Path
+) -> None:
+    """The first seat has the number 1."""
+    forged = f"forge(answer({seat}, {key})); time.sleep(3600)"
+    digest = stored(blobs, predicts(forged, f"import time\n{FORGES}"), tmp_path)
+    with seats(blobs) as rivals:
+        rivals.seat(0, digest)
+        rivals.ask(np.zeros((1, 74), np.float32))
+        (reason,) = rivals.answer(np.zeros((1, 10), np.uint8)).values()
+    assert reason == "the rival failed: its process sent no keys"
 
 
 def rival_match(digest: str, number: int) -> Assignment:
@@ -527,7 +542,7 @@ def test_what_is_no_rival_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         pack(folder)
     (folder / "link").unlink()
     (folder / "large").write_bytes(bytes(100))
-    monkeypatch.setattr("league.agent.rivals.MOST_BYTES", 99)
+    monkeypatch.setattr("league.agent.rival_bundles.MOST_BYTES", 99)
     with pytest.raises(InvalidInput, match="99 bytes"):
         pack(folder)
     for number in range(MOST_FILES):

@@ -23,18 +23,6 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.train.checkpoint import environment_state, load_environment_state
 
 
-class Slow(BatchedPolicy):
-    """Leaves rows out at random, as if slow rivals sat there."""
-
-    rng = np.random.default_rng(0)
-
-    def act(self, observations_SO, legal_SA=None, may_wait=0, rests=()):
-        actions_SA = super().act(observations_SO, legal_SA)
-        left_out = self.rng.random(self.num_seats) < [0.6, 0.3, 0, 0, 0.1, 0.9]
-        self.waiting = np.flatnonzero(left_out)[:may_wait].tolist()
-        return actions_SA
-
-
 class InFrames(BatchedPolicy):
     """Plays three rows as rivals would that decide about every frame and take time for it."""
 
@@ -44,21 +32,20 @@ class InFrames(BatchedPolicy):
     def rival_seats(self):
         return [0, 2, 4]
 
-    def decide_rivals(self, observations_SO, actions_SA, may_wait=0, rests=()):
-        decides = [n for n in self.rival_seats if n not in rests]
+    def decide_rivals(self, observations_SO, actions_SA, may_wait=0, rests_S=None):
+        decides = [n for n in self.rival_seats if not rests_S[n]]
         slow = [n for n in decides if self.rng.random() < (0.8, 0, 0.3, 0, 0)[n]]
         self.waiting = slow[:may_wait]
         for n in set(decides) - set(self.waiting):
             actions_SA[n] = self.rng.integers(0, 2, 10)
 
 
-@pytest.mark.parametrize("kind", [Slow, InFrames])
 @pytest.mark.parametrize(
     "parts", [{}, {"encoder": "window"}, {"encoder": "none"}, {"recurrent": False}], ids=str
 )
-def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts, kind):
+def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts):
     env = make_env(max_frames=42)
-    env.opponent_policy = kind(MATCHES, network_of, seed=5, action_size=10)
+    env.opponent_policy = InFrames(MATCHES, network_of, seed=5, action_size=10)
     model = prepared(make_model(env, replace(config(), **parts)))
     step, ends = env.step_arrays, 0
     seen, keys, left = ([[] for _ in range(MATCHES)] for _ in range(3))
@@ -101,49 +88,6 @@ def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts, kind):
     torch.testing.assert_close(out.value_TB[counts], batch.value_TB[counts], **close)
     assert not batch.advantage_TB[~counts].any()
     model.train()
-
-
-def test_a_reference_plays_along_in_matches_that_wait():
-    env = make_env(max_frames=40)
-    model = regularised(env)
-    env.opponent_policy = Slow(MATCHES, network_of, seed=5, action_size=10)
-    env.opponent_policy.set_live(model.policy.network)
-    prepared(model)
-    collect(model)
-    (reference,) = model.references.members
-    alongside = [Alongside(reference.network, 1) for _ in range(MATCHES)]
-    waited = set()
-    for _ in range(4):
-        buffer, context = model.buffer, model.buffer.context
-        for n, played in enumerate(buffer.played_N.tolist()):
-            rows = slice(context, context + played), slice(n, n + 1)
-            waited.add(played)
-            if played:
-                torch.testing.assert_close(
-                    model.references.logits_MTCA[0, :played, n : n + 1],
-                    alongside[n].play(buffer.obs_XNO[rows], buffer.starts_XN[rows]),
-                    atol=2e-5,
-                    rtol=0,
-                )
-        model.train()
-        collect(model)
-    assert {0, STEPS} < waited
-
-
-def test_a_waiting_match_continues_from_a_checkpoint_as_without_it():
-    """The rows of context that the next rollout needs are those of the steps played."""
-    env = make_env(max_frames=40)
-    env.opponent_policy = Slow(MATCHES, network_of, seed=5, action_size=10)
-    model = make_model(env)
-    collect(model, 3)
-    buffer = model.buffer
-    saved = {name: rows.clone() for name, rows in buffer.state().items()}
-    buffer.carry_context()
-    torch.testing.assert_close(buffer.obs_XNO[: buffer.context], saved["obs"])
-    buffer.load(saved)
-    buffer.carry_context()
-    torch.testing.assert_close(buffer.obs_XNO[: buffer.context], saved["obs"])
-    assert torch.equal(buffer.starts_XN[: buffer.context], saved["starts"])
 
 
 @pytest.fixture
@@ -190,6 +134,63 @@ def waiting_env(matches: list[Assignment], rivals: RivalSeats, **changes: int) -
 
 def step(env: LeagueVecEnv) -> None:
     env.step_arrays(np.zeros((env.num_envs, 10), np.uint8))
+
+
+def opening_env(gate) -> LeagueVecEnv:
+    """The first match waits for its rival in two rollouts and in two steps of the third, and for
+    none of its later steps.
+    """
+    digest, go, rivals = gate
+    env = waiting_env([meets(digest, 0), *bots(200)], rivals, max_frames=40)
+    step = env.step_arrays
+
+    def opening(actions_NA):
+        if env.learner_step == (2 * STEPS + 2) * env.num_envs:
+            go.touch()
+        env.may_wait = not go.exists()
+        return step(actions_NA)
+
+    env.step_arrays = opening
+    return env
+
+
+def test_a_reference_plays_along_in_matches_that_wait(gate):
+    env = opening_env(gate)
+    model = prepared(regularised(env))
+    collect(model)
+    (reference,) = model.references.members
+    alongside = [Alongside(reference.network, 1) for _ in range(MATCHES)]
+    waited = set()
+    for _ in range(3):
+        buffer, context = model.buffer, model.buffer.context
+        for n, played in enumerate(buffer.played_N.tolist()):
+            rows = slice(context, context + played), slice(n, n + 1)
+            waited.add(played)
+            if played:
+                torch.testing.assert_close(
+                    model.references.logits_MTCA[0, :played, n : n + 1],
+                    alongside[n].play(buffer.obs_XNO[rows], buffer.starts_XN[rows]),
+                    atol=2e-5,
+                    rtol=0,
+                )
+        model.train()
+        collect(model)
+    assert {0, STEPS} < waited
+
+
+def test_a_waiting_match_continues_from_a_checkpoint_as_without_it(gate):
+    """The rows of context that the next rollout needs are those of the steps played."""
+    env = opening_env(gate)
+    model = make_model(env)
+    collect(model, 3)
+    buffer = model.buffer
+    saved = {name: rows.clone() for name, rows in buffer.state().items()}
+    buffer.carry_context()
+    torch.testing.assert_close(buffer.obs_XNO[: buffer.context], saved["obs"])
+    buffer.load(saved)
+    buffer.carry_context()
+    torch.testing.assert_close(buffer.obs_XNO[: buffer.context], saved["obs"])
+    assert torch.equal(buffer.starts_XN[: buffer.context], saved["starts"])
 
 
 def test_the_others_go_on_while_a_rival_thinks(gate):

@@ -244,7 +244,8 @@ class LiveMatch:
         if not member.digest:
             return None
         from league.agent.batched_policy import BatchedPolicy
-        from league.agent.rivals import RivalSeats, bundles
+        from league.agent.rival_bundles import bundles
+        from league.agent.rivals import RivalSeats
         from league.agent.snapshot import load_snapshot, read_card
         from league.runs.blobs import BlobFolder
 

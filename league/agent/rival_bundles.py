@@ -1,0 +1,143 @@
+"""Packs other people's agents into bundles, and notes which of them this user trusts.
+
+A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
+and its data files. `rivals.py` plays it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from league.agent.rival_worker import FILE
+from league.errors import DataCorrupt, InvalidInput
+from league.ids import checked_digest
+from league.runs.blobs import BlobFolder
+
+SUFFIX = ".rival.zip"
+MODELS = (".zip", ".onnx")
+"""Endings of models that `rival_model.py` plays."""
+MOST_FILES, MOST_BYTES = 1000, 64 << 20
+"""Largest number and total size of a bundle's files."""
+
+
+def pack(path: Path) -> bytes:
+    """Makes a rival's bundle. Equal files give equal bytes.
+
+    Hidden files and `__pycache__` are left out.
+
+    Args:
+        path: a Python file, a folder or its zip file with `my_agent.py`, or a model of
+            Stable-Baselines3 (.zip) or ONNX.
+
+    Raises:
+        InvalidInput: there is no such file, or the folder is too large or lacks `my_agent.py`.
+        DataCorrupt: the zip file is damaged, or too large.
+    """
+    if path.is_dir():
+        found = {
+            inner.relative_to(path).as_posix(): inner
+            for inner in sorted(path.rglob("*"))
+            if not any(
+                part.startswith(".") or part == "__pycache__"
+                for part in inner.relative_to(path).parts
+            )
+            and not (inner.is_dir() and not inner.is_symlink())
+        }
+        if FILE not in found:
+            raise InvalidInput(f"{path} has no {FILE}: name the folder that holds the agent's file")
+    elif path.suffix in MODELS:
+        if zipfile.is_zipfile(path) and FILE in zipfile.ZipFile(path).namelist():
+            with tempfile.TemporaryDirectory() as folder:
+                unpack(path.read_bytes(), Path(folder))
+                return pack(Path(folder))
+        player = Path(__file__).with_name("rival_model.py")
+        found = {FILE: player, f"model{path.suffix}": path}
+        if (weights := path.with_name(f"{path.name}.data")).is_file():  # of a large ONNX model
+            found[weights.name] = weights
+    else:
+        found = {FILE: path}
+    if len(found) > MOST_FILES:
+        raise InvalidInput(f"{path} has {len(found):,} files: {MOST_FILES:,} are the most")
+    left, content = MOST_BYTES, io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as bundle:
+        for name, inner in found.items():
+            if inner.is_symlink() or not inner.is_file():
+                raise InvalidInput(f"{inner} is no file: a rival is files and folders only")
+            left -= inner.stat().st_size
+            if left < 0:
+                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
+            entry = zipfile.ZipInfo(name)  # with the same date always
+            entry.external_attr = 0o644 << 16
+            bundle.writestr(entry, inner.read_bytes())
+    return content.getvalue()
+
+
+def unpack(bundle: bytes, folder: Path) -> None:
+    """Writes a bundle's files into `folder`. A bundle that `pack` did not make raises
+    `DataCorrupt`.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(bundle)) as files:
+            entries = files.infolist()
+            places = [PurePosixPath(entry.filename) for entry in entries]
+            if (
+                len(entries) > MOST_FILES
+                or sum(entry.file_size for entry in entries) > MOST_BYTES
+                or any(place.is_absolute() or ".." in place.parts for place in places)
+                or FILE not in files.namelist()
+            ):
+                raise DataCorrupt("the bundle is no rival's: add the rival again")
+            for entry, place in zip(entries, places, strict=True):
+                (folder / place).parent.mkdir(parents=True, exist_ok=True)
+                (folder / place).write_bytes(files.read(entry))
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise DataCorrupt(f"the bundle can't be opened ({error}): add the rival again") from None
+
+
+def trust(digest: str) -> None:
+    """Notes that this user agrees to run a bundle on this machine.
+
+    Raises:
+        InvalidInput: the note can't be written.
+    """
+    if is_trusted(digest):
+        return
+    file = _trusted()
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with file.open("a", encoding="ascii") as notes:
+            notes.write(f"{checked_digest(digest)}\n")
+    except OSError as error:
+        raise InvalidInput(
+            f"{file}, which lists the rivals that you trust, can't be written ({error.strerror}): "
+            "name a folder that can be written by XDG_STATE_HOME"
+        ) from None
+
+
+def is_trusted(digest: str) -> bool:
+    """Returns whether this user has agreed to run a bundle on this machine.
+
+    The notes are not in the run's folder, because a folder from another person could bring its own.
+    """
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return digest in _trusted().read_text("ascii").split()
+    return False
+
+
+def state_folder() -> Path:
+    """Returns the folder with notes of this user on this machine."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kumite"
+
+
+def _trusted() -> Path:
+    return state_folder() / "trusted-rivals"
+
+
+def bundles(blobs: BlobFolder) -> BlobFolder:
+    """Returns the rivals' bundles among the blobs of a run."""
+    return BlobFolder(blobs.root, SUFFIX)
