@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import tempfile
 import zipfile
@@ -16,9 +17,10 @@ from pathlib import Path, PurePosixPath
 from league.agent.rival_worker import FILE
 from league.errors import DataCorrupt, InvalidInput
 from league.ids import checked_digest
-from league.runs.blobs import BlobFolder
+from league.runs.blobs import BlobFolder, BlobKind
 
-SUFFIX = ".rival.zip"
+LINK = "player.json"
+"""The only file in the bundle of a rival that plays elsewhere: says where (`player_link.py`)."""
 MODELS = (".zip", ".onnx")
 """Endings of models that `rival_model.py` plays."""
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
@@ -77,6 +79,29 @@ def pack(path: Path) -> bytes:
     return content.getvalue()
 
 
+def link(address: str, game: str, version: str, token_file: Path | None, tls: Path | None) -> bytes:
+    """Makes the bundle of a player that runs elsewhere.
+
+    Args:
+        address: HOST:PORT.
+        game, version: the league's game, and the version of its rules.
+        token_file: a file with the token that the player wants.
+        tls: a folder of certificates for a player that speaks TLS.
+
+    Returns:
+        The bundle. It has the paths of the token and of the certificates, and not their contents.
+    """
+    files = {
+        name: str(path.absolute()) if path else ""
+        for name, path in (("token_file", token_file), ("tls", tls))
+    }
+    text = json.dumps({"address": address, "game": game, "version": version, **files})
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as bundle:
+        bundle.writestr(zipfile.ZipInfo(LINK), text)
+    return content.getvalue()
+
+
 def unpack(bundle: bytes, folder: Path) -> None:
     """Writes a bundle's files into `folder`. A bundle that `pack` did not make raises
     `DataCorrupt`.
@@ -89,7 +114,7 @@ def unpack(bundle: bytes, folder: Path) -> None:
                 len(entries) > MOST_FILES
                 or sum(entry.file_size for entry in entries) > MOST_BYTES
                 or any(place.is_absolute() or ".." in place.parts for place in places)
-                or FILE not in files.namelist()
+                or not {FILE, LINK} & {*files.namelist()}
             ):
                 raise DataCorrupt("the bundle is no rival's: add the rival again")
             for entry, place in zip(entries, places, strict=True):
@@ -140,4 +165,4 @@ def _trusted() -> Path:
 
 def bundles(blobs: BlobFolder) -> BlobFolder:
     """Returns the rivals' bundles among the blobs of a run."""
-    return BlobFolder(blobs.root, SUFFIX)
+    return blobs.of(BlobKind.RIVAL)

@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agent.rival_bundles import MOST_BYTES, MOST_FILES, bundles, is_trusted, unpack
-from league.agent.rival_worker import REASON, REQUEST
+from league.agent.rival_worker import FILE, REASON, REQUEST
 from league.errors import InvalidInput, LeagueError, plain
+from league.games.registry import game_spec
 from league.runs.blobs import BlobFolder
 
 PROCESSES = 2
@@ -51,6 +52,7 @@ LOOK_SECONDS = 2.0
 """Time between two looks at what a process has written."""
 MOST_REASON = 400
 WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
+LINK = (*WORKER[:-1], "league.agent.player_link")
 PREFIX = "kumite-rival-"
 LEFT_SECONDS = 86_400.0
 """Age of a folder that may be removed once the process that made it has ended."""
@@ -105,6 +107,7 @@ class _Process:
 
     Attributes:
         number: differs from all other processes'.
+        is_elsewhere: whether it only connects to the player, who gets the game's own observations.
         begin: the seats that begin with the next request.
         end: numbers of the seats that end with it.
         asked: the seats of the newest request that have not answered, in the order of their
@@ -123,11 +126,12 @@ class _Process:
         self._folder = _new_folder()
         try:
             unpack(bundle, Path(self._folder))
+            self.is_elsewhere = not (Path(self._folder) / FILE).is_file()
             self.socket, theirs = socket.socketpair()
             with theirs:
                 self._popen = subprocess.Popen(
                     [
-                        *(*WORKER, str(os.getpid())),
+                        *(*(LINK if self.is_elsewhere else WORKER), str(os.getpid())),
                         *(str(theirs.fileno()), str(limits.memory_bytes)),
                     ],
                     pass_fds=[theirs.fileno()],
@@ -362,6 +366,17 @@ class RivalSeats:
         self._unplaced.clear()
         self._ask_idle()
 
+    def begin(self, observations_SO: NDArray[np.float32]) -> None:
+        """Waits until the matches of all seats have begun. Otherwise `answer` waits for them."""
+        self.ask(observations_SO, np.ones(len(self._seats_S), np.bool_))
+        while starting := [
+            one for one in self._processes.values() if one.begins and len(one.asked)
+        ]:
+            left = min(one.waits_until for one in starting) - time.monotonic()
+            if left <= 0.0:
+                return
+            self._read(left)
+
     def answer(self, actions_SA: NDArray[np.uint8], may_wait: int = 0) -> dict[int, str]:
         """Writes the keys into the rows of the rivals' seats, except those that rest.
 
@@ -442,6 +457,7 @@ class RivalSeats:
             least = min(seats_of, key=lambda number: seats_of[number])
             if not seats_of[least] or len(seats_of) >= most:
                 return self._processes[least]
+        bundle = self._bundles.get(digest)
         if not self._is_trusted(digest):
             raise InvalidInput(
                 f"this user has not agreed to run {self._bundles.path(digest)}: unzip and read it, "
@@ -467,8 +483,10 @@ class RivalSeats:
         wanted = (self._awake() > seats_S["decided"]).nonzero()[0]
         if not (len(wanted) or any(one.begin or one.end for one in idle)):
             return
-        seen_SO = _original(self._observations_SO[wanted])
+        raw_SO = self._observations_SO[wanted]
+        original_SO = _original(raw_SO)
         for process in idle:
+            seen_SO = raw_SO.astype(np.float64) if process.is_elsewhere else original_SO
             if process.begin:
                 seats, own_SO = np.array(process.begin), seen_SO[:0]
             else:
@@ -579,6 +597,7 @@ def barred() -> list[str]:
 
 def check(bundle: bytes, limits: Limits = LIMITS) -> None:
     """Asks a rival for a few decisions. Raises `InvalidInput` with the reason if it fails."""
+    numbers = game_spec("brawl").observation_size
     with tempfile.TemporaryDirectory() as folder:
         blobs = BlobFolder(folder)
         patient = replace(limits, decision_seconds=limits.hang_seconds)
@@ -586,7 +605,7 @@ def check(bundle: bytes, limits: Limits = LIMITS) -> None:
         try:
             seats.seat(0, bundles(blobs).put(bundle))
             for _ in range(4):
-                seats.ask(np.full((1, 64), 0.5, np.float32))
+                seats.ask(np.full((1, numbers), 0.5, np.float32))
                 if reasons := seats.answer(np.zeros((1, KEYS), np.uint8)):
                     raise InvalidInput(reasons[0])
         finally:

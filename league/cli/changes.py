@@ -266,22 +266,34 @@ def add(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE|FOLDER",
-            help="An agent for the AI² tournament, a model (.zip of Stable-Baselines3, .onnx), or "
-            "a snapshot (.safetensors).",
+            metavar="FILE|FOLDER|HOST:PORT",
+            help="An agent for the AI² tournament, a model (.zip of Stable-Baselines3, .onnx), a "
+            "player that runs (bin/league player), or a snapshot (.safetensors).",
         ),
     ],
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="Its name in the league.")],
     trust: Annotated[
         bool, typer.Option("--trust", help="Run its Python with your rights, without a question.")
     ] = False,
+    player_token: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file with the token that the running player wants."),
+    ] = None,
+    player_tls: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="A folder with its ca.pem, and with client.pem and client.key."
+        ),
+    ] = None,
 ) -> None:
     """Adds another person's agent to a running league, as a rival that everybody can meet, or a
     snapshot of another run.
     """
     from league.contest.rivals import add_member  # it loads the compiler
 
-    player = add_member(context.league, path, name, trust=trust)
+    player = add_member(
+        context.league, path, name, trust=trust, token_file=player_token, tls=player_tls
+    )
     if player.state is PlayerState.QUARANTINED:
         say(f"{name} is in quarantine: bin/league quarantine {name} --release lets it play again")
         return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from league.agent.rival_bundles import bundles, pack
+from league.agent.rival_bundles import bundles, link, pack
 from league.agent.rival_bundles import trust as allow
 from league.agent.rival_worker import BARRED
 from league.agent.rivals import barred, check
@@ -22,17 +23,31 @@ from league.players import Player, PlayerKind
 from league.runs.blobs import SUFFIX, BlobFolder
 from league.settings.base import resolve
 
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):\d{1,5}")
+"""HOST:PORT of a player that runs."""
 
-def add_member(league: League, path: Path, name: str, *, trust: bool) -> Player:
-    """Stores a rival's files, or a snapshot's weights, with the run, and registers the player.
-    Repeating it is safe.
+
+def add_member(
+    league: League,
+    path: Path,
+    name: str,
+    *,
+    trust: bool,
+    token_file: Path | None = None,
+    tls: Path | None = None,
+) -> Player:
+    """Stores a rival's files, a player's address, or a snapshot's weights, with the run, and
+    registers the player. Repeating it is safe.
 
     Args:
         league: a running league, named by its folder.
-        path: the agent's file, a folder with `my_agent.py` and data files, a model, or the weights
-            of a snapshot. Weights run no code, so they need no trust.
+        path: the agent's file, a folder with `my_agent.py` and data files, a model, HOST:PORT of a
+            player that runs, or the weights of a snapshot. The last two run no code here, so they
+            need no trust.
         name: the rival's name in the league.
         trust: whether the user agrees to run the file. Otherwise a person at the terminal is asked.
+        token_file, tls: a file with the token that a running player wants, and a folder with
+            certificates.
 
     Returns:
         The player.
@@ -51,14 +66,20 @@ def add_member(league: League, path: Path, name: str, *, trust: bool) -> Player:
     folder = league.folder()
     if path.name.endswith(SUFFIX):
         return _add_snapshot(league, path, name)
-    bundle = pack(path)
+    is_elsewhere = ADDRESS.fullmatch(str(path)) is not None and not path.exists()
+    bundle = b"" if is_elsewhere else pack(path)
     league.require_running("add")
     with league.connect() as client:
         game = client.status().game
         if family(game) != "brawl":
             raise InvalidInput(f"{folder} plays {game}: rivals play brawl only")
-        say(_protection(barred()))
-        require_trust([str(path)], trust=trust)
+        if is_elsewhere:
+            version = _game_of(league).spec().version
+            plays = game if game == family(game) else "ai2:original"  # without the folder's path
+            bundle = link(str(path), plays, version, token_file, tls)
+        else:
+            say(_protection(barred()))
+            require_trust([str(path)], trust=trust)
         check(bundle)
         digest = bundles(BlobFolder(folder / "blobs")).put(bundle)
         allow(digest)
@@ -73,7 +94,7 @@ def _add_snapshot(league: League, path: Path, name: str) -> Player:
     assert member.blobs is not None
     _, card = load_snapshot(member.blobs, member.digest)
     league.require_running("add")
-    settings = resolve(file=league.folder() / "config.toml", environment={}).of(GameSettings)
+    settings = _game_of(league)
     check_plays(str(path), card, settings.spec())
     BlobFolder(league.folder() / "blobs").put(member.blobs.get(member.digest))
     player = Player(
@@ -88,6 +109,10 @@ def _add_snapshot(league: League, path: Path, name: str) -> Player:
     with league.connect() as client:
         client.register_players([player])
     return player
+
+
+def _game_of(league: League) -> GameSettings:
+    return resolve(file=league.folder() / "config.toml", environment={}).of(GameSettings)
 
 
 def _protection(kept: Sequence[str]) -> str:
