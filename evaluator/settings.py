@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from league.settings.base import Settings
 
 FIRST_SHARE = 0.5
-"""Share of a snapshot's matches that it plays at once. The other matches are allocated later."""
+"""Share of its matches that a snapshot plays when it is new. The others are allocated later."""
 
 
 class EvaluatorSettings(Settings):
@@ -43,7 +43,7 @@ class EvaluatorSettings(Settings):
 
     @property
     def first_matches(self) -> int:
-        """Matches that a new snapshot plays at once."""
+        """Number of matches that a snapshot plays when it is new."""
         return 2 * round(self.matches_per_snapshot * FIRST_SHARE / 2)
 
     @property

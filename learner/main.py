@@ -339,7 +339,9 @@ def _weights_to_start(
 
 
 def _reminder(stop: Callable[[], bool]) -> Callable[[str], None]:
-    """Makes the function that logs that the matchmaker is awaited, and ends the wait on a stop."""
+    """Makes the function that is called while the learner waits for the matchmaker. It logs why the
+    learner waits, and ends the wait when the learner is asked to stop.
+    """
     remind = Reminders(log.info)
 
     def on_wait(sentence: str) -> None:

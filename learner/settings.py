@@ -53,11 +53,14 @@ class LearnerSettings(Settings):
     ent_coef_final: float | None = Field(None, ge=0)
     """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
     vf_coef: float = Field(0.5, gt=0)
-    """Weight of the critic's loss. A game that pays at the end of long matches wants less: its
-    returns are large in the unit of rewards, and the critic's gradient outweighs the actor's.
+    """Weight of the critic's loss. A game that pays only at the end of long matches needs a smaller
+    weight: its returns are large in the unit of rewards, so the critic's gradient would outweigh
+    the actor's.
     """
     forecast_coef: float = Field(0.0, ge=0)
-    """Weight of predicting the opponent's next action from the strategy latent; 0: no such head."""
+    """Weight of the loss of the head that predicts the opponent's next action from the strategy
+    latent; 0: the agent has no such head.
+    """
     seed: int = Field(0, ge=0)
     """Seed of weights, sampled actions and minibatches."""
     threads: int = Field(1, ge=1)

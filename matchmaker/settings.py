@@ -64,7 +64,8 @@ class AdmissionSettings(Settings):
 
     elo1: float = Field(default=35.0, ge=-1000.0, le=1000.0)
     """Lead over the newest member, in logistic Elo, at which a snapshot should be admitted. A lead
-    of 35 means 55 % of the points. Half the gap between elo0 and elo1 takes four times the matches.
+    of 35 means 55 % of the points. If you halve the gap between elo0 and elo1, gates take four
+    times as many matches.
     """
 
     @model_validator(mode="after")

@@ -87,8 +87,8 @@ class Compared:
 
     Attributes:
         chance_low, chance_high: the range of 95 % of the values for shuffled opponents.
-        p_value: share of values that are at least as high as this value, among this value and the
-            values for shuffled opponents.
+        p_value: of the values for shuffled opponents and this value itself, the share that is at
+            least as high as this value.
     """
 
     value: float
@@ -275,8 +275,9 @@ class Drift:
         moved: root mean square distance between the mean latents of a match's two halves, divided
             by the same distance for two moments drawn from all matches. 0 means that latents stay
             the same, 1 that they move as far as possible.
-        share: part of the spread of a match's eighths that lies between its halves. Eighths in
-            random order give a seventh (`DRIFT_BY_CHANCE`), a single lasting change gives 1.
+        share: each eighth of a match has a mean latent. `share` is the part of these means'
+            variance that lies between the match's two halves. In random order, the eighths give a
+            seventh on average (`DRIFT_BY_CHANCE`). A single lasting change at half time gives 1.
         low, high: 95 % interval of `share`.
         matches: matches of at least `BLOCKS` decisions.
     """

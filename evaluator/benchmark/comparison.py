@@ -89,7 +89,7 @@ class Comparison:
         interval = estimate(gate.test, gate.counts, gate.risks)
         if interval is None and not self.played:
             return None
-        interval = interval or Estimate(0.5, 0.0, 1.0)  # in all pairs little was at stake
+        interval = interval or Estimate(0.5, 0.0, 1.0)  # too little at stake for any pair to count
         score, low, high = (of(share) for share in (interval.score, interval.low, interval.high))
         return Estimate(score, low, high) if seat == 0 else Estimate(-score, -high, -low)
 

@@ -269,7 +269,8 @@ def ratio(
         top_P, bottom_P: sums of each pair.
         weight_P: weights of the pairs.
         least: lower limit of the sum of `bottom` over all pairs. It replaces a smaller sum. For
-            counts it is 3, because with a rate of up to 3 / n there is often no event in n pairs.
+            counts it is 3: if n pairs have no event, the rate may still be as high as 3 / n (with
+            95 % confidence).
         logs: whether to compute the interval of the ratio's logarithm, for ratios of two random
             sums.
 

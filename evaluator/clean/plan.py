@@ -24,9 +24,10 @@ from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.stages import CurriculumStatus
 
 PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
-"""How many pairs of its first matches a snapshot plays against its parent, its grandparent, each of
-the strongest snapshots, the bot that a curriculum waits for, and each other bot or imported
-snapshot, the closest in strength first. The last group gets all remaining pairs.
+"""How many pairs of its first matches a snapshot plays against its parent, against its grandparent,
+against each of the strongest snapshots, and against the bot that a curriculum waits for. `CLOSE` is
+the number of pairs against each other bot or imported snapshot. The closest in strength come first,
+and their turns repeat until no pairs are left.
 """
 STRONGEST = 2
 """Number of the highest rated other snapshots that a new snapshot meets."""
@@ -37,17 +38,17 @@ EXPLOITERS, EXPLOITER_MATCHES = 12, 20
 exploiters, the early exploiters of a short run were met too seldom to be patched.
 """
 MET = 5
-"""Most snapshots that a new rival meets first."""
+"""Largest number of snapshots that a new rival meets in its first matches."""
 BATCH_MATCHES = 128
-"""Most matches of a request that are planned at once. After them, other work has its turn."""
+"""Largest number of a request's matches that are planned at once. Then other work has its turn."""
 TOGETHER = 24
-"""Most matches of batches that are played together. Only the first batch may have more. A snapshot
-that arrives meanwhile waits until these matches are played.
+"""Largest number of matches in batches that are played together. Only the first batch may exceed
+it. A snapshot that arrives meanwhile waits until these matches are played.
 """
 ALLOCATED = 16
 """Matches that are allocated at once, by one fit."""
 Counts = Mapping[tuple[str, str, Book], int]
-"""Matches in the matchmaker's log by row, column and book."""
+"""Number of matches in the matchmaker's log by player, opponent and book."""
 
 
 class Entry(NamedTuple):
@@ -390,7 +391,8 @@ class NextWork:
             result.
         batches: batches to play together if no batch is awaited, or if other evaluators have leased
             the awaited batch.
-        has_room: whether allocated matches fit next to `batches`, by number and by budget.
+        has_room: whether matches that `allocate` chooses may be played together with `batches`. The
+            number of matches played together is limited, and so is the budget of clean matches.
     """
 
     turn: int

@@ -422,7 +422,7 @@ class Evaluator:
         return bool(batches) and self._play_batches(batches, plan)
 
     def _allocated(self, plan: Plan) -> Batch | None:
-        """Matches of the pairs that reduce uncertainty most, by the fit now."""
+        """Matches of the pairs of players that reduce uncertainty most, by a new fit."""
         from evaluator.clean.allocation import allocate  # scipy takes half a second to load
         from league.stats.ratings.lineage import fit_league
 
@@ -621,10 +621,12 @@ class Evaluator:
         """Calls `work` in a thread that runs at a lower priority while learners train.
 
         The ranks of a learner wait for each other at every minibatch, so a rank that waits for a
-        core costs all their cores. Therefore this thread gives way at once (SCHED_IDLE). It does
-        not if that starves it, or if there are rivals, whose processes would inherit the policy.
+        core costs all their cores. Therefore this thread runs under the policy SCHED_IDLE, with
+        which it gives way at once. It keeps the normal policy if it gets too little time under
+        SCHED_IDLE, or if there are rivals, because their processes would inherit SCHED_IDLE.
 
-        A thread can't raise its priority again. So for another priority, another thread takes over.
+        A thread can't raise its priority again. So when the priority changes, a new thread takes
+        over.
         """
         nice = self._settings.nice if self._learners_train else 0
         priority = nice, nice > 0 and not (self._is_starved or self._has_rivals)

@@ -347,8 +347,9 @@ def _points(
 
 
 def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
-    """The mean score of each group. Opponents count equally: k opponents with nᵢ matches
-    say as much as k² / Σ 1/nᵢ matches do.
+    """The mean score of each group. Opponents count equally, whatever their numbers of matches. In
+    a game without payoffs, the interval for k opponents with nᵢ matches each is the interval for
+    k² / Σ 1/nᵢ matches.
     """
     scores = {}
     for group in GROUPS:

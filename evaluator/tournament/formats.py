@@ -72,7 +72,7 @@ def encounters(form: Format, entrants: int, rounds: int, results: Results) -> li
 
 
 def swiss_rounds(entrants: int) -> int:
-    """Returns the usual number of rounds, in which a single entrant can win all encounters."""
+    """Returns the usual number of rounds. After it, at most one entrant has won all encounters."""
     return math.ceil(math.log2(entrants))
 
 
@@ -118,8 +118,9 @@ def _paired(
     order: Sequence[int], points: Sequence[float], met: set[frozenset[int | None]],
     tries: Iterator[int],
 ) -> list[tuple[int, int]] | None:  # fmt: skip
-    """Pairs the best with an entrant of the same points from the lower half, and so on. Returns
-    None if some pair would meet again.
+    """Pairs the best entrant with an entrant of the same points, if possible from the lower half of
+    these entrants, and then pairs the rest in the same way. Returns None if some pair would have to
+    meet again, or if it has found no pairing after `MOST_TRIES` tries.
     """
     if not order:
         return []
@@ -140,7 +141,8 @@ def _paired(
 
 
 def _double_elimination(entrants: int, results: Results) -> list[Encounter]:
-    """Returns the encounters of a bracket. Who loses twice is out. Byes go to the first seeds.
+    """Returns the encounters of a bracket. An entrant that loses twice is out. Byes go to the first
+    seeds.
 
     Losers of the winners' bracket drop into the losers' bracket. Its winner meets the winner of the
     winners' bracket in the final, and a second time if it wins: then both have lost once. A drawn

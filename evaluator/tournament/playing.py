@@ -42,8 +42,8 @@ T = TypeVar("T")
 UNIT = 32
 """Most matches of a unit."""
 ROWS_OF_RIVALS = 2
-"""Matches of rivals at once. A rival has two processes, so each match has separate processes. No
-match waits for a decision in another match, or fails with it.
+"""Number of matches of rivals that a unit plays at once. A rival has two processes, one for each of
+these matches. So no match waits for a decision in another match, or fails with it.
 """
 EXTRA_PAIRS = 5
 """Most pairs of matches that follow a drawn encounter of an elimination."""
@@ -86,7 +86,8 @@ class Played:
             match is a draw. None means that the game itself failed, and the match doesn't count.
         margin: in games with payoffs the first entrant's payoff less the second's.
         failure: why it could not be played to its end, or "".
-        failed, late: the conduct of the first and the second entrant.
+        failed: whether the first and the second entrant failed.
+        late: how many decisions of the first and of the second entrant came late.
         frames, final, match_id: as in its replay. A failed match has no replay.
     """
 
@@ -194,7 +195,7 @@ class Tournament:
                             "a process of the tournament was killed, most likely because memory "
                             "ran out: repeat the command to continue, with fewer --workers"
                         ) from None
-            known = {one.key for one in self.encounters}  # of fewer rounds than before, perhaps
+            known = {one.key for one in self.encounters}  # the rounds may be fewer now
             self.matches = [match for match in self.matches if match.key in known]
             self.matches.sort(key=lambda one: (one.key, one.number))
 

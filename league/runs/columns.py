@@ -43,8 +43,9 @@ STRATEGY: Final = {
     "latent_mean": "mean of the latent's numbers",
     "latent_spread": "how far the latent's numbers spread over steps and matches: the root of "
     "their mean variance",
-    "latent_drift": "how far the latent moves in a match between a rollout's first and last step: "
-    "0 means that it stays, and 1 that it moves as far as two sampled steps lie apart",
+    "latent_drift": "how far the latent moves in a match from a rollout's first to its last step, "
+    "relative to the distance between two random steps: 0 means that it stays the same, and 1 that "
+    "the last latent is unrelated to the first",
     "latent_separation": "share of the latent's variance that lies between kinds of opponents, "
     "corrected for chance: 0 means no separation, and 1 full separation. Empty unless at least two "
     "kinds each have two matches with a full history",

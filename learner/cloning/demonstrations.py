@@ -31,8 +31,8 @@ class Demonstration:
         obs_TO: its observations.
         actions_TA: its actions.
         legal_TA: choices that were allowed, in games of choices.
-        own_T: where the player itself decided. In the other decisions the recorder had disturbed
-            it.
+        own_T: whether the player itself made the decision. In the other decisions, the recorder
+            replaced the player's keys on purpose.
     """
 
     seed: int
@@ -98,7 +98,7 @@ def demonstrations(
         DataCorrupt: when a match is played again, it does not end as recorded.
     """
     collected: list[Demonstration] = []
-    recipe, game = None, None  # shared by all replays of a recipe: some take seconds to start
+    recipe, game = None, None  # replays of a recipe share a game, as some games start slowly
     with ExitStack() as stack:
         for path, replay in replays:
             seats = [seat for seat in replay.seats if seat.name == name]
@@ -154,9 +154,10 @@ def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray
     """Derives the keys `[T, A]` of each decision from the keys of its frames. The last decision may
     have fewer than `frame_skip` frames.
 
-    A decision presses every key that was down in any of its frames. But a key that was pressed
-    again while it was still held is released, because only a new press makes a player jump again
-    (`league.replay.recorder`). Of all rules tried, only this rule keeps a bot's strength
+    A decision presses every key that was down in any of its frames. There is one exception: the
+    decision releases a key if the decision before still holds it, and if the player presses it
+    again without holding it in all frames of this decision. Only a new press makes a player jump
+    again (`league.replay.recorder`). Of all rules tried, only this rule keeps a bot's strength
     (docs/cloning.md).
 
     Args:

@@ -11,7 +11,9 @@ class CloningSettings(Settings):
     """Holds the settings of `bin/learner clone`. frame_skip and sizes are in [game] and [agent]."""
 
     epochs: int = Field(12, ge=1, le=10_000)
-    """Most passes over the matches. Training ends once the held-out loss no longer falls."""
+    """Largest number of passes over the matches. Training ends earlier once the held-out loss no
+    longer falls.
+    """
 
     learning_rate: float = Field(1e-3, gt=0, le=1)
     """Adam's step size in the first pass; it falls linearly to a twentieth in the last."""

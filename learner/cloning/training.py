@@ -35,7 +35,7 @@ from learner.cloning.settings import CloningSettings
 FEWEST_SEEDS = 4
 """Seeds that the replays must have, so that some matches can be held out."""
 HELD_OUT = 0.1
-"""Share of the matches' seeds that is not learnt from and decides when to stop."""
+"""Share of the seeds whose matches are held out. Their loss decides when training stops."""
 PATIENCE = 3
 """Passes without a lower held-out loss after which training stops."""
 LAST_RATE = 0.05
@@ -46,8 +46,8 @@ SEQUENCE = 64
 """Decisions that the gradient goes back through. The memory itself runs over whole matches."""
 MAX_GRAD_NORM = 1.0
 SMOOTHING = 0.002
-"""Share by which the targets are moved toward 1/2 (choices: toward all legal choices). Keys that
-the player never used then stay possible at 0.1 %, so training can find them."""
+"""Share by which the targets are moved toward 1/2 (choices: toward all legal choices). A key that
+the player never used then keeps a probability of 0.1 %, so later training can discover it."""
 
 
 @dataclass(frozen=True)

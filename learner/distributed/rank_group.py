@@ -53,7 +53,8 @@ def leave() -> None:
 
 
 class RankGroup:
-    """Connects the processes of torch's default group, or represents this process alone without it.
+    """Connects the processes of torch's default group. Without such a group, it represents this
+    process alone.
 
     All ranks call each method in the same order. A method raises `RankGone` when another rank has
     ended.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the launcher is imported before torch
 SLOT = 1 << 20
 """Most numbers that a rank writes at a time. Pages that no rank writes take no memory."""
 WAIT_SECONDS = 1800.0
-"""Longest wait of a rank for another rank, as long as that of torch's process group."""
+"""Longest time that a rank waits for another rank. torch's process group waits as long."""
 
 _current: SharedSum | None = None
 
@@ -48,8 +48,8 @@ class SharedSum:
         self._pairs = {pair: socket.socketpair() for pair in combinations(range(ranks), 2)}
 
     def enter(self, rank: int) -> None:
-        """Makes this process the rank `rank`. No other rank's connections stay open here, so that
-        the end of a rank ends its connections.
+        """Makes this process the rank `rank`. It closes the ends of connections that belong to
+        other ranks. So when a rank ends, its connections close, and the other ranks notice.
         """
         import torch
 

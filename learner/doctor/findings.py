@@ -30,8 +30,8 @@ class Verdict(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Explains why an agent may not learn: its name, its system, and the reasons that follow from
-    it.
+    """Describes a reason why an agent may not learn: the reason's title, the system that it belongs
+    to, and the reasons that may follow from it.
     """
 
     title: str
@@ -73,8 +73,8 @@ REASONS: Mapping[str, Reason] = {
     "E": Reason("Policy broke in an update", "updates"),
     "M": Reason("Minimal agent learns nothing", "flow"),
 }
-"""The twenty reasons of the checklist, then further ones: B, C, O and V for every set-up, A, W and
-E from a run's files, M with --emergency."""
+"""The twenty reasons of the checklist, then further reasons. The doctor judges B, C, O and V for
+every set-up, A, W and E only from a run's files, and M only with --emergency."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }

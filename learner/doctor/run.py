@@ -47,7 +47,8 @@ BY_ALARM = {
     "C": ("no value was clipped to its bounds", "clipped"),
     "W": ("no opponent always wins, and not every match is won", "never_won", "always_won"),
 }
-"""Reasons that alarms alone judge: the words if no alarm is on, then the kinds of alarms."""
+"""The reasons that only alarms judge. Each has the words to report if no alarm is on, and the kinds
+of its alarms."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,14 +50,16 @@ MANY_WEIGHTS = 20_000.0
 """Weights per decision of a rollout above which a network learns the rollout by heart. Trained on
 two matches of 16 decisions, `base` knew 20 points more about them than about other matches."""
 EMERGENCY_SECONDS = 40.0
-"""Seconds of processor time, so that a busy machine takes longer and finds the same."""
+"""Seconds of processor time. A busy machine takes longer for them, but makes as many steps."""
 EASY = 0.75
 """Score of random play from which on there is nothing to learn against a bot."""
 MATCH_SECONDS = 30.0
 FEWEST_COMPARED, MOST_COMPARED = 128, 2048
-"""Matches compared from the start and the end of training, at least as many as the batch has."""
+"""Smallest and largest number of matches that are compared from each end of the training. The
+smallest number is also the number of matches that the minimal agent plays at once.
+"""
 SIGNIFICANT = 3.0
-"""Standard errors by which the last matches must pay more than the first."""
+"""The last matches must pay more than the first by this many standard errors."""
 MINIMAL_LEARNER = {
     "matches": 128,
     "n_steps": 32,

@@ -2,8 +2,8 @@
 time.
 
 Gradient norms come from the first minibatch. The latent and the attention come from one forward
-pass of the encoder over a sample of the rollout's matches, which takes 0.8 % of the time of an
-update's passes at the laptop preset's sizes.
+pass of the encoder over a sample of the rollout's matches. With the sizes of the preset `laptop`,
+this pass takes 0.8 % of the time that an update's own passes take.
 
 Shape suffixes: T steps, B and N matches, D width, P pooled outputs, h heads.
 """
@@ -124,16 +124,18 @@ class Diagnostics:
 
 
 def spread(latent_TBD: Tensor) -> Tensor:
-    """Returns the root mean variance of a component of the latent over all steps and matches."""
+    """Returns the square root of the mean variance of the latent's components. Each variance is
+    over all steps and matches.
+    """
     return latent_TBD.flatten(0, -2).var(0, unbiased=False).mean().sqrt()
 
 
 def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
     """Measures how far latents move from the first to the last step in the matches of `same_B`.
 
-    The root mean square distance is divided by the distance of two steps drawn at random from all
-    of them, sqrt(2 D) times `spread`. 0 means that latents stay the same, 1 that the last is
-    unrelated to the first.
+    The root mean square distance is divided by the root mean square distance between two steps that
+    are drawn at random from all steps, which is sqrt(2 D) times `spread`. 0 means that latents stay
+    the same, 1 that the last is unrelated to the first.
 
     Args:
         latent_TBD: latents of whole rollouts.

@@ -85,7 +85,8 @@ class LeaguePPO(RecurrentPPO):
         regularisation: settings that hold the policy near frozen copies of itself. None switches
             this off.
         should_stop: asked between steps and minibatches. True ends `learn` early.
-        kwargs: Stable-Baselines3's: `policy_kwargs={"agent": config}`, `device`, `verbose` ….
+        kwargs: further arguments of Stable-Baselines3, such as `device`, `verbose` and
+            `policy_kwargs={"agent": config}`.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"LeaguePolicy": LeaguePolicy}
@@ -197,8 +198,8 @@ class LeaguePPO(RecurrentPPO):
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # pyrefly: ignore[bad-override]
-        """Plays other matches, of the same number, from the next rollout on. `force_reset` forgets
-        the matches in progress.
+        """Plays the matches of `env`, which must be as many as before, from the next rollout on.
+        `force_reset` forgets the matches in progress.
         """
         super().set_env(env, force_reset)
         if force_reset:
@@ -246,7 +247,7 @@ class LeaguePPO(RecurrentPPO):
             self.last_obs_NO = env.reset()
         buffer = self.buffer
         env.keeps_actions = self.policy.forecast is not None
-        env.may_wait = self.transform is None  # it follows every step
+        env.may_wait = self.transform is None  # the transform needs every step of every match
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)

@@ -25,7 +25,8 @@ StateArrays = tuple[np.ndarray, ...]
 
 
 class LeaguePolicy(RecurrentActorCriticPolicy):
-    """Wraps an `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary forecast head.
+    """Wraps an `AgentNetwork` and its optimizer. If `forecasts` is true, it also has the auxiliary
+    forecast head.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
     arrays: the encoder's rings and the LSTM's state. None is an empty history. The constructor

@@ -84,7 +84,7 @@ class RewardTransform(History):
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
-            # memories that missed steps are cleared where the next such match begins
+            # the memories miss these steps, but the start of the next such match clears them
             return None
         started, references = time.perf_counter(), self.references
         rows, logits = self.context + steps, []

@@ -39,7 +39,7 @@ from learner.train.metrics import busy_seconds
 
 TRACED_UPDATES = 2
 LONGEST = 160
-"""Characters shown of another library's error."""
+"""Number of characters of another library's error that are shown."""
 PRELOADED = ["learner.profile.measuring", "torch.utils.tensorboard", "league.games.brawl.game"]
 
 

@@ -194,7 +194,9 @@ class SequenceBuffer(History):
         super().carry_context()
 
     def place(self, t: int) -> Any:
-        """Returns the index of step `t` of the rollout: a row, or a row for each match."""
+        """Returns the index at which step `t` of the rollout is stored: a row, or a row for each
+        match once a match has waited.
+        """
         return t if self.played_N is None else (self.played_N, np.arange(len(self.played_N)))
 
     def place_seen(self, t: int) -> Any:
@@ -204,7 +206,7 @@ class SequenceBuffer(History):
         return self.context + self.played_N, np.arange(len(self.played_N))
 
     def note_waiting(self, t: int, waiting_N: NDArray[np.bool_]) -> None:
-        """Gives step `t`, after which these matches have not moved, only to the others."""
+        """Counts step `t` as played in all matches except these, which have waited in it."""
         if self.played_N is None:
             if not waiting_N.any():
                 return

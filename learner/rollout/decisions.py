@@ -90,8 +90,8 @@ class Decisions:
         self.open_N &= (self.done_N < self._frame_skip) & ~self._ended_N
 
     def finish(self) -> None:
-        """Ends a step. The game then tells of the decisions that are over as if each had been
-        played at once, and of the open decisions as if their rows had rested.
+        """Ends a step. Afterwards the game's arrays look as if each decision that is over had been
+        played in a single call, and as if the rows with open decisions had rested.
         """
         game = self._game
         game.reward_terms_N2K[:] = np.where(self.open_N[:, None, None], 0.0, self._terms_N2K)

@@ -33,10 +33,12 @@ UNPLAYABLE_IN_A_ROW = 256
 opponents could be played, so long a series would have a probability of two in a million.
 """
 HANDED_BACK_IN_A_ROW = 32
-"""Most matches against slow rivals that are handed back before a rival is seated in spite of it."""
+"""After it has handed back this many matches against slow rivals in a row, the environment plays
+the next match even if its rival is slow.
+"""
 RECENT = 1000
-"""Newest drawn matches over which the share of rivals is taken, and newest steps of matches against
-them over which their slowness is taken.
+"""The share of rivals is averaged over about this many of the newest draws. Their slowness is
+averaged over about this many of the newest steps of matches against rivals.
 """
 SLOW = 0.5
 """Rivals are slow if their matches wait in a larger share of their steps."""
@@ -64,10 +66,10 @@ class LeagueVecEnv(VecEnv):
             matches at the same pace, and `learner_step` counts the steps of all of them.
 
     Attributes:
-        may_wait: whether a step may end before all rivals have decided about all of its frames, in
-            up to half of all matches. The rows of these matches are true in `waiting_N`, and their
-            observations stay. If the decision has begun, it goes on in the next step with the
-            learner's actions of this step (`or_held`).
+        may_wait: whether a step may end although some rivals have not yet decided about all of its
+            frames. This may happen in up to half of all matches. `waiting_N` is true for these
+            matches, and their observations stay the same. If the decision has begun, it goes on in
+            the next step with the learner's actions of this step (`or_held`).
         decisions: the decisions that go on in the next step.
     """
 
@@ -271,8 +273,9 @@ class LeagueVecEnv(VecEnv):
         return terms_NK.sum(axis=1, dtype=np.float32), ended_N
 
     def _play_with_rivals(self, legal_NA: NDArray[np.bool_] | None) -> float:
-        """Plays a step frame by frame in matches against rivals, and at once in the others. Returns
-        when the opponents had decided.
+        """Plays a step: frame by frame in matches against rivals, and all frames at once in the
+        others. Returns the time on the clock when the opponents had decided. Later time spent on
+        rivals is added to it.
         """
         other_N, policy, decisions = 1 - self.seat_N, self.opponent_policy, self.decisions
         may_wait = self.num_envs // 2 if self.may_wait else 0
@@ -401,8 +404,8 @@ class LeagueVecEnv(VecEnv):
         )
 
     def _take(self) -> Assignment:
-        """Takes the next assignment. If rivals are so slow that more matches wait for them than
-        they are drawn for, they are not seated in further matches.
+        """Takes the next assignment. Hands back assignments against rivals while rivals are slow
+        and the share of matches that wait exceeds the share of draws that are rivals.
         """
         for _ in range(HANDED_BACK_IN_A_ROW):
             assignment = self.source.take()

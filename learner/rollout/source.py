@@ -268,7 +268,7 @@ class MatchBroker:
         return bool(self._outbox) or len(self._ready) < self._ahead or self._is_urgent()
 
     def _is_urgent(self) -> bool:
-        """Says whether work can't wait for more of it."""
+        """Returns whether the work can't wait until more work has come together."""
         runs_out = 2 * len(self._ready) <= self._ahead
         return runs_out or self._is_flushing or self._closing or bool(self._dropped)
 

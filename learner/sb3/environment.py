@@ -305,8 +305,8 @@ class PublishEvery(BaseCallback):
 
 
 def _reward_scale(model: BaseAlgorithm) -> float:
-    """Returns the divisor of the rewards. Raises `InvalidInput` when observations were changed,
-    too.
+    """Returns the divisor of the rewards. Raises `InvalidInput` if `VecNormalize` also normalised
+    the observations.
     """
     normalised: VecNormalize | None = model.get_vec_normalize_env()
     if normalised is None or not (normalised.norm_obs or normalised.norm_reward):

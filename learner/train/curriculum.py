@@ -27,7 +27,7 @@ WinRates = Callable[[Stage, int, int], "WinRate | None"]
 earlier step. It returns None if there are no matches, or too few new matches for another look.
 """
 LOOKS = 5
-"""Looks at the win rate in each snapshot interval. It changes little in between."""
+"""How often the win rate is computed in each snapshot interval. It changes little in between."""
 log = logging.getLogger(__name__)
 
 

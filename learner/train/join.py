@@ -207,7 +207,7 @@ def restore(
         parts: its parts by rank, from `continuing_parts`.
         joined: this rank's place in the league.
     """
-    if not parts:  # another number of ranks may have made it: the leader takes all frames
+    if not parts:  # maybe more or fewer ranks made it, so the leader takes over all frames
         frames = sum(part["environment"]["frames_played"] for part in parts_of(saved))
         load_weights_and_counters(model, saved["algorithm"], frames if group.is_leader else 0)
         return

@@ -133,9 +133,10 @@ def acquire_pairings(
     and swapped seats.
 
     If a pairing has `until`, this is the number of matches that the book and the open leases should
-    have together. Only the pairs that are missing are leased, so such a pairing may get no match.
-    For a single missing match a whole pair is leased. Such pairs are numbered over all leases of
-    the two players, so the seed of a match whose lease was lost is not played again.
+    have together. Only the missing pairs are leased, so such a pairing may get no match. If a
+    single match is missing, a whole pair is leased. The numbers of these pairs continue after all
+    pairs that were ever leased for the two players. So if a lease is lost, the seed of its match
+    is not played again.
 
     Raises:
         NotFound: a player does not exist.
@@ -223,8 +224,8 @@ def _named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """Leases matches again that were in progress at a checkpoint, with the same seats, seed and
-    book.
+    """Gives new leases to matches that were in progress at a checkpoint. Seats, seed and book stay
+    the same.
 
     Args:
         incarnation: the new incarnation of the worker that played them.
@@ -281,7 +282,7 @@ def _leased(
     league: League, tx: Transaction, incarnation: IncarnationRow, matches: Sequence[_Match]
 ) -> list[Assignment]:
     """Gives each match an ordinal, an id and a lease that starts now. An id begins with the
-    ordinal. Ids without order would each touch another page of a long log.
+    ordinal. If ids had no order, each new id would change a different page of a long log.
     """
     if not matches:
         return []

@@ -28,10 +28,11 @@ from matchmaker.store.sqlite import SqliteStore
 NICE = 10
 """The nice value of the other process, so that learners and calls go first."""
 FAR_BEHIND = 4
-"""If this many times `folding.EVERY` results are new, the matchmaker stores the fold itself.
+"""Once the number of new results is this many times `folding.EVERY`, the matchmaker stores the fold
+itself.
 
-The other process would then take minutes. After an update of the program or a quarantine there may
-be no usable fold.
+For so many results, the other process would take minutes. There are so many after an update of the
+program or a quarantine, if no stored fold can be used any more.
 """
 
 

@@ -270,7 +270,7 @@ def _judged_test(
     return test, ""
 
 
-@lru_cache(maxsize=64)  # a gate with several victims is judged often after it passed the first
+@lru_cache(maxsize=64)  # a gate is judged often, and the tests that it has passed stay the same
 def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
     return certify(gate, subject, seeds).to_json()
 

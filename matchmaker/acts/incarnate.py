@@ -53,8 +53,8 @@ class Beat(NamedTuple):
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
     """Checks that a worker belongs to a token, or raises `Forbidden`.
 
-    A worker belongs to the first token of the role `worker` that opened an incarnation of it, until
-    that token is revoked.
+    The first token of the role `worker` that opens an incarnation of a worker becomes the worker's
+    owner, until this token is revoked.
 
     Args:
         token: name of the token.

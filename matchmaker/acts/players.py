@@ -1,4 +1,4 @@
-"""Registers, retires, returns, pins and quarantines players. Adds and removes rivals."""
+"""Registers, retires, brings back, pins and quarantines players. Adds and removes rivals."""
 
 from __future__ import annotations
 
@@ -160,7 +160,8 @@ def change_state(
 
 
 def add_rival(league: League, tx: Transaction, player: Player, by: str) -> PlayerState:
-    """Registers another person's agent, or returns it after it was removed. Repeating it is safe.
+    """Registers another person's agent, or brings it back after it was removed. A repeated call is
+    safe.
 
     Raises:
         AlreadyExists: another player has the name.

@@ -110,7 +110,7 @@ def report_results(
 
 
 def _set_aside_rivals(league: League, tx: Transaction, results: Sequence[MatchResult]) -> None:
-    """Puts rivals into quarantine whose matches always fail."""
+    """Puts rivals whose matches always fail into quarantine."""
     met = {seat.player for result in results for seat in result.seats}
     active = {
         name

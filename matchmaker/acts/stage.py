@@ -51,7 +51,7 @@ def enter_stage(
         since_step: the learner's step when the stage began.
         by_hand: whether an operator began the stage.
         obeyed: number of the newest request that the learner has obeyed, 0 for no request.
-        reason: why the stage before ended, "" when the learner starts.
+        reason: why the previous stage ended, or "" when the learner starts.
 
     Raises:
         InvalidInput: a field is out of bounds, or the worker trains no player.

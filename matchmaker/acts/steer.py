@@ -17,7 +17,7 @@ from matchmaker.state.steering import change_of
 from matchmaker.store.transaction import Transaction
 
 _NAMED = (PlayerKind.BOT, PlayerKind.RIVAL)
-"""Kinds of players that are a category each."""
+"""Kinds of players. Each player of these kinds is a category of its own."""
 
 
 def set_mix(
@@ -27,7 +27,8 @@ def set_mix(
 
     Args:
         mix: name of the mix.
-        weights: relative weights by category. Other categories keep theirs, and 0 removes one.
+        weights: relative weights by category. Categories that are not named keep their weights,
+            and a weight of 0 removes a category.
         by: the operator, for the log.
 
     Raises:

@@ -27,7 +27,9 @@ NEWEST_RATED = 2
 _LEAST_VARIANCE = 1e-6
 """Least variance in points². A pinned snapshot has variance 0."""
 PATCHED_SHARE = 0.1
-"""Share of the weight of `exploiters` that all exploiters patched by the learner get together."""
+"""Weight of all exploiters together that the learner has patched, as a share of the weight of
+`exploiters`. All other exploiters together keep the whole weight.
+"""
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """States of a victim. A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 PRIOR_GAMES = 5.0
-"""Number of games that a prediction counts for. So a newcomer does not take most matches, and ten
-games outweigh the prediction.
+"""The prediction of the ratings counts as much as this many games. It keeps a newcomer from taking
+most of the matches, and ten actual games outweigh it.
 """
 RECENT_COUNT, RECENT_SHARE = 10, 0.99
 """The rule `recent` draws a share of .99 from the newest ten snapshots."""

@@ -187,7 +187,7 @@ _RULES: dict[tuple[RolePreset, Role], Callable[[Situation], list[Branch]]] = {
 
 
 def _part(situation: Situation) -> float:
-    """Returns a main's part of a share that all mains have together."""
+    """Returns the part of one main if all current mains divide a share equally."""
     return 1.0 / max(1, len(situation.mains))
 
 

@@ -22,7 +22,9 @@ Report = dict[str, Any]
 Matches = Counter[tuple[str, str]]
 """Number of matches by category and opponent."""
 SURELY_WRONG = 1e-4
-"""Least p-value of a sampler that counts as right. A right sampler fails in 1 of 10,000 cases."""
+"""A sampler counts as right if the p-value of each fit is at least this number. A right sampler
+fails each fit in 1 of 10,000 cases.
+"""
 FEWEST = 5.0
 """Cells with a smaller expected number of matches are combined."""
 PAIRS = 20_000

@@ -49,7 +49,7 @@ STEPS_A_MATCH = 460
 APART_STEPS = 2_000_000
 """Steps between snapshots that differ from each other. Neighbours in a lineage share knowledge."""
 GROWN = 3.0
-"""Growth of its PFSP weight from which a forgotten opponent counts as noticed."""
+"""A forgotten opponent counts as noticed once its PFSP weight has grown by this factor."""
 _REGISTERED_AT_ONCE = 4096
 
 

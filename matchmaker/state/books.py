@@ -32,10 +32,10 @@ _BATCH = 8192
 class Books:
     """Keeps the tables of all books up to a result and an event of the log.
 
-    `climb` counts learners' matches by the snapshot that each learner froze last before the match
-    ended ("main@0" before its first snapshot), and by opponents whose weights don't change. The end
-    of a match decides, and not its beginning, because short matches end first, and most short
-    matches are wins.
+    `climb` counts the learners' matches against opponents whose weights don't change. A match is
+    counted for the snapshot that the learner had frozen last when the match ended ("main@0" before
+    its first snapshot). The end of a match decides, and not its beginning, because short matches
+    end first, and most short matches are wins.
 
     If a restart takes results back, the books are built again. Clean results of the incarnations in
     `without` don't count, because their worker is in quarantine.
@@ -180,8 +180,8 @@ class Books:
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
     """Gives a frozen copy its learner's rating, or its parent's rating if the book has no learner.
 
-    The greedy book is left out. Playing the likelier keys makes it a different player, whose
-    results are predicted better without an inherited rating.
+    In the greedy book, copies inherit nothing. A copy that always plays the likelier keys is a
+    different player, and ratings predict its results better without an inherited rating.
     """
     name, kind = data["player"], PlayerKind(data["kind"])
     if kind is PlayerKind.LIVE:

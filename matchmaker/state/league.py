@@ -21,7 +21,9 @@ from matchmaker.store.sqlite import Memory, SqliteStore
 from matchmaker.store.transaction import Reader, Transaction
 
 GAME_VERSION = "game_version"
-"""Key of the version of the rules that all results since the last `rules_changed` have."""
+"""Key under which the log keeps the version of the game's rules. All results since the last event
+`rules_changed` are of this version.
+"""
 _PAYOFF_UNIT = "payoff_unit"
 
 

@@ -348,7 +348,7 @@ class Reader:
             (players[row.incarnation], row.mix, row.category)
             for row in self.drawn_assignments(after, until)
             if row.incarnation
-            in players  # a copy of the past may lack an incarnation of the same second
+            in players  # a copy as of a moment may lack an incarnation opened in that second
         )
 
     def counts(self) -> dict[str, int]:
@@ -485,8 +485,8 @@ class Transaction(Reader):
         )
 
     def renew_leases(self, deadline: float, limit: float, incarnation: int | None = None) -> None:
-        """Gives every open lease, or those of an incarnation, this deadline and limit, even if it
-        had later ones.
+        """Sets the deadline and the limit of all open leases, or of an incarnation's open leases.
+        They may become earlier than before.
         """
         self._db.execute(
             "UPDATE assignments SET lease_deadline = ?, lease_limit = ? "

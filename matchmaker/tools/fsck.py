@@ -83,7 +83,7 @@ def full_scan(reader: Reader) -> list[str]:
 
 
 def wrong_leases(reader: Reader) -> Iterator[str]:
-    """Yields a sentence for leases without a result whose end differs from the events."""
+    """Yields a sentence if leases without a result were not closed as the events say."""
     events: dict[str, tuple[str, float, str]] = {}
     for event in reader.events_of("leases_expired", "leases_abandoned", "leases_released"):
         data, state = json.loads(event.data_json), event.kind.removeprefix("leases_")

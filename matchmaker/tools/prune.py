@@ -27,7 +27,7 @@ def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
     names = {*_needed_by_league(reader, players), *_needed_by_run(reader, run_dir, players)}
     needed = {players[name].digest for name in names if name in players}
     for file in (run_dir / "replays").glob(f"*{SUFFIX}"):
-        with suppress(LeagueError):  # a damaged replay shows nothing
+        with suppress(LeagueError):  # nobody can watch a damaged replay, so it needs no weights
             needed |= {seat.digest for seat in load_replay(file).seats}
     return [player for player in players.values() if player.digest not in needed]
 
@@ -50,7 +50,7 @@ def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[st
         yield from (name for generation in generations for name in generation.victims)
         yield generations[-1].parent  # the next generation begins with its weights
     for evaluation, targets in Evaluations(reader.events_of(*EVALUATIONS)).asked.values():
-        if evaluation.state is EvaluationState.OPEN:  # done evaluations open again without results
+        if evaluation.state is EvaluationState.OPEN:  # done ones, too: they may open again
             yield from (name for target in targets for name in (target.player, target.opponent))
 
 
