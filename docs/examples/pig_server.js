@@ -8,7 +8,7 @@ const loader = require('@grpc/proto-loader');
 
 const PROTO = path.join(process.argv[3] || __dirname, 'games.proto');
 const { GameService } = grpc.loadPackageDefinition(
-  loader.loadSync(PROTO, { keepCase: true })).league.v1;
+  loader.loadSync(PROTO, { keepCase: true, defaults: true })).league.v1;
 const TARGET = 30, HOLD = 1, OBSERVATION = 4, ACTIONS = 2;
 
 class Pig {

@@ -87,7 +87,7 @@ def test_pig_in_javascript_plays_the_same_matches_as_in_python() -> None:
         with started(command) as (_, port):
             game = make_batched(f"grpc:127.0.0.1:{port}", 6)
             game.reset(np.arange(6, dtype=np.uint64))
-            found.append((game.spec.version, game.frame(3), history(game, luck(game, 120))))
+            found.append((game.spec.version, game.frame(0), history(game, luck(game, 120))))
             game.close()
     assert found[0][0] == found[1][0]
     assert found[0][1]["text"] == found[1][1]["text"] == "[0, 0], 0 in this turn"
