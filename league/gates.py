@@ -22,8 +22,9 @@ class GateState(Enum):
 class VictimGate:
     """Tests a candidate against a victim. Wins are the candidate's.
 
-    `pairs` counts the scores 0, ½, 1, 1½ and 2 of pairs of matches. Wins, draws and losses then
-    count the matches of these pairs. It is () if the test counts single matches.
+    In a test on pairs of matches, `pairs` counts the pairs that scored 0, ½, 1, 1½ and 2. Wins,
+    draws and losses then count the matches of these pairs. In a test on single matches, `pairs` is
+    ().
     """
 
     victim: str

@@ -277,8 +277,8 @@ class Run:
         """Returns a match as an animation.
 
         Args:
-            match: a match of the last `play`, a match whose replay the evaluator has kept, both by
-                the beginning of the match id, or a file.
+            match: a file, or the beginning of the id of a match. The match is of the last `play`,
+                or the evaluator has kept its replay.
         """
         from league.contest.recordings import find_replay
         from league.replay.file import decode

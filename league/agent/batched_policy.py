@@ -36,8 +36,8 @@ LIVE = "live"
 """The digest of the network given to `set_live`, whose weights are read at every act."""
 SMALLEST = 4
 PADDING = 12_000_000
-"""Number of weights times number of padding rows whose computation takes as long as the calls of
-another forward pass (0.5 ms).
+"""Limit of padding, as the number of weights times the number of padding rows. Computing that much
+padding takes as long as the calls of another forward pass (0.5 ms).
 """
 
 Loader = Callable[[str], PlayingNetwork]
@@ -49,8 +49,9 @@ _Frozen = tuple[NetworkConfig, Tensor]
 
 @dataclass
 class _Batch:
-    """Describes a forward pass: the seats in its rows (`num_seats` for padding), model by model.
+    """Describes a forward pass.
 
+    `seats` has the seat of each row, model by model. A padding row has the number `num_seats`.
     `state` is the state of the rows from the first pass until `_write_back`.
     """
 
@@ -77,10 +78,10 @@ class BatchedPolicy:
         rivals: plays the seats of rivals. All of its seats become empty.
 
     Attributes:
-        failures: for each seat whose rival failed when rivals decided last, the reason. These seats
-            are vacant now.
-        waiting: seats that are left out, because their rivals have not decided. Their matches must
-            stay as they are.
+        failures: the reason of each rival that failed when rivals last decided, by seat. These
+            seats are vacant now.
+        waiting: seats without a decision in this frame, because their rivals have not decided yet.
+            The caller must not play a frame of their matches.
         logits_SA: logits of the last act, -inf for vacant seats.
     """
 
@@ -110,8 +111,8 @@ class BatchedPolicy:
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
-        # Another stream than a learner of the same seed draws from: with the same weights it would
-        # make the same choices, and in rock-paper-scissors every match would be a tie.
+        # A learner with the same seed draws from another stream. With one stream for both, equal
+        # weights would make equal choices, and in rock-paper-scissors every match would be a tie.
         stream = np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0]
         self._generator = torch.Generator().manual_seed(int(stream >> 1))
         self.logits_SA: Tensor | None = None
@@ -200,7 +201,7 @@ class BatchedPolicy:
         Args:
             observations_SO: observations.
             actions_SA: the actions of the frame. The rivals' keys are written into them.
-            may_wait: most seats that may be left out, and are then `waiting`.
+            may_wait: how many seats at most may go without a decision. They are then `waiting`.
             rests_S: seats of rivals that do not decide.
         """
         if self._rivals is not None:
@@ -221,7 +222,8 @@ class BatchedPolicy:
         Args:
             observations_SO: observations.
             legal_SA: legal choices, None in games of keys.
-            may_wait: most seats of rivals that may be left out, and are then `waiting`.
+            may_wait: how many seats of rivals at most may go without a decision. They are then
+                `waiting`.
             rests_S: seats of rivals that do not decide.
 
         Returns:
@@ -464,9 +466,10 @@ class NetworkStack:
         self._bind()
 
     def _resize(self, models: int) -> None:
-        """Makes room: a quarter more rows than needed when the matrix must change.
+        """Makes room for `models` rows.
 
-        So adding or removing a member copies a single row.
+        If the matrix is too small or much too large, its replacement has a quarter more rows than
+        needed. So adding or removing a member usually copies a single row.
         """
         have = len(self.weights_MP)
         if not models <= have <= 2 * models + 1:

@@ -53,7 +53,7 @@ class AgentSettings(Settings):
     Snapshots of other sizes can still be opponents."""
 
     sizes: dict[str, int | tuple[int, ...]] = Field(default_factory=dict)
-    """Single sizes that replace those of `size`, by name: layers, width (of the encoder and its
+    """Sizes by name. Each replaces a single size of `size`: layers, width (of the encoder and its
     latent), attention_heads, feed_forward, observation_hidden, memory (the LSTM), head_widths.
     """
 
@@ -230,7 +230,10 @@ class AgentConfig(NetworkConfig):
 
     @property
     def pool(self) -> int:
-        """Encoder outputs pooled over: `1 + layers (span - 1) + (pool - 1) = sequence_length`."""
+        """Number of encoder outputs that the pooling reads.
+
+        It follows from `1 + layers (span - 1) + (pool - 1) = sequence_length`.
+        """
         if self.encoder != "streaming":
             return self.sequence_length
         return self.sequence_length - self.layers * (self.span - 1)

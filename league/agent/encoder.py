@@ -1,5 +1,8 @@
 """Encodes the opponent's past into a strategy latent and a conditioned context.
 
+A learned query reads the past for the strategy latent. The player's own observation is the query
+for the conditioned context.
+
 The streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
 layer attends to the `span` newest entries through a learned relative bias (no absolute positions),
 and the pooling reads the last `pool` outputs. So an entry's influence ends exactly after `1 +
@@ -53,10 +56,11 @@ class Pooled(NamedTuple):
 
 
 class Pooling(nn.Module):
-    """Attends to the last P outputs, with a learned query and with the own observation.
+    """Attends to the last P outputs twice: with a learned query, and with a query from the player's
+    own observation.
 
-    A learned query is the same for every input, so its product with a key is a learned linear score
-    for each head, and the keys of the first reading need not be kept. An output is *described* once
+    The learned query is the same for every input. So its product with a key is a learned linear
+    score for each head, and this first reading needs no keys. An output is *described* once
     by `[scores h | values D | conditioned keys D | conditioned values D]`, and a step caches that
     description.
     """
@@ -209,7 +213,7 @@ class Encoder(nn.Module):
 
 
 class StreamingEncoder(Encoder):
-    """Turns the opponent's entries into strategy latent and conditioned context."""
+    """Turns the opponent's entries into the strategy latent and the conditioned context."""
 
     kind = LocalLayer
 
@@ -279,7 +283,7 @@ class WindowLayer(Block):
 
 
 class WindowEncoder(Encoder):
-    """Turns the opponent's last `sequence_length` entries into latent and conditioned context."""
+    """Turns the opponent's last `sequence_length` entries into the latent and the context."""
 
     kind = WindowLayer
 

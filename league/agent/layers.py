@@ -4,10 +4,11 @@ With plain weights the layers are `nn.Linear` and `nn.LayerNorm`. When
 `league.agent.batched_policy` replaces the weights by stacks `[M, ...]`, the same code takes inputs
 `[M, G, ...]`: M models, G rows each.
 
-The window products at the end multiply a row with its own window of earlier rows, for all rows at
-once, without copying windows. They are feature-major: `x [h, d, N]` with N = rows·B columns, row
-after row. The entries that are `s` rows earlier begin `s·B` columns earlier, so a slot of the
-window is one contiguous slice for all rows. So memory and work are linear in the rows. The products
+The window products at the end of this module multiply each row with the row's own window of earlier
+rows. They do so for all rows at once, without copying windows. Their operands are feature-major:
+`x [h, d, N]` with N = rows·B columns, row after row. The entries that are `s` rows earlier begin
+`s·B` columns earlier. So a slot of the window is one contiguous slice for all rows, and memory and
+work are linear in the number of rows. The products
 are each other's gradients (`k_s` is k's slice for slot s, 0 the oldest, S-1 the row itself):
 
     scores(q, k)[s] = Σ_d q · k_s     mix(w, v) = Σ_s w[s] · v_s     scatter(w, x)_s += w[s] · x

@@ -71,7 +71,10 @@ class Memory(nn.Module):
 
 
 def _kernel_is_faster(x_TBI: Tensor, starts_TB: Tensor) -> bool:
-    """Returns whether `_unroll_in_kernel` beats `_Unroll`: with oneDNN, and few episodes a row."""
+    """Returns whether `_unroll_in_kernel` is faster than `_Unroll`.
+
+    It is faster with oneDNN if few episodes start in a row.
+    """
     if not HAS_KERNEL or x_TBI.device.type != "cpu" or x_TBI.dtype != torch.float32:
         return False
     most_starts = int(starts_TB[1:].sum(0).max()) if len(starts_TB) > 1 else 0
@@ -87,12 +90,14 @@ def _unroll_in_kernel(
     h_BH: Tensor,
     c_BH: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Unrolls by torch's LSTM, which knows no episodes, with an inserted step before each start.
+    """Unrolls by torch's LSTM.
 
-    Every row gets a step before each start within it and steps after its end, so that all have L
-    steps. Only at these steps, one of two further inputs is 1 and saturates gates. The step before
-    a start has i = f = 0, so that c = 0 and h = o tanh(0) = 0. The steps after the end have i = 0
-    and f = 1, so that the last c stays. All of this is exact, in the gradients too.
+    That LSTM has no notion of episodes. So each row gets an inserted step before each start of an
+    episode within the row, and further steps after the row's end, until all rows have L steps. The
+    LSTM also gets two inputs that are 0 except at these steps, where one of them is 1 and saturates
+    gates. The step before a start has i = f = 0, so that c = 0 and h = o tanh(0) = 0. The steps
+    after the end have i = 0 and f = 1, so that the last c stays. All of this is exact, in the
+    gradients too.
 
     Returns:
         The outputs `[T, B, H]` and the last c.
@@ -219,10 +224,10 @@ class _Unroll(torch.autograd.Function):
 
 
 def _derivatives(gates: Tensor, c_tm1: Tensor, h: Tensor, tanh_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns derivatives with respect to the pre-activations (of c_t for i, f and g, of h_t for
-    o), and of h_t with respect to c_t.
+    """Returns the derivatives with respect to the gates' pre-activations, and ∂h_t/∂c_t.
 
-    With σ' = σ - σ² and tanh' = 1 - tanh².
+    For i, f and g it is the derivative of c_t, and for o the derivative of h_t. The formulas use
+    σ' = σ - σ² and tanh' = 1 - tanh².
     """
     width = h.shape[-1]
     i, _, o, g = gates.split(width, -1)

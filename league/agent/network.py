@@ -102,8 +102,8 @@ class AgentNetwork(PlayingNetwork):
         self.observation = ObservationEncoder(config)
         readings = 1 if config.encoder == "none" else 3  # of the observation, latent and context
         self.memory = Memory(readings * config.width, config.memory)
-        # A last layer near zero starts every key at the bias (every choice alike), whatever is
-        # seen.
+        # The last layer starts near zero. So at first every key has the bias as its logit (and all
+        # choices have equal logits), whatever the observation is.
         self.actor = Head(config.memory, config.head_widths, config.action_size, gain=0.01)
         self.critic = Head(config.memory + 1, config.head_widths, 1, gain=1.0)
         nn.init.constant_(

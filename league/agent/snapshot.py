@@ -132,8 +132,7 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
 
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
-    """Summarises logits, values, LSTM and latent on the probe, step by step: 6 numbers a probe
-    step.
+    """Summarises logits, values, LSTM and latent on the probe, in 6 numbers for each step of it.
 
     The probe has an episode start in the middle, so the fingerprint also covers the clearing of the
     state.
@@ -157,7 +156,7 @@ def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
 
 
 def _waves(*shape: int) -> Tensor:
-    """Returns fixed numbers in [-1, 1] that no generator's version changes."""
+    """Returns fixed numbers in [-1, 1]. They don't depend on any random number generator."""
     places = torch.arange(math.prod(shape), dtype=torch.float64)
     return torch.sin(places * 0.7310585).float().view(shape)
 

@@ -75,11 +75,11 @@ def quarantine(
     ] = None,
     release: Annotated[bool, typer.Option("--release", help="Let others meet it again.")] = False,
     worker: Annotated[
-        str | None, typer.Option(metavar="NAME", help="An evaluator, in the place of a player.")
+        str | None, typer.Option(metavar="NAME", help="An evaluator, instead of a player.")
     ] = None,
     repaired: Annotated[
         bool,
-        typer.Option("--repaired", help="Of a released evaluator: its old results don't count."),
+        typer.Option("--repaired", help="With --release: old results still don't count."),
     ] = False,
 ) -> None:
     """Keeps a player or an evaluator out of all new matches, or releases it. Without a name, lists
@@ -273,7 +273,7 @@ def add(
     ],
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="Its name in the league.")],
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run its Python with your rights, without a question.")
+        bool, typer.Option("--trust", help="Run its Python with your rights, without asking.")
     ] = False,
     player_token: Annotated[
         Path | None,
@@ -286,8 +286,8 @@ def add(
         ),
     ] = None,
 ) -> None:
-    """Adds another person's agent to a running league, as a rival that everybody can meet, or a
-    snapshot of another run.
+    """Adds another person's agent to a running league as a rival, or adds another run's snapshot.
+    Everybody can meet the new player.
     """
     from league.contest.rivals import add_member  # it loads the compiler
 

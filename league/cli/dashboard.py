@@ -19,10 +19,10 @@ def dashboard(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Where to listen; one that other machines reach asks for a token of the run.",
+            help="Where to listen; if other machines reach it, visitors need a token of the run.",
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: any free.")] = 0,
     name: Annotated[
         list[str] | None,
         typer.Option(

@@ -28,10 +28,10 @@ def evaluations(
         int | None, typer.Argument(metavar="NUMBER", help="The evaluation; without it: list them.")
     ] = None,
     open_only: Annotated[
-        bool, typer.Option("--open", help="List only those to be played.")
+        bool, typer.Option("--open", help="List only evaluations that are open.")
     ] = False,
     cancel: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="End this one: it is not played further.")
+        int | None, typer.Option(metavar="NUMBER", help="Cancel this evaluation.")
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Follow NUMBER to its end, or all without an end.")

@@ -131,10 +131,10 @@ def render(
     ],
     run_dir: RunDir = None,
     fps: Annotated[
-        float | None, typer.Option(metavar="N", help="Pictures a second (30; a gif 12).")
+        float | None, typer.Option(metavar="N", help="Pictures a second (default: 30, gif: 12).")
     ] = None,
     width: Annotated[
-        int | None, typer.Option(metavar="PIXELS", help="Default: 1280, of a gif 480.")
+        int | None, typer.Option(metavar="PIXELS", help="Default: 1280, for a gif 480.")
     ] = None,
     height: Annotated[
         int | None, typer.Option(metavar="PIXELS", help="Default: 9/16 of the width.")

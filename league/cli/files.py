@@ -22,7 +22,7 @@ app = typer.Typer(rich_help_panel=Heading.WRITE, add_completion=False)
 TOKENS = "name role made sha256"
 
 config = typer.Typer(
-    help="Writes a commented settings file, lists presets.",
+    help="Writes a commented settings file, or lists presets.",
     rich_help_panel=Heading.WRITE,
     no_args_is_help=True,
     add_completion=False,
@@ -145,7 +145,7 @@ def _token_file(run_dir: Path | None) -> TokenFile:
 @app.command()
 def certs(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Gets every file that it lacks.")
+        Path, typer.Argument(metavar="FOLDER", help="Where to make files that are missing.")
     ],
     host: Annotated[
         list[str] | None,
@@ -153,7 +153,7 @@ def certs(
     ] = None,
     client: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Also FOLDER/NAME, to hand to a client; repeatable."),
+        typer.Option(metavar="NAME", help="Also make FOLDER/NAME, for a client; repeatable."),
     ] = None,
 ) -> None:
     """Makes certificates for TLS and mutual TLS, signed by a new CA."""

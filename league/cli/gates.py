@@ -37,7 +37,7 @@ GATES_CAPTION = (
 )
 
 Candidate = Annotated[
-    str | None, typer.Argument(metavar="CANDIDATE", help="Show the certificates of this one.")
+    str | None, typer.Argument(metavar="CANDIDATE", help="Show its certificates.")
 ]
 Out = Annotated[
     Path | None, typer.Option(metavar="FILE", help="With a candidate: write its certificate.")
@@ -82,7 +82,7 @@ def exploiters(
 
 @app.command(cls=LeagueCommand)
 def gates(context: LeagueContext, candidate: Candidate = None, out: Out = None) -> None:
-    """Shows which snapshots of the mains their gates admitted."""
+    """Shows the gates of the mains' snapshots, and which snapshots they admitted."""
     with context.league.connect() as client:
         known = [
             gate for gate in client.gates(certificates=bool(candidate)) if not gate.is_exploiters
@@ -113,7 +113,9 @@ def _learning_row(generation: Generation) -> tuple[str, ...]:
 
 
 def _exploiter_rows(gate: CandidateGate) -> list[tuple[str, ...]]:
-    """Returns a line for each victim that it has met, or a line for the first victim."""
+    """Returns a line for each victim that the candidate has met. If it has met none, the only line
+    is for its first victim.
+    """
     generation = gate.generation
     assert generation is not None
     met = [test for test in gate.victims if test.matches] or list(gate.victims[:1])

@@ -33,7 +33,7 @@ class CommandGroup(TyperGroup):
 
     @functools.cached_property
     def points(self) -> dict[str, EntryPoint]:
-        """The entry points by command. A command of Kumite wins over one of another package."""
+        """The entry points by command. If two have the same name, Kumite's own command wins."""
         ours = distribution("kumite").entry_points.select(group=GROUP)
         return {point.name: point for point in (*entry_points(GROUP), *ours)}
 
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status. An error is one sentence on stderr."""
     # torch reads this when it is loaded. Two busy threads on two cores are slower than one thread.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a worker's words may not fit into its encoding
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be unable to encode a worker's words
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = app(
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sys.stdout.flush()
         return int(status or 0)
-    except NotFound as error:  # a name of nothing that exists is a wrong value of the command
+    except NotFound as error:  # the user named something that does not exist: a wrong argument
         return _fail(str(error), InvalidInput.exit_code)
     except LeagueError as error:
         return _fail(str(error), error.exit_code)

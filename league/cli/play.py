@@ -1,6 +1,7 @@
 """``league demo``, ``replay`` and ``record``: plays matches, keeps them, and shows them again.
 
-A terminal draws a match, other output lists its events. A demo is recorded before it is shown.
+On a terminal the commands draw a match. Elsewhere they list its events. A demo is recorded before
+it is shown.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def _show(played: Replay, speed: float) -> None:
         stats = dict(zip(game.spec.stats, map(float, stats_S), strict=True))
         totals = [f"{key.replace('_', ' ')} {stats[key]:.0f}" for key in TOTALS if key in stats]
         print(f"{name}\t{', '.join(totals)}")
-    for line in events if is_choice else ():  # their screen has gone
+    for line in events if is_choice else ():  # the screen that showed them is gone
         print(line)
 
 
@@ -223,7 +224,7 @@ def _moments(
 ) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """Yields each frame as the game draws it, with the events since the frame before.
 
-    A game of choices has a last frame with its end.
+    In a game of choices the last frame shows how the match ended.
     """
     from league.games.base import CHOICE
     from league.games.drawing.lines import seat_text
@@ -279,7 +280,7 @@ def record(
         Path | None, typer.Option(metavar="DIR", help="Folder for the replays (default: none).")
     ] = None,
     matches: Annotated[
-        int, typer.Option(min=1, max=100_000, help="Against each opponent, seats swapped.")
+        int, typer.Option(min=1, max=100_000, help="Matches per opponent, in both seats.")
     ] = 100,
     seed: Seed = 0,
     pace: Pace = 1,
@@ -322,7 +323,7 @@ def record(
 def _scores(
     played: Sequence[tuple[float, Mapping[str, float]]], means: Sequence[str]
 ) -> Iterator[str]:
-    """The cells of some matches: the player's outcome in each, and its totals."""
+    """Yields the table cells for some matches, each given by the player's outcome and totals."""
     outcomes = [outcome for outcome, _ in played]
     total, matches = sum(outcomes), len(outcomes)
     yield str(matches)

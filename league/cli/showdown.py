@@ -93,8 +93,8 @@ def play(
         str, typer.Option("--as", metavar="PLAYER", help="Who plays: a bot, a snapshot or a file.")
     ] = "heuristics",
     port: Annotated[int, typer.Option(metavar="N", help="Port of the server.")] = 8000,
-    battles: Annotated[int, typer.Option(metavar="N", help="Battles until it leaves.")] = 1,
-    name: Annotated[str, typer.Option(metavar="NAME", help="Its name there.")] = "kumite",
+    battles: Annotated[int, typer.Option(metavar="N", help="Battles before it leaves.")] = 1,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Its account.")] = "kumite",
     blobs: Blobs = None,
     game: GameName = None,
     assignments: Assignments = None,

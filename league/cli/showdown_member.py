@@ -29,7 +29,7 @@ class MemberOnServer(Player):
         port: port of the server on this machine.
         bot: the bot that plays, or None.
         load: returns the network that plays if no bot does.
-        team: packed, for formats in which players bring a team.
+        team: the packed team, for formats in which players bring a team.
         seed: seed of all random choices.
     """
 

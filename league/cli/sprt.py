@@ -1,4 +1,4 @@
-"""``league sprt``: whether results decide between two hypotheses, and how many more it takes."""
+"""``league sprt``: whether matches decide between two hypotheses, and how many more are needed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:  # scipy takes half a second to load
 
 app = typer.Typer(rich_help_panel=Heading.MEASURE, add_completion=False)
 
-RESULTS = "Results: counts or a certificate; none to forecast how many it takes"
+RESULTS = "Results: counts or a certificate; without them, forecasts how many matches it takes"
 MEANING = {
     "accept": "accept: as strong as the alternative",
     "reject": "reject: as weak as the null hypothesis",
     "continue": "continue: not decided yet",
 }
-Share = Annotated[float | None, typer.Option(metavar="P", help="Share of the points, as 0.55.")]
+Share = Annotated[float | None, typer.Option(metavar="P", help="Share of points, like 0.55.")]
 Elo = Annotated[float | None, typer.Option(metavar="ELO", help="Elo difference.")]
 Count = Annotated[int | None, typer.Option(metavar="N", help="Matches.", rich_help_panel=RESULTS)]
 

@@ -1,4 +1,4 @@
-"""``league ratings``, ``players``, ``payoff`` and ``leaderboard export``: who is how strong."""
+"""``league ratings``, ``players``, ``payoff``, ``leaderboard export``: how strong players are."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def ratings(
         bool,
         typer.Option(
             "--fit",
-            help="Add ratings from all games at once, their 95 % intervals, and where the two "
-            "disagree.",
+            help="Add ratings from a fit of all games at once, their 95 % intervals, and where mu "
+            "and the fit disagree.",
         ),
     ] = False,
 ) -> None:
@@ -127,7 +127,7 @@ def payoff(
         list[str] | None, typer.Option(metavar="PLAYER", help="Only this column; repeatable.")
     ] = None,
 ) -> None:
-    """Shows how often each player won against each other: a matrix of several on a terminal."""
+    """Shows the results of each pair of players. On a terminal, several players make a matrix."""
     with context.league.connect() as client:
         known = {player.name: player for player in client.players()}
         rated = client.ratings(book)
@@ -193,7 +193,7 @@ def export(
         str | None, typer.Option(help="Heading (default: the run folder's name, or the address).")
     ] = None,
 ) -> None:
-    """Writes ratings with intervals, greedy matches, and (json, html) payoffs and shares."""
+    """Writes ratings with intervals and greedy results. json and html add payoffs and shares."""
     league = context.league
     from league.views.leaderboard import FORMATS, gather
 

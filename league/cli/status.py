@@ -86,7 +86,7 @@ def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
     troubles = {
         worker.trouble: worker.is_quarantined for worker in league.workers if worker.trouble
     }
-    for trouble, is_quarantined in troubles.items():  # workers that disagree share one
+    for trouble, is_quarantined in troubles.items():  # workers that disagree have the same text
         yield "quarantine" if is_quarantined else "disagree", trouble
     if league.pause is not None:
         since = f"{league.pause.by} at {when(league.pause.at)}"

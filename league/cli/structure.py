@@ -47,7 +47,7 @@ def structure(
         tuple[str, str] | None,
         typer.Option(
             metavar="GROUP GROUP",
-            help="Compare two groups at their best, such as --versus 'main@*' based.",
+            help="Compare the best mixtures of two groups, such as --versus 'main@*' based.",
         ),
     ] = None,
     json_file: Annotated[

@@ -108,8 +108,8 @@ def _command(
         str,
         typer.Option(
             metavar="HOST[:PORT]",
-            help="Where a browser finds the run's pages; where other machines reach it, they ask "
-            "for a token of the run.",
+            help="Where a browser finds the run's pages; if other machines reach it, visitors "
+            "need a token of the run.",
         ),
     ] = "127.0.0.1",
     dashboard_name: Annotated[
@@ -138,7 +138,7 @@ def _command(
         bool,
         typer.Option(
             "--weights-only",
-            help="With --from: take the weights, not the optimizer and the return scale.",
+            help="With --from: take only the weights, without optimizer and return scale.",
         ),
     ] = False,
 ) -> Command:
@@ -189,7 +189,7 @@ def parse(arguments: Sequence[str]) -> Command | int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command. Every fault prints a sentence on stderr and sets the exit code."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a worker's words may not fit into its encoding
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be unable to encode a worker's words
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments)

@@ -1,8 +1,8 @@
 """Starts a league's processes on this machine, restarts them, and stops them in order.
 
 Each process leads its own session, which keeps the terminal's Ctrl-C away from it. Only the
-supervisor receives Ctrl-C. On Linux the kernel ends the processes with the supervisor, even after
-kill -9.
+supervisor receives Ctrl-C. On Linux the kernel ends the processes when the supervisor ends, even
+after kill -9.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class RestartPolicy:
 
 
 class Process:
-    """Runs a process with all its restarts. Start it from the main thread, because it ends with the
-    thread.
+    """Runs a process with all its restarts. Start it from the main thread, because the kernel ends
+    the process when the thread that started it ends.
     """
 
     def __init__(self, spec: ProcessSpec) -> None:

@@ -33,7 +33,7 @@ _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
-_STOPPED_BY_SECONDS = 7.0  # for the last curves after Ctrl-C: the summary takes its time too
+_STOPPED_BY_SECONDS = 7.0  # after Ctrl-C, when curves must be done: a summary still follows
 STOP_WORKER_SECONDS = 7.0
 """How long learner and evaluator have to stop. A learner takes up to 6 s to save."""
 DRAIN_SECONDS = 1800.0
@@ -45,7 +45,7 @@ HANG_SECONDS = 300.0
 have expired by then, and the worker is restarted. A thread sends the heartbeats, also during a long
 update, and knows the worker's pace.
 """
-_LOOK_SECONDS = 5.0  # most seconds that a look counts, because the machine may have slept
+_LOOK_SECONDS = 5.0  # a longer time between checks counts as this: the machine may have slept
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
@@ -132,15 +132,17 @@ class Supervisor:
         )
 
     def run(self) -> int:
-        """Trains until the steps are done or a signal comes. Returns the exit code. If the run ends
-        early, everything has stopped before it raises the error of `ProcessGroup.check`.
+        """Trains until the steps are done or a signal comes. Returns the exit code.
+
+        If an error of `ProcessGroup.check` ends the run early, this method first stops everything
+        and then raises the error.
         """
         killed: list[str] = []
         with self._signals():
             try:
                 self._group.start()
                 self._reader.start()
-                # loaded early: at the end a busy machine has no time left for these seconds
+                # Loading takes seconds, and a busy machine has no time for them at the end.
                 fit = ("league.stats.ratings.cross_check",)
                 threading.Thread(target=import_module, args=fit, daemon=True).start()
                 self._train()
@@ -297,7 +299,7 @@ class Supervisor:
 
             self._reader.look_again(unused(), hurried=lambda: self._stop_requests >= 2)
             if self._reader.facts.ratings:
-                # if it is not done the matchmaker may be dead
+                # If the run stops before it is done, the matchmaker may be dead.
                 self._write_leaderboard(_UNHURRIED_SECONDS if is_done else unused())
             self._reader.stop()
             self._draw()

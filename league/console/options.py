@@ -42,7 +42,7 @@ BookName = Annotated[
 ]
 Blobs = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="The folder of the weights (default: that of the run)."),
+    typer.Option(metavar="DIR", help="The folder of the weights (default: the run's)."),
 ]
 GameName = Annotated[
     str | None,
@@ -53,7 +53,7 @@ Greedy = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all digits.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it to a .png file.")]
-Speed = Annotated[float, typer.Option(min=0.01, help="Times real time, on a terminal.")]
+Speed = Annotated[float, typer.Option(min=0.01, help="Speed on a terminal; 1 is real time.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the first match and of sampled keys.")]
 Assignments = Annotated[
     list[str] | None,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # gRPC and pydantic take a quarter of a second to load
     from league.rpc.client import MatchmakerClient
     from league.security.credentials import Credentials
 
-ROLE = "operator"  # every reader of the run's tokens may do everything anyway
+ROLE = "operator"  # whoever can read the run's tokens could take the strongest of them anyway
 WAIT_SECONDS = 10.0
 SAID_SECONDS, IDLE_SECONDS = 10.0, 60.0
 """While a command waits until a run's database is open: the time between two messages about the

@@ -213,7 +213,7 @@ def play_bouts(
             for frame in range(max(frame_skip, pace)):
                 if frame > 0:
                     table.decide_rivals(actions_N2A)
-                if rivals is not None and rivals.late > late:  # go on in real time until it decides
+                if rivals is not None and rivals.late > late:  # play in real time until it decides
                     late = rivals.late
                     time.sleep(1.0 / spec.frames_per_second)
                 recorded.step(actions_N2A)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A player for a seat: a bot by its index in the game's spec, weights or a rival's bundle by
-    digest in a folder, or a network in memory.
+    """A player for a seat. It is a bot, given by its index in the game's spec, or a network in
+    memory, or weights or a rival's bundle, given by the digest in the folder `blobs`.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Entrant:
 
 @dataclass
 class Finder:
-    """Finds members by name. `game`, `blobs` and `assignments` (--set) are flags."""
+    """Finds members by name. `game`, `blobs` and `assignments` (--set) are the values of flags."""
 
     league: League
     game: str | None = None

@@ -50,8 +50,9 @@ def find_replay(
     Args:
         league: the run.
         name: a file, or the beginning of a match id of the run.
-        game, assignments: the flags `--game` and `--set`. If a file alone may not choose the game
-            of its match, these flags or the run must name this game.
+        game, assignments: the flags `--game` and `--set`. A file may choose by itself only among
+            built-in games that run no other code. Any other game must be named by these flags or
+            by the run.
 
     Raises:
         NotFound: there is no such match.

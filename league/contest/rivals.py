@@ -122,8 +122,8 @@ def _protection(kept: Sequence[str]) -> str:
 
 
 def require_trust(programs: Sequence[str], *, trust: bool) -> None:
-    """Raises `InvalidInput` unless the user agrees to run these programs by `trust`, or the person
-    at the terminal does.
+    """Raises `InvalidInput` unless `trust` is set or the person at the terminal agrees to run these
+    programs.
     """
     if trust or not programs:
         return

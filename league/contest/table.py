@@ -28,7 +28,7 @@ class Conduct(NamedTuple):
 
 
 class Table:
-    """Seats players in the rows of `game`, each idle or with a match.
+    """Seats players in the rows of `game`. A row plays a match or is idle.
 
     A `BatchedPolicy` plays the seats of networks and rivals. The game itself plays its bots.
 

@@ -68,8 +68,8 @@ class GameSpec:
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term. Every game has `dense` and `sparse` (the outcome alone)."""
     places: tuple[int, ...] = ()
-    """Indices of the numbers that are positions, in [-1, 1]. They count from the start of the own
-    part, and the same indices hold from the start of the rest. The edges of a stage are sharp, so
+    """Indices of the numbers that are positions, in [-1, 1]. They count from the start of a seat's
+    own part. The same indices also count from the start of the rest. Edges of a stage are sharp, so
     the agent's network also gets sines and cosines of these positions."""
     ids: tuple[tuple[int, ...], ...] = ()
     """Vocabularies of ids. Each lists its size, and then the indices of the observation that hold

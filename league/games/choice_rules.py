@@ -38,7 +38,7 @@ class TreeRules(ABC):
 
     Attributes:
         bots: the bots, in the order of the game's spec.
-        most_positions: most positions of a level whose tree is walked.
+        most_positions: largest number of positions in a level for which the tree is still walked.
     """
 
     name: str
@@ -73,8 +73,10 @@ class TreeRules(ABC):
             choices_E2: legal choices.
 
         Returns:
-            By way, in the order of the positions: the index of its position, its probability, the
-            payoff from player 1 to player 0, whether the match ends, and the position after it.
+            Five arrays with an entry for each way that the frame can go. The ways are in the order
+            of the positions. The entries are the index of the position in which the way begins, the
+            way's probability, the payoff from player 1 to player 0, whether the match ends, and the
+            position after the frame.
         """
 
     @abstractmethod

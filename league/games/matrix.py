@@ -115,9 +115,9 @@ MAX_ROUNDS = 10_000
 class MatrixRules(ChoiceRules):
     """Defines a match of several rounds of a matrix game.
 
-    The own part of an observation says whether the player picks rows or columns, and its last
-    choice. The rest is the opponent's last choice. A player doesn't see the opponent's choice of
-    the current round.
+    The player's own part of an observation says whether the player picks rows or columns, and what
+    it chose last. The rest is the opponent's last choice. A player doesn't see the opponent's
+    choice of the current round.
 
     Raises:
         ConfigError: a wrong number of rounds.

@@ -77,8 +77,8 @@ class OpenSpielGame(SeenGame):
         return counts
 
     def tree_rules(self) -> TreeRules | None:
-        """Returns the rules for exact values, if the game has them: it is zero-sum, and no time
-        limit ends its matches.
+        """Returns the rules for exact values, or None. A game has such rules if it is zero-sum and
+        no time limit ends its matches.
         """
         is_whole = self.spec.max_frames >= self._spiel.game.max_game_length()
         return SpielRules(self._spiel) if self._spiel.is_zero_sum and is_whole else None

@@ -116,7 +116,7 @@ _WORDS: dict[str, str] = dict(zip("fcr", ACTIONS, strict=True))
 class PokerRules(ChoiceRules):
     """Defines a hand of `variant`. A card is its rank times the number of suits, plus its suit.
 
-    The own part of an observation has the player's number and card (rank, and suit if there are
+    The player's own part of an observation has its number and card (rank, and suit if there are
     several), whether it is the player's turn, and the legal choices. The rest has the chips in the
     pot, first the opponent's and then the player's, and the opponent's last choice. With several
     rounds it also has the round, the raises in it, and the public card once it is revealed.

@@ -101,8 +101,9 @@ def game_names() -> list[str]:
 def users_module(name: str) -> ModuleType:
     """Imports a user's module, also from the working folder and from `PYTHONPATH`.
 
-    The launchers keep `PYTHONPATH` in `KUMITE_PATH`. Both come last on the path, so that no file
-    there replaces a module of Python, of a package or of the project.
+    The launchers keep `PYTHONPATH` in `KUMITE_PATH`. The working folder and the folders in that
+    variable come last on the import path. So no file in them replaces a module of Python, of a
+    package or of the project.
     """
     # An editable install is no entry of the path: its finder comes after all entries.
     entries = [str(Path(__file__).parents[2]), *os.environ.get(PATH, "").split(os.pathsep)]
@@ -226,7 +227,8 @@ def family(game: str) -> str:
 def takes_agents_of(spec: GameSpec, game: str, version: str) -> bool:
     """Returns whether an agent of `game` and a `version` of its rules can play in a game.
 
-    An agent of brawl can play the original and the reverse, whatever the versions of their rules.
+    An agent of brawl can play the original, and an agent of the original can play brawl, whatever
+    the versions of their rules.
     """
     is_original = family(game) != game or family(spec.name) != spec.name
     return family(game) == family(spec.name) and (

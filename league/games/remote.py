@@ -1,7 +1,8 @@
 """Plays a game that runs as a gRPC server, in any language: `grpc:HOST:PORT`.
 
-The contract is proto/league/v1/games.proto. The server is a stranger: whatever it sends has bounds,
-and an answer that breaks the contract fails matches, never the league.
+The contract is proto/league/v1/games.proto. The league does not trust the server. It checks the
+bounds of everything that the server sends. If an answer breaks the contract, matches fail, but the
+league continues.
 
 Shape suffixes: R rows of a request, 2 seats, A action width, V width of a seat's view, K reward
 terms.
@@ -170,7 +171,7 @@ def _described(stub: GameServiceStub, address: str) -> pb.DescribeGameResponse:
 
 
 def _reason(failure: grpc.RpcError) -> str:
-    """Returns gRPC's code and a stranger's words, cleaned and cut."""
+    """Returns gRPC's code and the server's message, without control characters and shortened."""
     return plain(f"{failure.code().name}: {failure.details()}")[:LONGEST_REASON]
 
 
@@ -247,8 +248,8 @@ class _Stream:
         self._responses: queue.SimpleQueue[pb.PlayResponse | str] = queue.SimpleQueue()
         self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._call = stub.Play(iter(self._requests.get, None))
-        # A response is read in a thread, because a call has no time limit for one response. Nothing
-        # is read that nobody waits for.
+        # A thread reads the responses, because gRPC has no time limit for a single response of a
+        # call. It reads a response only when `ask` waits for it.
         threading.Thread(target=self._read, name="game-server", daemon=True).start()
 
     def _read(self) -> None:
@@ -484,7 +485,9 @@ class _Server(Host):
         shape: tuple[int, ...],
         default: int | None = None,
     ) -> NDArray[Any]:
-        """Returns an array of a response. An empty field has the default, if any, everywhere."""
+        """Returns a field of a response as an array. If the field is empty and there is a
+        `default`, all values are the default.
+        """
         content, wanted = getattr(response, name), int(np.prod(shape)) * np.dtype(kind).itemsize
         if not content and default is not None:
             return np.full(shape, default, kind)

@@ -162,7 +162,9 @@ def _header(replay: Replay) -> dict[str, Any]:
 
 
 def _pack(actions_T2A: NDArray[np.uint8]) -> bytes:
-    """Packs key after key, each as the frames in which it changed: held keys are runs of zeros."""
+    """Packs one key after another, with a bit for each frame: 1 if the key changed in it. So a key
+    that is held is a run of zeros.
+    """
     planes_2AT = np.moveaxis(actions_T2A.astype(np.bool_), 0, -1)
     changed_2AT = np.diff(planes_2AT, axis=-1, prepend=False)
     return np.packbits(changed_2AT).tobytes()

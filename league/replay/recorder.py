@@ -180,8 +180,8 @@ def keys_for_decision(
 
     Args:
         frames_FA: the player's keys in the frames `[F, ..., A]`.
-        before_A: its keys in the frame before.
-        held_A: the agent's decision before.
+        before_A: the player's keys in the frame before these frames.
+        held_A: the agent's previous decision.
     """
     down_A = frames_FA.any(0)
     earlier_FA = np.concatenate([before_A[None], frames_FA[:-1]])

@@ -8,7 +8,7 @@ for a conversion:
   value.
 - a dataclass is a message. If the outer message has no field with the name of the dataclass's
   field, the fields of the dataclass are fields of the outer message.
-- ``X | None`` is a message that may be missing, or a number of which 0 means None.
+- ``X | None`` is a message that may be missing, or a number that is 0 for None.
 - a text arrives without control characters, because a worker's words reach logs and terminals.
 
 A player inside another message travels without its card. The weights file has the card, and

@@ -176,7 +176,9 @@ def _check_learners(sections: config.Sections) -> None:
 
 
 def _preset_of(request: Request, config_file: Path | None = None) -> str | None:
-    """Returns the preset of settings files' `extends` or of the flag, which must agree."""
+    """Returns the preset that the settings files extend or that the flag names. If several name a
+    preset, they must agree.
+    """
     preset: str | None = None
     source = ""
     files = [(str(file), config.base_preset(file)) for file in (config_file, request.config)]
@@ -243,7 +245,9 @@ def _resumed(path: Path, request: Request, preset: str | None, lock: IO[str]) ->
 
 
 def _contradiction(saved: Tables, asked: Tables, stated: Mapping[str, Collection[str]]) -> str:
-    """Returns the first stated setting that is asked for with another value, or ""."""
+    """Describes the first setting in `stated` whose value in `asked` differs from the value in
+    `saved`. Returns "" if there is no such setting.
+    """
     for section, keys in stated.items():
         for key in keys:
             if asked[section][key] != saved[section][key]:

@@ -171,8 +171,8 @@ def add_client_flags(parser: argparse.ArgumentParser) -> None:
         "--tls",
         type=Path,
         metavar="FOLDER",
-        help="folder with ca.pem, and client.pem and client.key where they are wanted (default: "
-        "KUMITE_TLS, or what the run's settings name)",
+        help="folder with ca.pem, and with client.pem and client.key for mutual TLS (default: "
+        "KUMITE_TLS, or the folder in the run's settings)",
     )
 
 

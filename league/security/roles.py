@@ -76,8 +76,8 @@ def least_role(path: str) -> AccessRole:
 
 
 def check_role(path: str, role: AccessRole, caller: str) -> None:
-    """Checks that a caller's role is high enough for a call by its full name. Otherwise `Forbidden`
-    names the caller.
+    """Checks that a caller's role is high enough for a call, whose full name is `path`. If the role
+    is too low, it raises `Forbidden`, which names the caller.
     """
     least = least_role(path)
     if role < least:

@@ -160,7 +160,9 @@ class TokenFile:
 
 
 def _new(role: str) -> str:
-    """Returns 256 random bits after words by which people and secret scanners recognise a token."""
+    """Returns a new token: words by which people and secret scanners recognise it, and then 256
+    random bits.
+    """
     return f"kumite-{role}-{secrets.token_urlsafe(32)}"
 
 

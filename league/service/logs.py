@@ -113,8 +113,8 @@ class CallLog:
     """Observes calls and writes a line for a call.
 
     Args:
-        every: whether all calls get a line. Otherwise only failed calls get one, and occasionally
-            slow calls and calls without a valid token.
+        every: whether all calls get a line. Otherwise only three kinds of calls do: all failed
+            calls, and once in `LINE_SECONDS` a slow call or a call without a valid token.
         details: returns further fields for a call, such as the worker's name.
     """
 

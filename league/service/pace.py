@@ -16,7 +16,7 @@ TIMES = 5.0
 step may have compiled for minutes, and does not predict the next steps.
 """
 RECENT = 20
-_LOOK_SECONDS = 5.0  # most seconds that a look counts, because the machine may have slept
+_LOOK_SECONDS = 5.0  # a longer time between calls counts as this: the machine may have slept
 
 
 class Pace:
@@ -47,7 +47,8 @@ class Pace:
     def judged(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
         """Returns the metrics of a worker that moves.
 
-        If the worker hangs, the rates are 0, and `STALLED` is the number of seconds since it hung.
+        If the worker hangs, its rates are 0, and `STALLED` is the number of seconds without
+        progress.
         """
         with self._lock:
             self._look()

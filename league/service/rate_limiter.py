@@ -28,7 +28,7 @@ def peer_host(peer: str) -> str:
     return address.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
 
 
-@lru_cache(MOST_PEERS)  # an address takes longer to read than the rest of a count
+@lru_cache(MOST_PEERS)  # parsing an address takes longer than the rest of counting a call
 def _key(peer: str) -> str:
     host = peer_host(peer)
     return peer if is_loopback(host) else host
@@ -55,7 +55,9 @@ class RateLimiter:
         return len(self._buckets)
 
     def take(self, peer: str) -> None:
-        """Counts a call of a peer. `Busy` says when to call again after too many calls."""
+        """Counts a call of a peer. After too many calls it raises `Busy`, which says when to call
+        again.
+        """
         key, now = _key(peer), self._clock()
         with self._lock:
             left, at = self._buckets.pop(key, (self._burst, now))

@@ -43,15 +43,16 @@ OPTIONS = [
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", STREAMS),
-    # otherwise a call that has just ended counts, and gRPC silently drops its client's next call
+    # Off. Otherwise a call that has just ended still counts for the limit of streams, and gRPC
+    # silently drops the next call of its client.
     ("grpc.http.overload_protection", 0),
     ("grpc.max_connection_idle_ms", IDLE_SECONDS * 1000),
     ("grpc.server_handshake_timeout_ms", 10_000),
-    # a machine that vanished answers no ping
+    # Pings detect a client whose machine has vanished.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    # of all connections, beyond which gRPC silently drops calls
+    # Limits for all connections together, beyond which gRPC silently drops calls.
     ("grpc.server.max_pending_requests", 20_000),
     ("grpc.server.max_pending_requests_hard_limit", 20_000),
 ]
@@ -66,7 +67,7 @@ class _Handlers(grpc.GenericRpcHandler):
         self._by_path: dict[str, Any] = {}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Ignores handlers that generated code also adds by method."""
+        """Does nothing, because generated code also adds the same handlers by method."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
         for method, handler in handlers.items():
@@ -133,8 +134,10 @@ class GrpcServer:
         self._stopped = False
 
     def add(self, add_to_server: Callable[[Any, Any], None], servicer: object) -> None:
-        """Answers the calls of a service by its generated function. `Interceptor.guarded` describes
-        the servicer's methods.
+        """Registers a servicer, which then answers the calls of its service.
+
+        `add_to_server` is the generated function of the service. `Interceptor.guarded` says what
+        the servicer's methods may be.
         """
         add_to_server(servicer, self._handlers)
 

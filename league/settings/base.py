@@ -36,7 +36,9 @@ PREFIX = "KUMITE_"
 DEFAULT_PRESET = "laptop"
 """The preset of commands without a preset, and of settings files that extend none."""
 JOINED = "joined.json"
-"""File in the folder of a league on another machine. The folder's config.toml is complete."""
+"""File that marks a folder as joined to a league on another machine, and holds its address. The
+folder's config.toml is complete.
+"""
 NONE = "none"
 """The word for an absent value in files and flags, because TOML has no null."""
 S = TypeVar("S", bound="Settings")

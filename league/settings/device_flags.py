@@ -70,7 +70,9 @@ class DeviceFlags:
         return max(1, len(self.gpus), self.cpu_ranks)
 
     def completed(self, cpu_ranks: int, is_possible: Callable[[int], bool]) -> DeviceFlags:
-        """Adds ranks on the CPU if no flag names another device and there is no GPU.
+        """Adds ranks on the CPU if `--cpu` is given or there is no GPU.
+
+        Nothing changes if `--gpu` or `--ranks` is given.
 
         Args:
             cpu_ranks: the wanted number, which is limited by the cores.
@@ -90,7 +92,7 @@ class DeviceFlags:
         return DeviceFlags(gpus=self.gpus[:1], cpu=self.cpu)
 
     def cpu_sentence(self) -> str:
-        """Returns the words about the device at a start with `--cpu`."""
+        """Returns the sentence about the device that a start with `--cpu` shows."""
         together = f", in {self.ranks} processes that learn together" if self.ranks > 1 else ""
         return f"Computing on the CPU (--cpu), {cores_in_words()}{together}."
 
@@ -131,7 +133,7 @@ class DeviceFlags:
         return cls(gpus=tuple(map(int, numbers)), cpu=cpu, cpu_ranks=ranks or 0)
 
 
-GPU_HELP = "Train on the GPU with this number, or on several together, as 0,1."
+GPU_HELP = "Train on the GPU with this number, or on several GPUs together, such as 0,1."
 CPU_HELP = "Train on the CPU even if there is a GPU."
 RANKS_HELP = "With --cpu: learn in N processes together (default: 2 where it has them)."
 
@@ -144,7 +146,7 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def cpu_sentence() -> str:
-    """Returns the words about the device at a start that finds no GPU."""
+    """Returns the sentence about the device that a start without a GPU shows."""
     return f"Computing on the CPU (no GPU found), {cores_in_words()}."
 
 

@@ -34,8 +34,9 @@ from typing import NamedTuple
 CERTAIN = math.log(10_000.0)
 """Log of the e-value from which a worker is certain to differ."""
 LEAD = math.log(100.0)
-"""Least difference between its evidence and the next worker's. If two workers have much evidence
-against them, both differ from the others.
+"""A worker is certain to differ only if the evidence against it exceeds the evidence against every
+other worker by at least this. If two workers have similar evidence against them, the results don't
+show which of them is right.
 """
 _WIDTHS = (1.0, 4.0, 16.0)
 """Values of a for the points of pairs: biases with standard deviations of .29, .17 and .09."""
@@ -131,9 +132,10 @@ class _OfWorker:
 
 @dataclass(slots=True)
 class _Pair:
-    """Keeps all matches of two players in a book, and the workers that played them. For each
-    worker, `mine` and `theirs` are the positions of its next match to compare, and of the others'
-    next match.
+    """Keeps all matches of two players in a book, and the workers that played them.
+
+    For each worker, `mine` is the position of the worker's next match that is to be compared, and
+    `theirs` is the position of the other workers' next match.
     """
 
     workers: list[str] = field(default_factory=list)

@@ -121,8 +121,8 @@ class Stakes:
     def counted(self, cell: PayoffCell | Counts) -> tuple[float, float, float]:
         """Returns a pair's wins, draws and losses.
 
-        In games with payoffs these are wins and losses of a stake that carry as much evidence as
-        the matches.
+        In games with payoffs, the wins and losses are imaginary matches that each pay one stake.
+        Together they carry as much evidence as the pair's matches.
         """
         stake = self.stake
         if not stake or not cell.games:

@@ -332,9 +332,10 @@ def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
 
 
 def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], title: str) -> None:
-    """Draws attention as log2 of its mean by time and age, and the mean at the right.
+    """Draws how attention deviates from its mean, by time and age, and the mean at the right.
 
-    Early moments, at which not all outputs existed, stay empty.
+    The colours show log2 of attention divided by the mean attention to outputs of the same age over
+    the match. Early moments, at which not all outputs existed, stay empty.
     """
     step, age_P, slots = reading.step, reading.age_P, weights_TP.shape[1]
     full_TP = np.asarray(weights_TP, np.float64)[slots - 1 :]

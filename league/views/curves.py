@@ -231,7 +231,7 @@ def _smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
 def _lines(
     axes: Axes, title: str, history: History, names: Mapping[str, str], scale: str = "linear"
 ) -> None:
-    """Draws each series faintly, and smoothed over it, with its label at the right."""
+    """Draws each series faintly, its smoothed curve over it, and its label at the right."""
     axes.set_title(title)
     shown = [(history.scalars[name], label) for name, label in names.items()
              if name in history.scalars]  # fmt: skip

@@ -66,8 +66,8 @@ class LeagueFacts:
     Attributes:
         leading: the worker name of the first main.
         steps, target_steps: steps of that learner, kept while it restarts.
-        evaluations: clean matches against each bot. Those of the mains' newest snapshots are added
-            up until there are enough.
+        evaluations: clean matches against each bot. The matches of the mains' newest snapshots are
+            added up, from the newest snapshot back, until there are enough.
         snapshots: how many snapshots of the mains are active.
         newest: the youngest of these snapshots.
         trouble: why the league could not be read, "" if it could.

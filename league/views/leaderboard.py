@@ -108,13 +108,13 @@ class Standings(NamedTuple):
 def standings(
     client: MatchmakerClient, book: Book = Book.EVAL, *, most_fitted: float = 0
 ) -> Standings:
-    """Reads who is how strong. Only the eval book rates mixtures.
+    """Reads how strong each player is. Only the eval book rates mixtures.
 
     Args:
         client: the league.
         book: the book.
         most_fitted: largest number of players for which ratings from all games at once are
-            computed. The train book has none.
+            computed. The train book never has such ratings.
     """
     ratings, cells, players = client.ratings(book), client.payoff(book), client.players()
     paid, fit, mixtures = paid_each(cells), None, list["MixtureRating"]()
@@ -318,7 +318,9 @@ def _rating(row: Row) -> list[Text]:
 
 
 def _heat_map(board: Leaderboard) -> Markup:
-    """Returns the best rows against the bots and the opponents met most often, by rank."""
+    """Returns a heat map of the best players' results against the bots and against the opponents
+    met most often. Rows and columns are in order of rank.
+    """
     met: dict[str, int] = {}
     for cell in board.cells:
         met[cell.column] = met.get(cell.column, 0) + cell.games

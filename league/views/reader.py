@@ -37,8 +37,8 @@ class LeagueReader:
         say: receives changes of the league as sentences, and alarms with `is_trouble`.
         refresh_seconds: how often it asks the services.
         table_seconds: how often it reads ratings and payoffs.
-        since: Unix seconds. It shows only workers that were heard from later. None means since this
-            reader was made.
+        since: Unix seconds. The reader shows only workers that were heard from later. None means
+            the time at which this reader was made.
         credentials: token and certificates.
         leading: the worker name of the first main.
     """
@@ -70,7 +70,7 @@ class LeagueReader:
         self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()
-        self._told: set[Hashable] | None = None  # None before the first table, whose content is old
+        self._told: set[Hashable] | None = None  # None before the first table, which has no news
         self._alarms: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)

@@ -62,7 +62,9 @@ class Forest:
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """Lists lines by name through (x, number), with the numbers' intervals as bands."""
+    """Lists lines by name. A line connects points (x, number), and a band shows the numbers'
+    intervals.
+    """
 
     x_label: str
     lines: Mapping[str, Sequence[tuple[float, Measured]]]

@@ -103,7 +103,9 @@ def _after(axes: Axes, report: dict[str, Any]) -> None:
 
 
 def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws, for the moments against each opponent, how often the probe names which opponent."""
+    """Draws a table of how often the probe names each opponent (column) at the moments of matches
+    against an opponent (row).
+    """
     axes.set_title("Opponents in rows, what each is called below, %")
     named_KK = np.array([opponent["named"] for opponent in report["opponents"]])
     axes.imshow(named_KK, cmap="Blues", vmin=0, vmax=1, aspect="auto")

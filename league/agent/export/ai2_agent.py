@@ -242,4 +242,4 @@ def read_weights() -> list[dict[str, np.ndarray]]:
 CARD: dict[str, Any] = {}
 """The snapshots: sizes of the network, shapes of the weights, and how each is played."""
 WEIGHTS = ""
-"""The weights of all as one float32 vector, compressed by zlib, in base85."""
+"""The weights of all snapshots as one float32 vector, compressed by zlib, in base85."""

@@ -43,7 +43,7 @@ class Played:
         match: as in `MATCHES`.
         opponent: as in `MATCHES`.
         outcome: 1, 0.5 or 0.
-        stocks: stocks that the file and its opponent took from each other.
+        stocks: stocks that the file took from its opponent, and stocks that it lost.
         ms: milliseconds per frame: the mean and the 99th percentile.
         frames: frames that were played.
         start_seconds: time in which the file was loaded.

@@ -126,7 +126,7 @@ class Keys:
 
 
 class Env:
-    """Replaces the original's environment. It knows the newest observation alone."""
+    """Replaces the original's environment. It knows only the newest observation."""
 
     def __init__(self) -> None:
         self.obs_helper, self.act_helper = Sections(), Keys()
@@ -178,7 +178,10 @@ class Agent:
 
 
 class Refusal(importlib.abc.MetaPathFinder):
-    """Refuses imports that the tournament lacks, and names packages that only this Python lacks."""
+    """Refuses imports that would fail in the tournament.
+
+    For a package that only this Python lacks, the error says where to install it.
+    """
 
     def __init__(self, has_checkout: bool) -> None:
         self.has_checkout = has_checkout

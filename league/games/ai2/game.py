@@ -111,7 +111,7 @@ class Ai2Game(HostedGame):
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Adds the bots, which play in the worker."""
+        """Adds the bots' indices, because bots play in the worker."""
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def begin(self, rows: NDArray[np.intp]) -> None:
@@ -202,7 +202,7 @@ class Ai2Game(HostedGame):
                 {
                     "x": x,
                     "y": y,
-                    "type": WEAPON_NAMES[max(1, int(kind) - 1)],  # hidden on a spawner
+                    "type": WEAPON_NAMES[max(1, int(kind) - 1)],  # a spawner hides the type
                     "dropped": kind > 1,
                     "ready": True,
                     "frames_left": rules.FRAMES_PER_SECOND,

@@ -59,7 +59,7 @@ CONTACTS: Final = (
 BOX = np.dtype(
     [
         *((name, np.float64) for name in ("left", "top", "right", "bottom")),
-        ("fitted", np.int64),  # frame
+        ("fitted", np.int64),  # frame in which the box was fitted
     ]
 )
 """A fat box, somewhat wider than its body and fitted again when the body leaves it (physics.py)."""
@@ -69,7 +69,7 @@ PLAYER = np.dtype(
         *((name, np.float64) for name in BODY),
         *CONTACTS,
         ("damage", np.float64),
-        # Where the opponent's boxes look for this player.
+        # Place of the capsule against which the opponent's hit boxes are tested.
         ("hurt_x", np.float64),
         ("hurt_y", np.float64),
         # Own random numbers (splitmix64), so that a bot plays the same in either seat.
@@ -116,7 +116,7 @@ PLAYER = np.dtype(
         ("struck_vy", np.float64),
         ("pull_x", np.float64),
         ("pull_y", np.float64),
-        ("speed_kept", np.float64),  # factor and summand of the speed down
+        ("speed_kept", np.float64),  # the downward speed becomes speed * kept + given
         ("speed_given", np.float64),
         ("is_put", np.int32),
         ("put_x", np.float64),
@@ -158,16 +158,17 @@ MATCH = np.dtype(
     [
         ("seed", np.uint64),
         ("frame", np.int32),
-        # bits that the seats held in the last frame played, of an ended match too
+        # Bits of the keys that the seats held in the last frame played. If a match has just ended,
+        # they are still the keys of its last frame.
         ("keys_0", np.int32),
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
         ("last_cleared", np.int32),  # frame in which a dropped weapon was last taken away
         # How this match differs from the original's (variation.py).
         ("random", np.uint64),
-        ("platform_ahead", np.int32),  # frames of its way that the platform starts ahead
-        ("friction", np.float64),  # factor
-        ("keys_late", np.int32),  # 1: keys count in the frame after
+        ("platform_ahead", np.int32),  # frames by which the platform starts ahead on its way
+        ("friction", np.float64),  # factor of the usual friction
+        ("keys_late", np.int32),  # 1: keys take effect a frame late
         ("late_keys_0", np.int32),
         ("late_keys_1", np.int32),
         ("platform_x", np.float64),

@@ -108,7 +108,7 @@ class ShowdownGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Adds the bots, which play in the worker."""
+        """Adds the bots' indices, because bots play in the worker."""
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def show(self, rows: NDArray[np.intp]) -> None:
@@ -150,7 +150,7 @@ class ShowdownGame(HostedGame):
         self.stats_N2S[rows, :, 4] = now["team"]
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns the lead by the simulator or the time limit."""
+        """Returns seat 0's lead, which the simulator or the time limit has decided."""
         self.final_observations_N2O[rows] = self._views(rows)
         return self._seen_N["lead"][rows].astype(np.float64)
 

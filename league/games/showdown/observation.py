@@ -156,7 +156,7 @@ class Writer:
 
     @property
     def width(self) -> int:
-        """The count of numbers of a view: the field and both sides."""
+        """How many numbers a view has, for the field and both sides."""
         return len(FIELD_NUMBERS) + 2 * len(side_names(self.active))
 
     def write(self, battle: AbstractBattle, view_V: NDArray[np.float32]) -> None:
@@ -302,7 +302,8 @@ def _nature(
 def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
     """Returns the type advantage over the fighting opponents, in the worst case.
 
-    It compares both sides' best multipliers: 1 is ×4 against the opponent and ×0 in return.
+    The advantage over an opponent is the Pokémon's best damage multiplier minus the opponent's best
+    damage multiplier, divided by 4. It is 1 for ×4 against the opponent and ×0 in return.
     """
     return (
         min(
@@ -340,7 +341,7 @@ def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float,
 
 
 def _strength(pokemon: Pokemon, stat: str) -> float:
-    """Returns a stat by its species and boosts, which a player knows for both sides."""
+    """Returns a stat computed from species and boosts, which a player knows for both sides."""
     boost = pokemon.boosts[stat]
     return (2 * pokemon.base_stats[stat] + 36) * (max(2, 2 + boost) / max(2, 2 - boost))
 

@@ -15,7 +15,8 @@ constraint Σ q d = 0 the likelihood is largest at
 
 which has a single root between its poles −1/max d and −1/min d. Sources: M. Van den Bergh, "A
 practical introduction to the GSPRT" and "The generalized maximum likelihood ratio for the
-expectation value of a distribution" (proposition 1.1). The tests compare with answers of fishtest.
+expectation value of a distribution" (proposition 1.1). Unit tests compare the results with
+fishtest's.
 The error rates hold for many pairs. Measurements (docs/gates.md) show that they also hold for a few
 dozen. The code uses plain floats, because numpy's overhead on five numbers is five times the cost
 of the computation.

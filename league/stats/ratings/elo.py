@@ -1,4 +1,4 @@
-"""Shows ratings as Elo, the number that people know: a straight line of TrueSkill's points.
+"""Shows ratings as Elo, the number that people know. It is a linear function of TrueSkill's points.
 
 In Elo's model a player that is D points stronger is expected to score 1/(1 + 10^(−D/400)), where a
 draw is half a point (Elo 1978, The rating of chessplayers, past and present, section 8.4). This is
@@ -48,7 +48,7 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
     Args:
         fit: the fit of `counts`.
         counts: the games.
-        rng: chance.
+        rng: the source of random numbers.
         draws: S, the number of samples.
 
     Returns:

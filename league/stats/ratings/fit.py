@@ -86,8 +86,9 @@ _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # th
 _MOST_LOG_WEIGHT = 600.0
 """Largest log weight of a node relative to the centre. float64 ends at e^709."""
 _NEAR = 2.0
-"""Largest number of standard errors between the present mean of a gap and its new mean at which the
-nodes also show the new variance. If the means are farther apart, the variance is kept.
+"""Largest distance between the present mean of a gap and its new mean, in standard errors, at which
+the quadrature nodes also give a good new variance. If the means are farther apart, the variance is
+kept.
 """
 _MOST_MODES = 20
 """Largest number of searches for the mode. In each search, the size of a point follows from the
@@ -480,8 +481,9 @@ class _Posterior:
     def _sweep(self) -> float:
         """Moves every pair's factor, and ν. Returns how far ν moved, in standard errors.
 
-        For each pair, it replaces the pair's factor in the posterior of the gap by the pair's
-        games. It sums the result over nodes of the present posterior.
+        For each pair, it replaces the pair's factor in the posterior of the gap by the likelihood
+        of the pair's games. It integrates the result by Gauss-Hermite quadrature, whose nodes are
+        placed by the present posterior.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()

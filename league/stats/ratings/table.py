@@ -275,7 +275,7 @@ class RatingTable:
         """Returns by how many points a learner's σ grows before this match, in quadrature."""
         last_step = standing.step
         if not standing.learns or (last_step is not None and step <= last_step):
-            return 0.0  # results are in the order in which matches end
+            return 0.0  # a match that began earlier may end later, so steps may go back
         standing.step = step
         if last_step is None or standing.before_pin is not None:
             return 0.0

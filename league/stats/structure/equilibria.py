@@ -62,8 +62,8 @@ class Nash:
 
 
 def nash_averaging(payoff_NN: Matrix) -> Nash:
-    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores. Errors
-    come from `checked`.
+    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores. It raises
+    the errors of `checked`.
     """
     checked(payoff_NN)
     scaled_NN = payoff_NN / (np.abs(payoff_NN).max() or 1.0)
@@ -133,7 +133,8 @@ def _is_single(payoff_SS: Matrix) -> bool:
 def _in_the_middle(payoff_NN: Matrix, candidates: NDArray[np.intp]) -> Matrix:
     """Returns a strictly complementary equilibrium (Goldman and Tucker 1956).
 
-    A player without mass loses against it. Maximises t with p_i − (A p)_i ≥ t for each candidate i.
+    A player without mass loses against such an equilibrium. The linear program maximises t with
+    p_i − (A p)_i ≥ t for each candidate i.
     """
     count = len(candidates)
     columns_NC = payoff_NN[:, candidates]
@@ -153,7 +154,7 @@ def _in_the_middle(payoff_NN: Matrix, candidates: NDArray[np.intp]) -> Matrix:
 
 
 def _spread(payoff_NN: Matrix, support: NDArray[np.intp], start_S: Matrix) -> Matrix:
-    """Returns the largest entropy on the support: A p = 0 there, A p ≤ 0 elsewhere."""
+    """Returns the mixture p of largest entropy on the support. A p is 0 there and ≤ 0 elsewhere."""
     outside = np.setdiff1d(np.arange(len(payoff_NN)), support)
     _, sizes, rows = np.linalg.svd(payoff_NN[np.ix_(support, support)])
     equal_MS = np.vstack([rows[sizes > _TIED * len(support)], np.ones(len(support))])

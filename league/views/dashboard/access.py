@@ -85,7 +85,7 @@ class Access:
 
 
 class Gate:
-    """Refuses visitors without a needed token, and requests of other sites' pages."""
+    """Refuses visitors who need a token and have none, and requests of other sites' pages."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access

@@ -48,7 +48,9 @@ FIRST_SECONDS = 1.0
 
 
 class Shown(NamedTuple):
-    """Describes a page: its title, the function that makes its blocks, and how often it is read."""
+    """Describes a page: its title, the function that makes its blocks, and the seconds between two
+    updates.
+    """
 
     title: str
     show: Callable[[Source, Mapping[str, str]], list[Block]]

@@ -121,7 +121,7 @@ def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool
 
 
 def answer(parameters: Mapping[str, str]) -> list[Block]:
-    """Returns what an operator's request came to, once it was sent."""
+    """Returns the outcome of an operator's request, or [] if no request was sent."""
     message = parameters.get("said", "")
     words = Markup('<p role="status">{}</p>').format(text(message))
     return [section("Asked", words)] if message else []

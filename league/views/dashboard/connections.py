@@ -1,4 +1,4 @@
-"""Closes browsers' connections without a request, and closes them sooner if many are open."""
+"""Closes idle connections of browsers, and closes them sooner if many connections are open."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BrowserConnection(H11Protocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether no complete request waits for its answer."""
+        """Whether the server owes this connection no answer to a complete request."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def _close_idle(self) -> None:

@@ -73,7 +73,9 @@ def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
 
 
 def _grid(columns: str, *heads: str) -> Table:
-    """Returns a table without lines. ``<`` and ``>`` are sides, ``*`` takes the remaining width."""
+    """Returns a table without lines. `columns` has a character for each column: ``<`` aligns it to
+    the left, ``>`` to the right, and ``*`` gives it the remaining width.
+    """
     table = _Grid.grid(padding=(0, 1), expand=True)
     for column in columns:
         side, ratio = "right" if column == ">" else "left", 1 if column == "*" else None
@@ -135,8 +137,8 @@ def _learner(screen: Screen) -> Panel:
 
 
 def opponents(screen: Screen) -> Panel:
-    """Returns win rates in training by kind of opponent, the configured and met mix, and clean
-    matches.
+    """Returns win rates in training by kind of opponent, the mix as configured and as met, and
+    clean matches.
     """
     league = screen.league
     mine = league.learner.player if league.learner else ""
@@ -213,7 +215,7 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
 
 
 def _notes(screen: Screen, width: int, height: int) -> Panel:
-    """Returns the last events, the newest below."""
+    """Returns the last events, with the newest at the bottom."""
     rows: list[RenderableType] = []
     for note in screen.notes[-height:]:
         clock = time.strftime("%H:%M ", time.localtime(note.at))
