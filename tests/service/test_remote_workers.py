@@ -6,7 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,15 +163,17 @@ def test_a_kill_in_the_middle_of_an_upload_loses_nothing(
 # --- what a machine takes from a league
 
 
-def sent(folder: Path, **changes: Any) -> Path:
-    """The folder of a machine that joins a league whose settings have these changes."""
+def sent(folder: Path, assignments: Sequence[str] = (), **changes: Any) -> Path:
+    """The folder of a machine that joins a league whose settings have these changes, with flags of
+    its own.
+    """
     sections = {name: {**section} for name, section in settings().items()}
     for name, value in changes.items():
         section, _, key = name.partition("__")
         sections.setdefault(section, {})[key] = value
     folder.mkdir(exist_ok=True)
     with MatchmakerServer(folder / "league.db", sections=sections) as server:
-        return join(server.address, Credentials(), wait_seconds=5)
+        return join(server.address, Credentials(), assignments, wait_seconds=5)
 
 
 def test_settings_of_this_machine_stay_its_own(tmp_path: Path) -> None:
@@ -201,6 +203,16 @@ def test_a_league_does_not_choose_the_code_that_runs_here(
         sent(tmp_path / "league", game__name=name)
     assert not (tmp_path / "ran").exists()
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_game_that_the_user_names_too_is_played(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("0,1\n-1,0\n")
+    name = f"matrix:{tmp_path / 'mine.csv'}"
+    plain = {"game__reward": "dense", "game__frame_skip": 1, "game__match_seconds": 0.0}
+    with pytest.raises(ConfigError, match="name the game here too"):
+        sent(tmp_path / "league", ["game.name=brawl"], game__name=name, **plain)
+    folder = sent(tmp_path / "league", [f"game.name={name}"], game__name=name, **plain)
+    assert resolve(file=folder / "config.toml", environment={})["game"]["name"] == name
 
 
 def test_settings_that_mean_nothing_here_are_named(tmp_path: Path) -> None:
