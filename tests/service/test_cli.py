@@ -118,6 +118,8 @@ import nowhere
 import runs/laptop-1 --run-dir runs/second --players nothing@*
 demo nothing based
 demo nothing.safetensors based
+player nothing
+player nothing.py
 demo main@1000 based --blobs nowhere
 replay nothing
 showdown replay nothing

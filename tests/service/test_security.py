@@ -45,6 +45,7 @@ from matchmaker.main import main
 TURNED_AWAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 TOKENS = SecuritySettings(tokens=True)
 NOISE = b"\xff" * 1000
+PLAYER = "PlayerService"
 
 
 @pytest.fixture(autouse=True)
@@ -106,9 +107,13 @@ def check_every_call(address: str, folder: Path, paths: list[str]) -> None:
                 assert code_of(channel, path, forged) is grpc.StatusCode.UNAUTHENTICATED, path
 
 
+def calls_but(*services: str) -> list[str]:
+    return [path for path in LEAST if not any(name in path for name in services)]
+
+
 def test_every_call_of_the_matchmaker_wants_its_role(tmp_path: Path) -> None:
     with small_league(tmp_path, security=TOKENS) as league:
-        check_every_call(league.server.address, tmp_path, list(LEAST))
+        check_every_call(league.server.address, tmp_path, calls_but(PLAYER))
 
 
 def test_every_call_of_the_evaluator_wants_its_role(tmp_path: Path) -> None:
@@ -116,9 +121,8 @@ def test_every_call_of_the_evaluator_wants_its_role(tmp_path: Path) -> None:
         small_league(tmp_path) as league,
         EvaluatorServer(None, league.client, run_dir=tmp_path, security=TOKENS) as server,  # type: ignore[arg-type]
     ):
-        others = (SERVICE_NAME, EXPLOITER_SERVICE_NAME)
-        paths = [path for path in LEAST if not any(name in path for name in others)]
-        check_every_call(server.address, tmp_path, paths)
+        others = calls_but(SERVICE_NAME, EXPLOITER_SERVICE_NAME, PLAYER)
+        check_every_call(server.address, tmp_path, others)
 
 
 def test_a_token_is_told_in_a_sentence_and_taken_back_while_it_runs(tmp_path: Path) -> None:
