@@ -35,6 +35,7 @@ from league.games.registry import game_spec
 from league.replay import Bout, Contender, Recipe
 from league.rpc.status import error_of
 from league.runs.blobs import BlobFolder
+from league.security.issuing import make_folder
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
 from league.v1 import player_pb2_grpc
@@ -67,9 +68,11 @@ def serving(member: Member, tmp_path: Path, port: int = 0, **security: object) -
         yield server.address
 
 
-def linked(blobs: BlobFolder, address: str, token: Path | None = None) -> str:
+def linked(
+    blobs: BlobFolder, address: str, token: Path | None = None, tls: Path | None = None
+) -> str:
     """The digest of a rival that plays at an address."""
-    digest = bundles(blobs).put(link(address, "brawl", SPEC.version, token, None))
+    digest = bundles(blobs).put(link(address, "brawl", SPEC.version, token, tls))
     trust(digest)
     return digest
 
@@ -369,6 +372,14 @@ def test_a_player_that_others_reach_wants_a_token(blobs: BlobFolder, tmp_path: P
         assert play(blobs, linked(blobs, address, token))[1] == []
         (reason, _) = play(blobs, linked(blobs, address))[1]
         assert "wants a token" in reason
+
+
+def test_a_player_speaks_tls(blobs: BlobFolder, tmp_path: Path) -> None:
+    """Without tokens it wants a certificate of the league."""
+    make_folder(tmp_path / "certs", clients=["league"])
+    with serving(snapshot(blobs), tmp_path, tls=str(tmp_path / "certs")) as address:
+        assert play(blobs, linked(blobs, address, tls=tmp_path / "certs"))[1] == []
+        assert len(play(blobs, linked(blobs, address))[1]) == 2
 
 
 def test_friends_fight_without_handing_over_code(
