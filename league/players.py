@@ -217,9 +217,10 @@ class Pairing:
     """Requests `pairs` pairs of matches. Both matches of a pair have the same seed, with swapped
     seats.
 
-    With `until`, pairs are leased only until the two players have that many matches in the book,
-    including matches that any worker has leased. The seed of a pair then follows from `seed` and
-    from the number of pairs of these two players that were leased before.
+    `until` limits the matches of the two players (0: no limit). Pairs are leased only while their
+    counted matches in the book, plus the open leases of all workers, are fewer than `until`. With
+    `until`, the seed of a pair follows from `seed` and from the number of pairs of these two
+    players that were leased before.
     """
 
     player: str

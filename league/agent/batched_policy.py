@@ -433,7 +433,7 @@ class NetworkStack:
     """Runs M networks, whose `step` is a batched product with inputs and outputs `[M, G, ...]`.
 
     `members` names the rows of `weights_MP` in use. Spare rows follow them. A change of members
-    copies only the rows that change.
+    copies only the rows that change, unless the matrix has to be resized.
     """
 
     def __init__(self, config: NetworkConfig, device: torch.device) -> None:
@@ -449,8 +449,8 @@ class NetworkStack:
         self.members: list[str] = []
 
     def assign(self, wanted: Sequence[str], frozen: Callable[[str], _Frozen]) -> None:
-        """Makes exactly the digests `wanted` the members. Remaining members keep their rows where
-        possible.
+        """Sets the members to exactly the digests in `wanted`. Remaining members keep their rows
+        where possible.
         """
         if set(wanted) == set(self.members):
             return

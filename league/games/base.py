@@ -119,8 +119,9 @@ class BatchedGame(ABC):
         legal_N2A: bool, the choices that a seat has now. It is None in games that are played with
             keys, because every key is always allowed. A seat that waits for its turn has a single
             choice, which changes nothing.
-        idle_N: bool, rows that rest. Callers may write it at any time. Brawl and slow games play no
-            frames in them, and their matches stay as they are. Other games may ignore it.
+        idle_N: bool, rows that rest. Callers may write it at any time. Brawl and hosted games
+            (`league/games/hosted.py`) play no frames in such a row, so its match stays as it is.
+            Other games may ignore it.
         failures: by row, the reason why a match that ended in this step could not be played to its
             end (for example, an environment hangs). The match has no outcome and must not be rated.
             `step` empties it.

@@ -30,8 +30,8 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     After a match the next match begins in the same step (`AutoresetMode.SAME_STEP`). The
     observation is the new match's first. `infos["final_obs"]` has the last observation of the old
     match, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. With seed s, environment n begins
-    like `BrawlEnv` with seed s + n. A match depends on nothing else, so it is the same among 1 or
-    256 matches.
+    like `BrawlEnv` with seed s + n. With the same seed, opponent, actions and options, a match is
+    the same whether 1 or 256 matches are played.
 
     Args:
         num_envs: N, the environments.

@@ -22,7 +22,8 @@ from league.games.settings import GameSettings, check_game_of_file
 class Recipe:
     """Describes a game by the arguments of `make_batched`, and the version of its rules.
 
-    `is_allowed` says that settings named the game, or that `load_replay` has checked it.
+    `is_allowed`: whether `make` may make the game without a check, because a run's settings name
+    the game or because `load_replay` has already checked it.
     """
 
     name: str

@@ -84,8 +84,9 @@ def lock_of(database: Path) -> Path:
 def live_address(run_dir: Path) -> str | None:
     """Returns the address of the matchmaker that serves the folder's own log, if its port answers.
 
-    The kernel frees the lock when the process dies, and nothing locks the file in a copy of the
-    folder. So an address from a copied folder, or from a killed process, is never used.
+    The matchmaker locks the file that holds its address. The kernel frees this lock when the
+    matchmaker's process dies, and no process locks the file's copy in a copied folder. So an
+    address from a copied folder, or from a killed process, is never used.
     """
     try:
         with open_file(lock_of(run_dir / DATABASE), LONGEST_ADDRESS) as file:

@@ -133,7 +133,7 @@ class Stakes:
         return won * worth, 0.0, (1.0 - won) * worth
 
     def mean(self, cell: PayoffCell, confidence: float = 0.95) -> Measured | None:
-        """Computes the mean payment of a pair's matches with an interval.
+        """Computes the mean payment to the row in a pair's matches, with an interval.
 
         The interval adds z² imaginary matches to the pair's matches, where z is the normal quantile
         (Agresti and Coull). The imaginary matches pay 0 on average, and the mean of their squared
@@ -160,7 +160,7 @@ class Stakes:
 
 
 def paid_each(cells: Collection[PayoffCell]) -> dict[str, float]:
-    """Returns the mean payment of each player's matches, {} in games without payoffs."""
+    """Returns the mean payment to each player per match, {} in games without payoffs."""
     paid, games = defaultdict[str, float](float), defaultdict[str, int](int)
     for cell in cells:
         paid[cell.row] += cell.paid
@@ -186,7 +186,7 @@ class PayoffTable:
         Args:
             seat0, seat1: names of the players.
             outcome: outcome of seat 0: 1, ½ or 0.
-            paid: payment of seat 0.
+            paid: payment to seat 0, negative if seat 0 paid.
         """
         if seat0 != seat1:
             self.count(seat0, seat1, outcome, paid)
@@ -200,7 +200,7 @@ class PayoffTable:
         Args:
             row, column: names of the players.
             outcome: outcome of the row: 1, ½ or 0.
-            paid: payment of the row.
+            paid: payment to the row, negative if the row paid.
         """
         counts = self._rows[row].get(column)
         if counts is None:

@@ -325,8 +325,9 @@ def environment_state(env: LeagueVecEnv) -> Values:
 def load_environment_state(
     env: LeagueVecEnv, values: Values, assignments: Sequence[Assignment]
 ) -> None:
-    """Restores the matches in progress from `environment_state`. Their new leases `assignments` are
-    in the order of the matches.
+    """Restores the matches in progress from `environment_state`.
+
+    `assignments` has the new lease of each match, in the order of the saved matches.
     """
     saved = {name: tensor.numpy() for name, tensor in values["game"].items()}
     env.game.load(

@@ -111,7 +111,7 @@ def _decoder(field: Any) -> Callable[[Any], Any]:
 
 
 def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
-    """Makes a method that decodes a request, calls its act in a transaction, and encodes the reply.
+    """Makes a method that decodes a request, calls `act` in a transaction, and encodes the reply.
 
     Args:
         module: the generated module with the messages ``{name}Request`` and ``{name}Response``.

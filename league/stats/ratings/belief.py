@@ -75,8 +75,8 @@ class Drift:
     settling_steps: int = 50_000
 
     def variance(self, since: float, step: float) -> float:
-        """Returns the growth of σ² between two learner steps, in points², and 0 for an earlier
-        step.
+        """Returns the growth of σ² from the learner step `since` to the learner step `step`, in
+        points². It is 0 if `step` is not later than `since`.
         """
         if step <= since:
             return 0.0
