@@ -1,6 +1,7 @@
 """For every test, and every process that a test starts."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,11 @@ def _no_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs each test in its own folder, where only its own runs/ can be found."""
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs each test in its own folder, where only its own runs/ can be found. Games of the folder
+    put it on the path, which is longer for every import and every process of later tests.
+    """
+    before = sys.path.copy()
     monkeypatch.chdir(tmp_path)
+    yield
+    sys.path[:] = before
