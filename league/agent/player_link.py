@@ -29,7 +29,7 @@ from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.status import error_of
 from league.security.credentials import of_run
 from league.service.die_with_parent import tie_to
-from league.v1.player_pb2 import PlayBeginning, PlayHello, PlayRequest, PlayResponse
+from league.v1.player_pb2 import DecideRequest, DecideResponse, PlayerBeginning, PlayerHello
 from league.v1.player_pb2_grpc import PlayerServiceStub
 
 CONTRACT = 1
@@ -47,19 +47,19 @@ class Stream:
         shown = of_run(token_file=token, tls=tls, environment={})
         options = {**dict(CHANNEL_OPTIONS), "grpc.max_receive_message_length": MOST_BYTES}
         self._channel = shown.channel(link["address"], list(options.items()))
-        self._requests: queue.SimpleQueue[PlayRequest] = queue.SimpleQueue()
-        self._hello: PlayHello | None = PlayHello(
+        self._requests: queue.SimpleQueue[DecideRequest] = queue.SimpleQueue()
+        self._hello: PlayerHello | None = PlayerHello(
             contract=CONTRACT,
             game=link["game"],
             game_version=link["version"],
             observation_size=observation_size,
             action_size=KEYS,
         )
-        self._responses = PlayerServiceStub(self._channel).Play(
+        self._responses = PlayerServiceStub(self._channel).Decide(
             iter(self._requests.get, None), metadata=shown.metadata
         )
 
-    def ask(self, request: PlayRequest) -> PlayResponse:
+    def ask(self, request: DecideRequest) -> DecideResponse:
         """Returns the player's response.
 
         Raises:
@@ -106,10 +106,10 @@ class Link:
                 self._stream, self._why = Stream(self._link, seen_SO.shape[1]), ""
             if self._stream is not None:
                 begin = [
-                    PlayBeginning(seat=seat, seed=secrets.randbits(63)) for seat in request.begin
+                    PlayerBeginning(seat=seat, seed=secrets.randbits(63)) for seat in request.begin
                 ]
                 response = self._stream.ask(
-                    PlayRequest(
+                    DecideRequest(
                         end=request.end,
                         begin=begin,
                         seats=request.see,

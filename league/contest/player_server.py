@@ -33,7 +33,7 @@ from league.runs.blobs import BlobFolder
 from league.security.settings import SecuritySettings, joined
 from league.service.server import GrpcServer
 from league.v1 import player_pb2, player_pb2_grpc
-from league.v1.player_pb2 import PlayFailure, PlayHello, PlayRequest, PlayResponse
+from league.v1.player_pb2 import DecideRequest, DecideResponse, PlayerFailure, PlayerHello
 
 SERVICE = player_pb2.DESCRIPTOR.services_by_name["PlayerService"].full_name
 MOST_SEATS = 1024
@@ -182,7 +182,7 @@ class Table:
         self._lost: dict[int, str] = {}  # by this number, why its match has failed
         self._lock = threading.Lock()  # a league may leave while its seats decide
 
-    def respond(self, request: PlayRequest) -> PlayResponse:
+    def respond(self, request: DecideRequest) -> DecideResponse:
         """Returns the response to a request.
 
         Raises:
@@ -192,8 +192,8 @@ class Table:
         with self._lock:
             return self._response(request)
 
-    def _response(self, request: PlayRequest) -> PlayResponse:
-        response = PlayResponse()
+    def _response(self, request: DecideRequest) -> DecideResponse:
+        response = DecideResponse()
         if self._seats is None:
             self._seats = self._made(request.hello)
             response.hello.CopyFrom(request.hello)
@@ -233,10 +233,10 @@ class Table:
         for seat in asked:
             if seat not in self._rows:
                 reason = self._lost.get(seat, "no match has begun in this seat")
-                response.failures.append(PlayFailure(seat=seat, reason=reason))
+                response.failures.append(PlayerFailure(seat=seat, reason=reason))
         return response
 
-    def _made(self, hello: PlayHello) -> Seats:
+    def _made(self, hello: PlayerHello) -> Seats:
         spec, member = self._spec, self._member
         if hello.contract != CONTRACT:
             raise VersionMismatch(
@@ -271,9 +271,9 @@ class PlayerServicer(player_pb2_grpc.PlayerServiceServicer):
         self._member = member
         self._threads = ThreadPoolExecutor(THREADS, "player")
 
-    async def Play(
-        self, requests: AsyncIterator[PlayRequest], context: Any
-    ) -> AsyncIterator[PlayResponse]:
+    async def Decide(
+        self, requests: AsyncIterator[DecideRequest], context: Any
+    ) -> AsyncIterator[DecideResponse]:
         table, loop = Table(self._member), asyncio.get_running_loop()
         try:
             async for request in requests:

@@ -55,7 +55,7 @@ _BY_SERVICE = {
         AccessRole.WORKER: "CancelEvaluation",  # of a player that can't be played
         AccessRole.OPERATOR: "RequestEvaluation",
     },
-    "league.v1.PlayerService": {AccessRole.READ: "Play"},
+    "league.v1.PlayerService": {AccessRole.READ: "Decide"},
     # Orchestrators and load balancers ask for health, and have no token.
     "grpc.health.v1.Health": {AccessRole.NONE: "Check List Watch"},
     "grpc.reflection.v1alpha.ServerReflection": {AccessRole.READ: "ServerReflectionInfo"},

@@ -24,23 +24,23 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16league/v1/player.proto\x12\tleague.v1\"p\n\tPlayHello\x12\x10\n\x08\x63ontract\x18\x01 \x01(\r\x12\x0c\n\x04game\x18\x02 \x01(\t\x12\x14\n\x0cgame_version\x18\x03 \x01(\t\x12\x18\n\x10observation_size\x18\x04 \x01(\r\x12\x13\n\x0b\x61\x63tion_size\x18\x05 \x01(\r\"+\n\rPlayBeginning\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04seed\x18\x02 \x01(\x04\"\x8d\x01\n\x0bPlayRequest\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x14.league.v1.PlayHello\x12\x0b\n\x03\x65nd\x18\x02 \x03(\r\x12\'\n\x05\x62\x65gin\x18\x03 \x03(\x0b\x32\x18.league.v1.PlayBeginning\x12\r\n\x05seats\x18\x04 \x03(\r\x12\x14\n\x0cobservations\x18\x05 \x01(\x0c\"+\n\x0bPlayFailure\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06reason\x18\x02 \x01(\t\"k\n\x0cPlayResponse\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x14.league.v1.PlayHello\x12\x0c\n\x04keys\x18\x02 \x01(\x0c\x12(\n\x08\x66\x61ilures\x18\x03 \x03(\x0b\x32\x16.league.v1.PlayFailure2L\n\rPlayerService\x12;\n\x04Play\x12\x16.league.v1.PlayRequest\x1a\x17.league.v1.PlayResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16league/v1/player.proto\x12\tleague.v1\"r\n\x0bPlayerHello\x12\x10\n\x08\x63ontract\x18\x01 \x01(\r\x12\x0c\n\x04game\x18\x02 \x01(\t\x12\x14\n\x0cgame_version\x18\x03 \x01(\t\x12\x18\n\x10observation_size\x18\x04 \x01(\r\x12\x13\n\x0b\x61\x63tion_size\x18\x05 \x01(\r\"-\n\x0fPlayerBeginning\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04seed\x18\x02 \x01(\x04\"\x93\x01\n\rDecideRequest\x12%\n\x05hello\x18\x01 \x01(\x0b\x32\x16.league.v1.PlayerHello\x12\x0b\n\x03\x65nd\x18\x02 \x03(\r\x12)\n\x05\x62\x65gin\x18\x03 \x03(\x0b\x32\x1a.league.v1.PlayerBeginning\x12\r\n\x05seats\x18\x04 \x03(\r\x12\x14\n\x0cobservations\x18\x05 \x01(\x0c\"-\n\rPlayerFailure\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06reason\x18\x02 \x01(\t\"q\n\x0e\x44\x65\x63ideResponse\x12%\n\x05hello\x18\x01 \x01(\x0b\x32\x16.league.v1.PlayerHello\x12\x0c\n\x04keys\x18\x02 \x01(\x0c\x12*\n\x08\x66\x61ilures\x18\x03 \x03(\x0b\x32\x18.league.v1.PlayerFailure2R\n\rPlayerService\x12\x41\n\x06\x44\x65\x63ide\x12\x18.league.v1.DecideRequest\x1a\x19.league.v1.DecideResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'league.v1.player_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PLAYHELLO']._serialized_start=37
-  _globals['_PLAYHELLO']._serialized_end=149
-  _globals['_PLAYBEGINNING']._serialized_start=151
-  _globals['_PLAYBEGINNING']._serialized_end=194
-  _globals['_PLAYREQUEST']._serialized_start=197
-  _globals['_PLAYREQUEST']._serialized_end=338
-  _globals['_PLAYFAILURE']._serialized_start=340
-  _globals['_PLAYFAILURE']._serialized_end=383
-  _globals['_PLAYRESPONSE']._serialized_start=385
-  _globals['_PLAYRESPONSE']._serialized_end=492
-  _globals['_PLAYERSERVICE']._serialized_start=494
-  _globals['_PLAYERSERVICE']._serialized_end=570
+  _globals['_PLAYERHELLO']._serialized_start=37
+  _globals['_PLAYERHELLO']._serialized_end=151
+  _globals['_PLAYERBEGINNING']._serialized_start=153
+  _globals['_PLAYERBEGINNING']._serialized_end=198
+  _globals['_DECIDEREQUEST']._serialized_start=201
+  _globals['_DECIDEREQUEST']._serialized_end=348
+  _globals['_PLAYERFAILURE']._serialized_start=350
+  _globals['_PLAYERFAILURE']._serialized_end=395
+  _globals['_DECIDERESPONSE']._serialized_start=397
+  _globals['_DECIDERESPONSE']._serialized_end=510
+  _globals['_PLAYERSERVICE']._serialized_start=512
+  _globals['_PLAYERSERVICE']._serialized_end=594
 # @@protoc_insertion_point(module_scope)

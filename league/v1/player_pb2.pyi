@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class PlayHello(_message.Message):
+class PlayerHello(_message.Message):
     __slots__ = ("contract", "game", "game_version", "observation_size", "action_size")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     GAME_FIELD_NUMBER: _ClassVar[int]
@@ -20,7 +20,7 @@ class PlayHello(_message.Message):
     action_size: int
     def __init__(self, contract: _Optional[int] = ..., game: _Optional[str] = ..., game_version: _Optional[str] = ..., observation_size: _Optional[int] = ..., action_size: _Optional[int] = ...) -> None: ...
 
-class PlayBeginning(_message.Message):
+class PlayerBeginning(_message.Message):
     __slots__ = ("seat", "seed")
     SEAT_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -28,21 +28,21 @@ class PlayBeginning(_message.Message):
     seed: int
     def __init__(self, seat: _Optional[int] = ..., seed: _Optional[int] = ...) -> None: ...
 
-class PlayRequest(_message.Message):
+class DecideRequest(_message.Message):
     __slots__ = ("hello", "end", "begin", "seats", "observations")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     BEGIN_FIELD_NUMBER: _ClassVar[int]
     SEATS_FIELD_NUMBER: _ClassVar[int]
     OBSERVATIONS_FIELD_NUMBER: _ClassVar[int]
-    hello: PlayHello
+    hello: PlayerHello
     end: _containers.RepeatedScalarFieldContainer[int]
-    begin: _containers.RepeatedCompositeFieldContainer[PlayBeginning]
+    begin: _containers.RepeatedCompositeFieldContainer[PlayerBeginning]
     seats: _containers.RepeatedScalarFieldContainer[int]
     observations: bytes
-    def __init__(self, hello: _Optional[_Union[PlayHello, _Mapping]] = ..., end: _Optional[_Iterable[int]] = ..., begin: _Optional[_Iterable[_Union[PlayBeginning, _Mapping]]] = ..., seats: _Optional[_Iterable[int]] = ..., observations: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, hello: _Optional[_Union[PlayerHello, _Mapping]] = ..., end: _Optional[_Iterable[int]] = ..., begin: _Optional[_Iterable[_Union[PlayerBeginning, _Mapping]]] = ..., seats: _Optional[_Iterable[int]] = ..., observations: _Optional[bytes] = ...) -> None: ...
 
-class PlayFailure(_message.Message):
+class PlayerFailure(_message.Message):
     __slots__ = ("seat", "reason")
     SEAT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -50,12 +50,12 @@ class PlayFailure(_message.Message):
     reason: str
     def __init__(self, seat: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
-class PlayResponse(_message.Message):
+class DecideResponse(_message.Message):
     __slots__ = ("hello", "keys", "failures")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     FAILURES_FIELD_NUMBER: _ClassVar[int]
-    hello: PlayHello
+    hello: PlayerHello
     keys: bytes
-    failures: _containers.RepeatedCompositeFieldContainer[PlayFailure]
-    def __init__(self, hello: _Optional[_Union[PlayHello, _Mapping]] = ..., keys: _Optional[bytes] = ..., failures: _Optional[_Iterable[_Union[PlayFailure, _Mapping]]] = ...) -> None: ...
+    failures: _containers.RepeatedCompositeFieldContainer[PlayerFailure]
+    def __init__(self, hello: _Optional[_Union[PlayerHello, _Mapping]] = ..., keys: _Optional[bytes] = ..., failures: _Optional[_Iterable[_Union[PlayerFailure, _Mapping]]] = ...) -> None: ...

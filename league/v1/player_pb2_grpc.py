@@ -34,17 +34,17 @@ class PlayerServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Play = channel.stream_stream(
-                '/league.v1.PlayerService/Play',
-                request_serializer=league_dot_v1_dot_player__pb2.PlayRequest.SerializeToString,
-                response_deserializer=league_dot_v1_dot_player__pb2.PlayResponse.FromString,
+        self.Decide = channel.stream_stream(
+                '/league.v1.PlayerService/Decide',
+                request_serializer=league_dot_v1_dot_player__pb2.DecideRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_player__pb2.DecideResponse.FromString,
                 _registered_method=True)
 
 
 class PlayerServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
-    def Play(self, request_iterator, context):
+    def Decide(self, request_iterator, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -53,10 +53,10 @@ class PlayerServiceServicer:
 
 def add_PlayerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Play': grpc.stream_stream_rpc_method_handler(
-                    servicer.Play,
-                    request_deserializer=league_dot_v1_dot_player__pb2.PlayRequest.FromString,
-                    response_serializer=league_dot_v1_dot_player__pb2.PlayResponse.SerializeToString,
+            'Decide': grpc.stream_stream_rpc_method_handler(
+                    servicer.Decide,
+                    request_deserializer=league_dot_v1_dot_player__pb2.DecideRequest.FromString,
+                    response_serializer=league_dot_v1_dot_player__pb2.DecideResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -70,7 +70,7 @@ class PlayerService:
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod
-    def Play(request_iterator,
+    def Decide(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -83,9 +83,9 @@ class PlayerService:
         return grpc.experimental.stream_stream(
             request_iterator,
             target,
-            '/league.v1.PlayerService/Play',
-            league_dot_v1_dot_player__pb2.PlayRequest.SerializeToString,
-            league_dot_v1_dot_player__pb2.PlayResponse.FromString,
+            '/league.v1.PlayerService/Decide',
+            league_dot_v1_dot_player__pb2.DecideRequest.SerializeToString,
+            league_dot_v1_dot_player__pb2.DecideResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -18,7 +18,7 @@ from small_league import SmallLeague, small_league
 from test_bounds import hash_of_log
 from waiting import wait_for
 
-from league.agent.rivals import pack
+from league.agent.rival_bundles import pack
 from league.errors import DataCorrupt, Forbidden, InvalidInput, NotFound, Refused
 from league.rpc import blobs as remote
 from league.rpc.blobs import RemoteBlobs

@@ -39,11 +39,11 @@ from league.security.issuing import make_folder
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
 from league.v1 import player_pb2_grpc
-from league.v1.player_pb2 import PlayBeginning, PlayHello, PlayRequest, PlayResponse
+from league.v1.player_pb2 import DecideRequest, DecideResponse, PlayerBeginning, PlayerHello
 
 SPEC = game_spec("brawl")
 RECIPE = Recipe(name="brawl", version=SPEC.version, max_frames=40)
-HELLO = PlayHello(
+HELLO = PlayerHello(
     contract=1,
     game="brawl",
     game_version=SPEC.version,
@@ -183,43 +183,43 @@ def test_a_player_that_is_gone_fails_its_matches_until_it_is_back(
 
 
 class Hostile(player_pb2_grpc.PlayerServiceServicer):
-    def __init__(self, spoil: Callable[[PlayRequest, PlayResponse], None]) -> None:
+    def __init__(self, spoil: Callable[[DecideRequest, DecideResponse], None]) -> None:
         self._spoil = spoil
 
-    def Play(self, requests, context):
+    def Decide(self, requests, context):
         for request in requests:
-            response = PlayResponse(hello=request.hello, keys=bytes(10 * len(request.seats)))
+            response = DecideResponse(hello=request.hello, keys=bytes(10 * len(request.seats)))
             self._spoil(request, response)
             yield response
 
 
-def _more(request: PlayRequest, response: PlayResponse) -> None:
+def _more(request: DecideRequest, response: DecideResponse) -> None:
     response.keys += b"1"
 
 
-def _twos(request: PlayRequest, response: PlayResponse) -> None:
+def _twos(request: DecideRequest, response: DecideResponse) -> None:
     response.keys = b"\2" * len(response.keys)
 
 
-def _other(request: PlayRequest, response: PlayResponse) -> None:
+def _other(request: DecideRequest, response: DecideResponse) -> None:
     response.hello.contract = 2
 
 
-def _huge(request: PlayRequest, response: PlayResponse) -> None:
+def _huge(request: DecideRequest, response: DecideResponse) -> None:
     response.keys = bytes(4 << 20)
 
 
-def _ends(request: PlayRequest, response: PlayResponse) -> None:
+def _ends(request: DecideRequest, response: DecideResponse) -> None:
     raise RuntimeError("<b>\x1b[2J")
 
 
-def _words(request: PlayRequest, response: PlayResponse) -> None:
+def _words(request: DecideRequest, response: DecideResponse) -> None:
     for seat in [*request.seats, 10**6]:
         response.failures.add(seat=seat, reason="no \n\x1b[2Jluck " * 1000)
 
 
 @contextmanager
-def hostile(spoil: Callable[[PlayRequest, PlayResponse], None]) -> Iterator[str]:
+def hostile(spoil: Callable[[DecideRequest, DecideResponse], None]) -> Iterator[str]:
     server = grpc.server(ThreadPoolExecutor(8))
     player_pb2_grpc.add_PlayerServiceServicer_to_server(Hostile(spoil), server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -257,7 +257,7 @@ def test_a_late_player_repeats_its_keys(blobs: BlobFolder) -> None:
     """It answers nothing after its first decision."""
     decided, is_over = threading.Event(), threading.Event()
 
-    def waits(request: PlayRequest, response: PlayResponse) -> None:
+    def waits(request: DecideRequest, response: DecideResponse) -> None:
         response.keys = b"\1" * len(response.keys)
         if request.seats and decided.is_set():
             is_over.wait()
@@ -289,12 +289,12 @@ def test_a_match_may_begin_slowly(blobs: BlobFolder, tmp_path: Path) -> None:
         assert rivals.late == 0
 
 
-def asked(address: str, requests: list[PlayRequest], token: str = "") -> list[PlayResponse]:
+def asked(address: str, requests: list[DecideRequest], token: str = "") -> list[DecideResponse]:
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
     with grpc.insecure_channel(address) as channel:
         stub = player_pb2_grpc.PlayerServiceStub(channel)
         try:
-            return list(stub.Play(iter(requests), metadata=metadata, timeout=60.0))
+            return list(stub.Decide(iter(requests), metadata=metadata, timeout=60.0))
         except grpc.RpcError as failure:
             raise error_of(failure) from None
 
@@ -303,33 +303,33 @@ def row(*, value: float = 0.0, size: int = SPEC.observation_size) -> bytes:
     return np.full(size, value, "<f4").tobytes()
 
 
-def begun(**fields: object) -> PlayRequest:
-    return PlayRequest(hello=HELLO, begin=[PlayBeginning(seat=7, seed=1)], **fields)
+def begun(**fields: object) -> DecideRequest:
+    return DecideRequest(hello=HELLO, begin=[PlayerBeginning(seat=7, seed=1)], **fields)
 
 
-def changed(**fields: object) -> PlayRequest:
-    hello = PlayHello()
+def changed(**fields: object) -> DecideRequest:
+    hello = PlayerHello()
     hello.CopyFrom(HELLO)
     for name, value in fields.items():
         setattr(hello, name, value)
-    return PlayRequest(hello=hello)
+    return DecideRequest(hello=hello)
 
 
 WRONG = {
     "contract": (changed(contract=9), VersionMismatch, "version 9"),
     "game": (changed(game="kuhn"), InvalidInput, "the league plays kuhn"),
     "size": (changed(observation_size=10**9), InvalidInput, "1000000000"),
-    "nothing": (PlayRequest(), VersionMismatch, "version 0"),
+    "nothing": (DecideRequest(), VersionMismatch, "version 0"),
     "short": (begun(seats=[7], observations=row()[:-1]), InvalidInput, "295 bytes for 1 seats"),
     "twice": (begun(seats=[7, 7], observations=2 * row()), InvalidInput, "each seat once"),
     "nan": (begun(seats=[7], observations=row(value=np.nan)), InvalidInput, "NaN"),
     "again": (
-        PlayRequest(hello=HELLO, begin=[PlayBeginning(seat=7), PlayBeginning(seat=7)]),
+        DecideRequest(hello=HELLO, begin=[PlayerBeginning(seat=7), PlayerBeginning(seat=7)]),
         InvalidInput,
         "seat 7, which plays",
     ),
     "many": (
-        PlayRequest(hello=HELLO, begin=[PlayBeginning(seat=seat) for seat in range(1025)]),
+        DecideRequest(hello=HELLO, begin=[PlayerBeginning(seat=seat) for seat in range(1025)]),
         InvalidInput,
         "over 1,024 seats",
     ),
@@ -345,7 +345,7 @@ def test_a_hostile_league_gets_sentences(blobs: BlobFolder, tmp_path: Path) -> N
             address,
             [
                 begun(seats=[7, 8], observations=2 * row(), end=[9]),
-                PlayRequest(seats=[7], observations=row()),
+                DecideRequest(seats=[7], observations=row()),
             ],
         )
         assert (first.hello, len(first.keys)) == (HELLO, 20)
@@ -354,7 +354,7 @@ def test_a_hostile_league_gets_sentences(blobs: BlobFolder, tmp_path: Path) -> N
         ]
         assert second.keys == first.keys[:10]
         many = [
-            PlayRequest(hello=HELLO, end=range(1000), begin=[{"seat": n} for n in range(1000)])
+            DecideRequest(hello=HELLO, end=range(1000), begin=[{"seat": n} for n in range(1000)])
             for _ in range(3)
         ]
         assert len(asked(address, many)) == 3, "seats of matches that ended are free"
@@ -366,9 +366,9 @@ def test_a_player_that_others_reach_wants_a_token(blobs: BlobFolder, tmp_path: P
         PlayerServer(member, 0, security=SecuritySettings(host="0.0.0.0"), folder=tmp_path)
     with serving(member, tmp_path, tokens=True) as address:
         with pytest.raises(LeagueError, match="wants a token"):
-            asked(address, [PlayRequest(hello=HELLO)])
+            asked(address, [DecideRequest(hello=HELLO)])
         token = TokenFile(tmp_path).folder / "read.token"
-        assert asked(address, [PlayRequest(hello=HELLO)], token.read_text().strip())
+        assert asked(address, [DecideRequest(hello=HELLO)], token.read_text().strip())
         assert play(blobs, linked(blobs, address, token))[1] == []
         (reason, _) = play(blobs, linked(blobs, address))[1]
         assert "wants a token" in reason
