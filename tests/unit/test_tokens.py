@@ -146,6 +146,15 @@ def test_the_book_follows_the_file(tmp_path: Path) -> None:
     assert book.find(added) is not None
 
 
+def test_a_new_token_is_known_at_once(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path)
+    file.make()
+    book = TokenBook(file, lambda: 100.0)
+    found = book.find(file.add(AccessRole.READ, "late"))
+    assert found is not None
+    assert found.name == "late"
+
+
 def test_while_the_file_can_not_be_read_nobody_is_let_in(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
