@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from league.agent.rival_bundles import MOST_BYTES, bundles, is_trusted, pack, trust, unpack
+from league.agent.rival_bundles import (
+    MOST_BYTES,
+    bundles,
+    is_link,
+    is_trusted,
+    pack,
+    trust,
+    unpack,
+)
 from league.agent.rival_worker import FILE
 from league.agent.rivals import check
 from league.console.output import say
@@ -84,6 +92,12 @@ def find_entries(
     if asked and family(settings.name) != "brawl":
         raise InvalidInput(f"{next(iter(asked.values()))} plays brawl only, not {settings.name}")
     new = {digest: source for digest, source in asked.items() if not is_trusted(digest)}
+    for digest, source in new.items():
+        if is_link(bundles(blobs).get(digest)):  # it names a file with a token, which is sent there
+            raise InvalidInput(
+                f"{source} plays at an address that this user has not agreed to: add the player to "
+                "a league with bin/league add HOST:PORT"
+            )
     require_trust(list(new.values()), trust=trusted)
     for digest, source in asked.items():
         trust(digest)

@@ -102,6 +102,15 @@ def link(address: str, game: str, version: str, token_file: Path | None, tls: Pa
     return content.getvalue()
 
 
+def is_link(bundle: bytes) -> bool:
+    """Returns whether a bundle says where a player runs, instead of holding the player's files."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(bundle)) as files:
+            return FILE not in files.namelist()
+    except (zipfile.BadZipFile, ValueError):
+        return False
+
+
 def unpack(bundle: bytes, folder: Path) -> None:
     """Writes a bundle's files into `folder`. A bundle that `pack` did not make raises
     `DataCorrupt`.

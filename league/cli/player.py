@@ -29,7 +29,7 @@ def player(
     ],
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: a free one.")] = 0,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run its Python with your rights, without a question.")
+        bool, typer.Option("--trust", help="Run its Python with your rights, without asking.")
     ] = False,
     blobs: Blobs = None,
     assignments: Assignments = None,
@@ -39,14 +39,14 @@ def player(
     """
     from league.agent.rival_bundles import state_folder
     from league.contest.members import Finder
-    from league.contest.player_server import PlayerServer, found  # torch takes seconds to load
+    from league.contest.player_server import PlayerServer, find_player  # it loads torch
     from league.security.settings import SecuritySettings
     from league.settings.base import resolve
 
     security = resolve(assignments=assignments or ()).of(SecuritySettings)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
-        seated = found(Finder(context.league, blobs=blobs), member, Path(folder), trust=trust)
+        seated = find_player(Finder(context.league, blobs=blobs), member, Path(folder), trust=trust)
         own = state_folder() / "player"
         try:
             with PlayerServer(seated, port, security=security, folder=own) as server:

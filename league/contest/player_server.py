@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from league.agent.contract import AgentState
 from league.agent.player_link import CONTRACT, MOST_BYTES
-from league.agent.rival_bundles import MODELS, bundles, pack
-from league.agent.rival_bundles import trust as allow
-from league.agent.rivals import KEYS, LIMITS, RivalSeats, check
+from league.agent.rival_bundles import MODELS, pack
+from league.agent.rivals import KEYS, LIMITS, RivalSeats
 from league.agent.snapshot import check_rules, load_snapshot
 from league.contest.members import Finder, Member
-from league.contest.rivals import require_trust
+from league.contest.rivals import keep, require_trust
 from league.errors import InvalidInput, VersionMismatch
 from league.games.base import GameSpec
 from league.games.registry import family, game_spec
@@ -42,7 +41,7 @@ THREADS = 32
 """Most streams that decide at the same time."""
 
 
-def found(finder: Finder, name: str, folder: Path, *, trust: bool) -> Member:
+def find_player(finder: Finder, name: str, folder: Path, *, trust: bool) -> Member:
     """Returns the member that a command names, once it has shown that it can play.
 
     Args:
@@ -58,10 +57,7 @@ def found(finder: Finder, name: str, folder: Path, *, trust: bool) -> Member:
     if path.is_dir() or path.suffix in (".py", *MODELS):
         bundle, blobs = pack(path), BlobFolder(folder)
         require_trust([name], trust=trust)
-        check(bundle)
-        digest = bundles(blobs).put(bundle)
-        allow(digest)
-        return Member(name=path.stem, digest=digest, blobs=blobs, is_rival=True)
+        return Member(name=path.stem, digest=keep(bundle, blobs), blobs=blobs, is_rival=True)
     spec = finder.settings([name], alone=True).spec()
     (member,) = finder.find(spec, [name])
     if family(spec.name) != "brawl" or member.blobs is None:
@@ -171,7 +167,7 @@ class NetworkSeats(Seats):
         return self._keys_SA[seats_B], {}
 
 
-class Table:
+class Session:
     """Answers the requests of a stream. Everything in them may be wrong."""
 
     def __init__(self, member: Member) -> None:
@@ -265,7 +261,7 @@ class Table:
 
 
 class PlayerServicer(player_pb2_grpc.PlayerServiceServicer):
-    """Plays each stream at a table of its own."""
+    """Plays each stream in a session of its own."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
@@ -274,12 +270,12 @@ class PlayerServicer(player_pb2_grpc.PlayerServiceServicer):
     async def Decide(
         self, requests: AsyncIterator[DecideRequest], context: Any
     ) -> AsyncIterator[DecideResponse]:
-        table, loop = Table(self._member), asyncio.get_running_loop()
+        session, loop = Session(self._member), asyncio.get_running_loop()
         try:
             async for request in requests:
-                yield await loop.run_in_executor(self._threads, table.respond, request)
+                yield await loop.run_in_executor(self._threads, session.respond, request)
         finally:
-            self._threads.submit(table.close)
+            self._threads.submit(session.close)
 
 
 class PlayerServer:

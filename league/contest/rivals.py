@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from league.agent.rival_bundles import bundles, link, pack
-from league.agent.rival_bundles import trust as allow
+from league.agent.rival_bundles import bundles, link, pack, trust
 from league.agent.rival_worker import BARRED
 from league.agent.rivals import barred, check
 from league.console.output import operator, say
@@ -80,11 +79,28 @@ def add_member(
         else:
             say(_protection(barred()))
             require_trust([str(path)], trust=trust)
-        check(bundle)
-        digest = bundles(BlobFolder(folder / "blobs")).put(bundle)
-        allow(digest)
+        digest = keep(bundle, BlobFolder(folder / "blobs"))
         rival = Player(name=name, game=game, kind=PlayerKind.RIVAL, digest=digest, creator="rivals")
         return replace(rival, state=client.add_rival(rival, operator()))
+
+
+def keep(bundle: bytes, blobs: BlobFolder) -> str:
+    """Stores a bundle that the user agrees to, once it has shown that it can play.
+
+    Args:
+        bundle: made by `pack` or `link`.
+        blobs: the blobs of a run, or another folder.
+
+    Returns:
+        The bundle's digest.
+
+    Raises:
+        InvalidInput: it can't play.
+    """
+    check(bundle)
+    digest = bundles(blobs).put(bundle)
+    trust(digest)
+    return digest
 
 
 def _add_snapshot(league: League, path: Path, name: str) -> Player:

@@ -63,7 +63,7 @@ class OpenSpielGame(SeenGame):
         self, num_matches: int, *, argument: str = "", max_frames: int | None = None
     ) -> None:
         spiel = Spiel(argument)
-        super().__init__(_spec(argument, spiel, max_frames), num_matches, _Table(spiel))
+        super().__init__(_spec(argument, spiel, max_frames), num_matches, _InProcess(spiel))
         self._spiel = spiel
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
@@ -204,7 +204,7 @@ def _spec(argument: str, spiel: Spiel, max_frames: int | None) -> GameSpec:
     )
 
 
-class _Table(Host):
+class _InProcess(Host):
     """Plays matches in this process."""
 
     def __init__(self, spiel: Spiel) -> None:

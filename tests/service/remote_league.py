@@ -37,7 +37,7 @@ def parts(content: bytes, size: int | None = None, part: int = PART, **first: An
 
 @contextmanager
 def unfinished(*requests: Any) -> Iterator[Iterator[Any]]:
-    """The requests of an upload that does not end before the block does."""
+    """The requests of a stream that its client does not end before the block does."""
     end = threading.Event()
 
     def sent() -> Iterator[Any]:

@@ -21,6 +21,7 @@ import raw_http2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 from raw_http2 import PING, UNFINISHED, connection, frame, half_open
+from remote_league import unfinished
 from small_league import small_league
 from test_matchmaker_process import ready_port
 from waiting import PATIENCE, wait_for
@@ -79,21 +80,6 @@ def served(kind: str, folder: Path, *, tokens: bool = False) -> Iterator[Service
             yield found
 
 
-@contextmanager
-def left_open(*requests: bytes) -> Iterator[Iterator[bytes]]:
-    """The requests of a stream that its client does not end."""
-    end = threading.Event()
-
-    def sent() -> Iterator[bytes]:
-        yield from requests
-        end.wait()
-
-    try:
-        yield sent()
-    finally:
-        end.set()
-
-
 @pytest.mark.parametrize("body", [b"", UNFINISHED], ids=["headers", "unfinished"])
 @pytest.mark.parametrize("tokens", [False, True], ids=["open", "tokens"])
 @pytest.mark.parametrize("kind", ["matchmaker", "evaluator"])
@@ -116,7 +102,7 @@ def test_a_request_that_does_not_arrive_in_time_is_given_up(
     with (
         served("matchmaker", tmp_path) as service,
         grpc.insecure_channel(service.address) as channel,
-        left_open() as requests,
+        unfinished() as requests,
     ):
         call = channel.stream_unary(STATUS).future(requests)
         assert call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -129,7 +115,7 @@ def test_open_reflections_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.Mon
         sessions = []
         for _ in range(4):
             channel = opened.enter_context(grpc.insecure_channel(service.address))
-            requests = opened.enter_context(left_open(LIST))
+            requests = opened.enter_context(unfinished(LIST))
             sessions.append(channel.stream_stream(REFLECTION)(requests))
             assert next(sessions[-1])
         service.answers()
@@ -143,7 +129,7 @@ def test_an_idle_reflection_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with (
         served("evaluator", tmp_path) as service,
         grpc.insecure_channel(service.address) as channel,
-        left_open(LIST) as requests,
+        unfinished(LIST) as requests,
     ):
         replies = channel.stream_stream(REFLECTION)(requests)
         assert next(replies)
@@ -269,7 +255,7 @@ def test_a_stream_that_its_client_leaves_is_no_fault(
             ("/grpc.health.v1.Health/Watch", b""),
             ("/league.v1.MatchmakerService/Watch", b""),
         ):
-            with grpc.insecure_channel(service.address) as channel, left_open(request) as requests:
+            with grpc.insecure_channel(service.address) as channel, unfinished(request) as requests:
                 stream = channel.stream_stream(path)(requests)
                 next(stream)
                 time.sleep(0.1)  # the service waits for the next request

@@ -17,6 +17,7 @@ from cli_league import rows, served
 from rival_files import RUNS_RIGHT, predicts, stored
 from waiting import wait_for
 
+from league.agent import rival_bundles
 from league.cli.main import main
 from league.contest.league import League
 from league.players import Player, PlayerKind
@@ -155,6 +156,24 @@ def test_a_league_s_rival_plays_and_fails_by_its_name(
     ]
     both = [one for one in results()["matches"] if one["failed"] == "guest, guest (2)"]
     assert [one["outcome"] for one in both] == [0.5, 0.5], "if both fail, nobody wins"
+
+
+def test_the_user_who_trusts_files_agrees_to_no_address(
+    finished: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    """The bundle would choose a file of this user that goes to the address as a token."""
+    run, secret = tmp_path / "runs" / "one", tmp_path / "secret"
+    shutil.copytree(finished, run)
+    secret.write_text("word")
+    bundle = rival_bundles.link("127.0.0.1:9", "brawl", "7", secret, None)
+    digest = rival_bundles.bundles(BlobFolder(run / "blobs")).put(bundle)
+    guest = Player(name="guest", game="brawl", kind=PlayerKind.RIVAL, digest=digest)
+    with served(run, read_only=False):
+        with League(run_dir=run).connect() as client:
+            client.add_rival(guest, "anna@desk")
+        said = refused(capsys, "guest", "based", "--run-dir", str(run), "--trust")
+    assert "guest plays at an address" in said
+    assert not rival_bundles.is_trusted(digest)
 
 
 def test_a_killed_tournament_ends_as_if_it_had_not_been(
