@@ -1,4 +1,4 @@
-"""The evaluator: clean matches of a league's snapshots, and of any players on demand."""
+"""The evaluator plays clean matches of a league's snapshots, and of any players on demand."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from league.service.settings import OperationsSettings
 from league.settings.base import resolve_run
 
 STOP_SECONDS = 2.5
-"""After a signal the program ends within this time, if need be without handing its leases back."""
+"""Time in which the program ends after a signal, if necessary without handing its leases back."""
 PARALLEL_MATCHES = 128
 """Matches played at once: with more, a step's forward pass is hardly cheaper per match."""
 WAIT_SECONDS = 300.0
@@ -57,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
-    """Logs from time to time why the program waits, and ends the wait once `stop` is set."""
+    """Makes a function that logs from time to time why the program waits. It ends the wait once
+    `stop` is set.
+    """
     remind = Reminders(_log.info)
 
     def on_wait(sentence: str) -> None:

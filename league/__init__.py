@@ -1,4 +1,4 @@
-"""Holds the parts that all services share: vocabulary, statistics, games, agents, the client.
+"""Holds the parts that all services share: domain types, statistics, games, agents, the client.
 
 `open` opens a league for notebooks and other programs.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # services import this package and need nothing of it
+if TYPE_CHECKING:  # services import this package but not this module
     from league.notebook import Run
 
 __version__ = "0.1.0"
@@ -31,7 +31,7 @@ def open(
         address: HOST:PORT of a running matchmaker, instead of the folder.
         token_file: a file with the token to send, by default the environment's or the run's own.
         tls: a folder with certificates.
-        at: an earlier state of the run: a time, Unix seconds, or a log position.
+        at: the earlier state of the run to open: a time, Unix seconds, or a log position.
         blobs: a folder with weights, by default the run's own.
         game: the game of `play`, by default the run's game.
 

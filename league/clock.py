@@ -1,4 +1,4 @@
-"""Passes time as a value: services take a `Clock`, and tests pass a clock that they move."""
+"""Provides clocks: services take a `Clock`, and tests pass a clock that they move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Clock(Protocol):
 class SystemClock:
     """Counts Unix seconds without jumps: it reads the wall clock once, then the monotonic clock.
 
-    Otherwise a lease could expire because somebody sets the machine's clock.
+    With the wall clock alone, a lease could expire because somebody sets the machine's clock.
     """
 
     def __init__(self) -> None:

@@ -9,9 +9,10 @@ from importlib.metadata import EntryPoints
 
 
 def entry_points(group: str) -> EntryPoints:
-    """Returns the entry points of `group`. Packages are read once for each `sys.path`,
-    because reading all of their metadata takes tens of milliseconds. Settings need the entry points
-    several times.
+    """Returns the entry points of `group`.
+
+    Settings ask for entry points several times, and reading the metadata of all packages takes tens
+    of milliseconds. So the packages are read only once for each `sys.path`.
     """
     return _read(group, tuple(sys.path))
 

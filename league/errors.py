@@ -16,7 +16,7 @@ from contextlib import contextmanager
 def nearest(word: str, known: Iterable[str]) -> str:
     """Returns «did you mean 'based'?» if a known word looks like `word`.
 
-    For the name of a snapshot it suggests the same lineage at the nearest step.
+    For the name of a snapshot, it suggests the snapshot of the same lineage at the nearest step.
 
     Args:
         word: the word that was not found.
@@ -49,7 +49,7 @@ class LeagueError(Exception):
 
     exit_code = 1
     retry_seconds = 0.0
-    """Says when the caller of a service should repeat the call, 0 for never."""
+    """Seconds after which the caller of a service should repeat the call. 0 means never."""
 
     def __str__(self) -> str:
         return plain(super().__str__())
@@ -82,13 +82,13 @@ class AlreadyExists(LeagueError):
 
 
 class Refused(LeagueError):
-    """Says that the state of the league forbids the call, as for a retired player or a fenced
-    lease.
+    """Says that the state of the league forbids the call, as for a retired player or a worker in
+    quarantine.
     """
 
 
 class Fenced(Refused):
-    """Says that this worker must stop, because it has a newer incarnation."""
+    """Says that this worker must stop, because a later start of the same worker replaces it."""
 
 
 class Quarantined(Refused):
@@ -120,7 +120,7 @@ class Busy(Unavailable):
 
 
 class Closing(Busy):
-    """Says that the service stops. After a restart it answers again."""
+    """Says that the service is stopping. It answers again after a restart."""
 
 
 class RankGone(Unavailable):

@@ -1,5 +1,7 @@
 """Describes evaluations on request: the clean matches that they want, and the results in the log.
 
+Clean matches are played between frozen players, in pairs on a common seed with swapped seats.
+
 An evaluation is done when the log has its matches, no matter when and by which worker they were
 played. Frozen players don't change, so an evaluation never repeats matches that are in the log.
 """
@@ -25,11 +27,11 @@ LEAST_SHARE = 1e-9
 shares would underflow.
 """
 FILES = "file"
-"""Run name of weights files that belong to no run: ``file:0a1b2c3d4e5f@2000``."""
+"""Stands for the run in the names of weights files of no run: ``file:0a1b2c3d4e5f@2000``."""
 PAIRED = "matches come in pairs, one at least for each member of a mixture"
 """Explains why more matches may be played than were asked for."""
 LONGEST = 160
-"""Characters of a wrong mixture that a message repeats."""
+"""Largest number of characters of a wrong mixture that a message repeats."""
 
 
 class EvaluationState(Enum):
@@ -63,7 +65,10 @@ class Evaluation:
 
 
 class Target(NamedTuple):
-    """Names two players who play until a book has `until` of their matches, an even number."""
+    """Names two players. They play until the log has `until` of their matches in `book`.
+
+    `until` is even.
+    """
 
     player: str
     opponent: str
@@ -77,8 +82,9 @@ class OpponentScore:
 
     Attributes:
         matches, wins, draws, losses: counts, to which the weights of a mixture are not applied.
-        win_rate: wins / matches with Wilson's interval. A draw is not a win. Before the first
-            match it is 0, with the interval from 0 to 1.
+        win_rate: the share of matches won, with Wilson's interval. The weights of a mixture are
+            applied to it. A draw is not a win. Before the first match the share is 0, with the
+            interval from 0 to 1.
         means: the player's statistics per match.
     """
 
@@ -118,7 +124,7 @@ def mixture_of(who: Who) -> Mapping[str, float]:
             of a weights file.
 
     Returns:
-        The share of each member, in all 1.
+        The share of each member. The shares sum to 1.
 
     Raises:
         InvalidInput: a weight is not a positive number.
@@ -185,15 +191,17 @@ def text_of(mixture: Mapping[str, float]) -> str:
 
 
 def pairs_of(share: float, pairs: int) -> int:
-    """Returns how many of `pairs` pairs of matches belong to a share of a mixture, at least 1."""
+    """Returns how many of `pairs` pairs of matches a member with this share plays, at least 1."""
     return max(1, round(share * pairs))
 
 
 def targets(evaluation: Evaluation) -> list[Target]:
-    """Lists the matches that an evaluation wants, by pair of members.
+    """Lists the matches that an evaluation wants.
 
-    If two opponents (such as a bot and a mixture that contains it) need matches of the same pair of
-    members, the pair plays the larger of the two numbers of matches.
+    Each member of the player's mixture meets each member of the opponents' mixtures. A player that
+    is no mixture is its own only member. If two opponents (such as a bot and a mixture that
+    contains it) need matches of the same two members, these members play the larger of the two
+    numbers of matches.
     """
     until: dict[tuple[str, str], int] = defaultdict(int)
     for opponent in evaluation.opponents:
@@ -240,7 +248,7 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
 
 
 def _meetings(player: str, opponent: str) -> Iterator[tuple[str, str, float]]:
-    """Yields each pair of members with its share of the matches."""
+    """Yields a member of `player`, a member of `opponent`, and their share of the matches."""
     for one, weight in mixture_of(player).items():
         for other, its_weight in mixture_of(opponent).items():
             yield one, other, weight * its_weight

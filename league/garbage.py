@@ -8,7 +8,7 @@ import gc
 def collect_rarely() -> None:
     """Lets the collector run after 50,000 new objects instead of 700.
 
-    A process that starts makes a million objects and hardly any garbage. The search for it would
-    take a sixth of the time to start.
+    A starting process makes a million objects and hardly any garbage. Frequent searches for garbage
+    would take a sixth of the time to start.
     """
     gc.set_threshold(50_000, 10, 10)

@@ -1,4 +1,7 @@
-"""Describes the gates that exploiters must pass, and mains' snapshots too if `admit = "gate"`."""
+"""Describes the gates that exploiters must pass, and mains' snapshots too if `admit = "gate"`.
+
+A gate tests a new snapshot, the candidate, in matches against other players, its victims.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +49,8 @@ class CandidateGate:
     """Tests a candidate against its victims one after the other. It must pass all tests.
 
     Attributes:
-        generation: None for a main's snapshot, whose only victim is the newest member of its
-            learner.
+        generation: the exploiter's generation. It is None for a main's snapshot, whose only victim
+            is the newest admitted snapshot of the same main.
         reason: why the candidate is not accepted.
         opened_at, decided_at: Unix seconds. `decided_at` is 0 while the gate is open.
     """
@@ -73,7 +76,7 @@ class CandidateGate:
 
     @property
     def was_passed_over(self) -> bool:
-        """Returns whether a newer snapshot came before the first match of this gate."""
+        """Returns whether a newer snapshot ended this gate before its first match."""
         unplayed = not any(test.matches for test in self.victims)
         return not self.is_exploiters and self.state is GateState.UNDECIDED and unplayed
 

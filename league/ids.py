@@ -21,11 +21,11 @@ NASH = "league@nash"
 this name.
 """
 SHOWN = 80
-"""Characters of a wrong name that a message repeats."""
+"""Largest number of characters of a wrong name that a message repeats."""
 
 
 def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:
-    """Matches the whole name. Otherwise `InvalidName` has the name and the `fault`."""
+    """Matches the whole name, or raises `InvalidName` with the name and the `fault`."""
     match = re.fullmatch(pattern, name)
     if match is None:
         raise InvalidName(f"{name[:SHOWN]!r} {fault}")
@@ -48,7 +48,7 @@ class SnapshotName:
 
     @property
     def run(self) -> str:
-        """Returns the run that the snapshot came from, "" for this league's."""
+        """Returns the run from which the snapshot was imported, or ""."""
         run, colon, _ = self.lineage.partition(":")
         return run if colon else ""
 

@@ -60,7 +60,7 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     Args:
         successes: wins. A draw may count as half a win. Draws vary less, so the interval is then
             wider than necessary.
-        trials: matches. With 0 the share is unknown: (0, 1).
+        trials: matches. Without matches the share is unknown, and the interval is (0, 1).
         confidence: probability that the interval covers the share.
 
     Raises:
@@ -91,7 +91,7 @@ def mean_interval(values: Sequence[float], largest: float, confidence: float = 0
 
     Args:
         values: any number of values.
-        largest: bound of their size.
+        largest: the largest possible absolute value.
         confidence: as for `interval_at`.
 
     Returns:
@@ -118,17 +118,18 @@ def interval_at(
 ) -> Measured:
     """Computes an interval of the mean of `count` independent values in [-largest, largest].
 
-    Each end is the normal interval's end after adding z² observations of the worst value on that
-    side. z is the normal quantile of (1 + confidence) / 2. So the low end allows for losses that
-    are too rare to be observed. A. Agresti and B. Coull, "Approximate is better than exact", The
-    American Statistician 52 (1998), add half as many on both sides. That interval is wrong too
-    often on one side if large values are rare.
+    The low end is the low end of the normal interval after adding z² observations of -largest, and
+    the high end is the high end after adding z² observations of largest. z is the normal quantile
+    of (1 + confidence) / 2. So the low end allows for losses that are too rare to be observed.
+    A. Agresti and B. Coull, "Approximate is better than exact", The American Statistician 52
+    (1998), add z²/2 observations of each extreme value for both ends. If large values are rare, one
+    end of their interval is wrong too often.
 
     Args:
         mean: mean of the values.
         square: mean of their squares.
         count: number of values.
-        largest: bound of their size.
+        largest: the largest possible absolute value.
         confidence: probability that the interval covers the mean.
 
     Returns:

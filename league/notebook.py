@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # these load numpy, numba and torch
     from league.replay import Replay
 
 PAGE = 200
-"""Matches of one call."""
+"""Largest number of matches that a call to the matchmaker asks for."""
 MOST_MATCHES = 100_000
 STANDING = COLUMNS[: COLUMNS.index("greedy_games")]
 FIT = COLUMNS[COLUMNS.index("fit") :]
@@ -92,7 +92,10 @@ class Film:
 
 
 class Run:
-    """Reads a league and plays its members. `league.open` makes it.
+    """Reads a league and plays matches of its members. `league.open` makes it.
+
+    Each match belongs to a book: train (training matches), eval (clean matches with sampled
+    actions) or greedy (clean matches with the likeliest actions).
 
     The first call that needs the matchmaker connects to it, or starts a read-only matchmaker for a
     finished run. Leave the `with` block, or call `close`, to end this connection. Otherwise it ends
@@ -146,8 +149,8 @@ class Run:
 
         Args:
             book: eval, greedy or train.
-            rows, columns: only these players. A live player's clean matches are the matches of its
-                newest snapshot.
+            rows, columns: names of players, empty for all. A live player's clean matches are the
+                matches of its newest snapshot.
         """
         chosen = _book(book)
         with self._league.connect() as client:
@@ -213,7 +216,7 @@ class Run:
         """Returns a learner's metrics by its steps, as ``bin/league curves`` draws them.
 
         Args:
-            learner: the learner, by default main, or else the first.
+            learner: the learner, by default main, or the first learner if there is no main.
         """
         from league.runs.records import Series
         from league.views.curves import gather
@@ -233,7 +236,7 @@ class Run:
     def play(
         self, player: str, opponent: str, *, matches: int = 20, seed: int = 0, greedy: bool = False
     ) -> Table:
-        """Plays matches here, like ``bin/league record``, and returns a row for each.
+        """Plays matches on this machine, like ``bin/league record``, and returns a row for each.
 
         `replay` shows the matches of the last call.
 
@@ -260,7 +263,7 @@ class Run:
         say_it_compiles(settings)
         self._played, failures, rows = {}, dict[Any, str](), []
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # more make small networks slower
+        torch.set_num_threads(1)  # more threads make small networks slower
         try:
             options = {"matches": matches, "seed": seed, "greedy": greedy, "failures": failures}
             for seat, replay in meetings(settings, first, second, **options):
@@ -277,8 +280,8 @@ class Run:
         """Returns a match as an animation.
 
         Args:
-            match: a file, or the beginning of the id of a match. The match is of the last `play`,
-                or the evaluator has kept its replay.
+            match: a replay file, or the beginning of a match's id. The match was played by the last
+                call of `play`, or the evaluator has kept its replay.
         """
         from league.contest.recordings import find_replay
         from league.replay.file import decode
@@ -291,7 +294,7 @@ class Run:
     def policy(self, name: str) -> SnapshotPolicy:
         """Returns an agent with `predict` of Stable-Baselines3. It can't be trained.
 
-        Its `card` has the agent's origin, and in `frame_skip` the frames that a decision lasts.
+        Its `card` has the agent's origin, and `card.frame_skip` the frames that a decision lasts.
 
         Args:
             name: a snapshot, a live player (its newest snapshot) or a .safetensors file.

@@ -14,7 +14,7 @@ from league.errors import InvalidInput, NotFound, nearest
 from league.ids import average_of, lineage_of
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference", "rivals")
-"""Categories, apart from bots and single rivals, that a mix of opponents may name."""
+"""Categories that a mix of opponents may name, in addition to bots and single rivals."""
 
 
 class PlayerKind(StrEnum):
@@ -93,7 +93,7 @@ def newest_snapshot(
     Args:
         lineage: name of the live player.
         players: the league's players.
-        rated: ratings. Snapshots that have played rated games are preferred.
+        rated: ratings of a book. Snapshots with a rated game in the book are preferred.
 
     Raises:
         NotFound: the player has no snapshot yet.
@@ -108,8 +108,9 @@ def newest_snapshot(
 def name_in_book(
     name: str, book: Book, players: Mapping[str, Player], rated: Iterable[Rating]
 ) -> str:
-    """Returns the name under which a player has matches in a book. In a clean book a live player is
-    its newest snapshot.
+    """Returns the name under which a player has matches in a book.
+
+    In the clean books (eval and greedy), a live player stands for its newest snapshot.
 
     Args:
         name: the player.
@@ -129,8 +130,9 @@ def name_in_book(
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
-    """Returns the later half of a lineage's active snapshots by steps, at least one. If there is no
-    active snapshot, it raises `NotFound`.
+    """Returns the half of a lineage's active snapshots with the most steps, rounded up.
+
+    If there is no active snapshot, it raises `NotFound`.
     """
     own = [
         player
@@ -256,11 +258,11 @@ class PayoffCell:
     """Counts the matches of `row` against `column`, from the row's point of view.
 
     On request a cell has the row's matches and wins in seat 0, the frames, and the row's mean
-    statistics per match, where a match without a statistic counts as 0.
+    statistics per match. A match without a statistic counts as 0 in its mean.
 
-    In games with payoffs, a match pays half of the difference between the row's and the column's
-    payoff. `paid` is the sum, `staked` the sum of the absolute values, and `squares` the sum of the
-    squares.
+    In games with payoffs, a match pays the row half of the difference between the row's and the
+    column's payoff. `paid` is the sum of these payments, `staked` the sum of their absolute values,
+    and `squares` the sum of their squares.
     """
 
     row: str
@@ -290,7 +292,7 @@ class Incarnation:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchRecord:
-    """Collects what the log has of a match. `why_json` is the draw that made it."""
+    """Collects what the log has of a match. `why_json` describes the draw of the opponent."""
 
     assignment: Assignment
     worker: str

@@ -1,4 +1,4 @@
-"""Describes a learner's curriculum as the league sees it: its stages, its place, and requests."""
+"""Describes a learner's curriculum: its stages, the learner's place, and operators' requests."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageRequest:
-    """Carries an operator's request. `number` is its position in the log, and the latest request
-    counts.
+    """Carries an operator's request that a learner enter a stage. Only the latest request counts.
+
+    `number` is the position of the request in the log.
     """
 
     number: int
@@ -48,7 +49,10 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class CurriculumStatus:
-    """Combines a learner's stages with its place. `asked` is a request not obeyed yet."""
+    """Combines a learner's stages with its place.
+
+    `asked` is an operator's request that the learner has not obeyed yet.
+    """
 
     player: str
     stages: tuple[Stage, ...]

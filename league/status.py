@@ -10,10 +10,10 @@ from league.players import Book
 ENDED = ("done", "stopped")
 """Activities of a worker that plays no more."""
 PAUSED = "paused"
-"""Activity of a learner that holds because an operator has paused the learners."""
+"""Activity of a learner that waits because an operator has paused the learners."""
 SILENT_SECONDS = 30.0
-"""Age of a heartbeat after which a worker hangs or has ended. Workers send one every second or
-two.
+"""A worker whose last heartbeat is older than this hangs or has ended. Workers send a heartbeat
+every second or two.
 """
 
 STALLED = "progress/stalled_seconds"
@@ -35,8 +35,10 @@ def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Gives a category's shares of a player's matches by a mix: the share that the settings
-    configure, the share expected of the next draw, and the share of the matches drawn so far.
+    """Gives the shares that a category of opponents has in a player's matches under a mix.
+
+    `configured` is the share in the settings, `expected` the probability in the next draw, and
+    `realised` the share of the matches drawn so far.
 
     The next draw leaves out categories without players, and its shares include the weight that the
     setting `adaptive` moves between bots.
@@ -121,8 +123,9 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """Gives the share of draws that a book's ratings expect of results after `after_position`. It
-    was measured in the `games` games rated before.
+    """Gives the share of draws that a book's ratings expect in results after `after_position`.
+
+    The share was measured in the `games` games that the book had rated before.
     """
 
     book: Book
@@ -149,7 +152,7 @@ class LeagueStatus:
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Returns whether a worker's heartbeats have stopped although it did not report its end."""
-        heard = max(worker.last_beat_at, self.vitals.started_at)  # heartbeats begin with the start
+        heard = max(worker.last_beat_at, self.vitals.started_at)  # a start counts as a heartbeat
         is_late = self.vitals.now - heard > SILENT_SECONDS
         return is_late and worker.activity not in ENDED
 

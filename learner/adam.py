@@ -1,4 +1,4 @@
-"""Adam, as torch has it, in a process that doesn't load torch's compiler."""
+"""Provides torch's Adam without loading torch's compiler."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _Adam = torch.optim.Adam
 class Adam(_Adam):
     """Is `torch.optim.Adam` without the decorators that prepare it for torch's compiler.
 
-    At its first use, each decorated method loads the compiler, which takes a second and 70 MB per
-    process. Nothing of ours is compiled.
+    At its first use, a decorated method loads the compiler, which takes a second and 70 MB per
+    process. This program does not use the compiler.
     """
 
     add_param_group = inspect.unwrap(_Adam.add_param_group)

@@ -198,7 +198,7 @@ def _free_name(options: argparse.Namespace) -> str:
     used = running | {entry["name"] for entry in sections["supervisor"]["learners"]}
     steps = sections.of(LearnerSettings).steps
     names = itertools.chain([MAIN], (f"{MAIN}-{number}" for number in itertools.count(2)))
-    if (options.run_dir / JOINED).is_file():  # learners without checkpoints here are elsewhere
+    if (options.run_dir / JOINED).is_file():  # a learner without a checkpoint here runs elsewhere
         used |= {live.name for live in lives if not _steps_made(options.run_dir, live.name)}
     free = (name for name in names if name not in used)
     return next(name for name in free if _steps_made(options.run_dir, name) < steps)

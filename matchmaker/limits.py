@@ -7,7 +7,8 @@ LEASE_LIMIT_SECONDS = 6 * 3600.0
 SWEEP_SECONDS = 2.0
 """Seconds between two sweeps for expired leases."""
 MAX_OPEN_LEASES = 65_536
-"""Leases that a worker may hold, in case it asks for matches and never reports."""
+"""Most leases that a worker may hold. The limit stops a worker that asks for matches and never
+reports."""
 DRAW_SECONDS = 0.5
 """Seconds for which a draw table ignores new results. For 2,000 players a new table takes 5 ms."""
 CALL_THREADS = 64
@@ -19,7 +20,7 @@ UPLOAD_BYTES = 10**11
 KEPT_FREE_BYTES = 10**9
 """Free bytes of the disk that uploads leave to the log."""
 DRAFT_SECONDS = 3600.0
-"""Age of an unfinished file among the blobs that a start removes."""
+"""Age in seconds from which a starting matchmaker removes an unfinished file among the blobs."""
 MAX_WATCHERS = 16
 """Largest number of clients that watch at the same time."""
 REQUEST_MEMORY_SECONDS = 6 * 3600.0

@@ -1,6 +1,6 @@
 """Measures how well an agent's strategy latent recognises opponents in recorded matches.
 
-Shape suffixes: as in `measures`, P pooled outputs, O observation.
+Shape suffixes: those of `measures`, P pooled outputs, O observation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from league.replay import Replay
 from league.views.attention import summary_of
 
 MOMENTS: Final = 16
-"""Moments of each match that probes read."""
+"""Number of moments of each match at which the probes read the agent."""
 SHOWN: Final = 8
 """Moments of each match in the pictures and in the silhouette. The silhouette's time grows with the
 square of this number.
@@ -47,7 +47,7 @@ square of this number.
 AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
 """Times in a match, in seconds, at which the report gives the result of the probe."""
 LEAST: Final = 4
-"""Matches against an opponent. Opponents with fewer matches don't count."""
+"""Fewest matches against an opponent. Opponents with fewer matches don't count."""
 SIGNIFICANT: Final = 0.05
 LEAST_SEEDS: Final = 6
 """Fewest seeds. With fewer, two opponents can be shuffled in too few ways for a p-value below
@@ -118,9 +118,9 @@ def analyse(
 ) -> dict[str, Any]:
     """Computes all numbers of the analysis, ready for JSON. Unknown numbers are None.
 
-    The same probe is used on three readings: the latent, the latent of a fresh encoder of the same
-    sizes, and the opponent's half of the current observation. The share that only the first reading
-    recognises is what training has taught the encoder.
+    The same probe is applied to three readings: the latent, the latent of a fresh encoder of the
+    same sizes, and the opponent's half of the current observation. If the probe recognises more
+    opponents from the first reading than from the others, training has taught this to the encoder.
 
     Args:
         seed: seed of the shuffles and of the fresh encoder.
@@ -229,8 +229,8 @@ def _after(
     per_second: float,
     again: Any,
 ) -> dict[str, Any] | None:
-    """Returns the probes at a moment, in the matches that reach it. Returns None if too few matches
-    do.
+    """Returns the results of the probes at a moment, in the matches that last until then. Returns
+    None if there are too few such matches.
     """
     decision = int(seconds * per_second)
     lasts_M = np.array([len(latent) > decision for latent in readings["latent"]])
@@ -271,7 +271,9 @@ def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
 
 
 def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
-    """Two principal components with their shares of the variance, and t-SNE if it is installed."""
+    """Computes two principal components with their shares of the variance. Adds t-SNE if
+    scikit-learn is installed.
+    """
     centred_ND = x_ND - x_ND.mean(0)
     u, s, _ = np.linalg.svd(centred_ND, full_matrices=False)
     shares = np.square(s) / max(float(np.square(s).sum()), 1e-30)

@@ -1,9 +1,9 @@
 """Measures how much latents reveal about the opponent, compared with chance. All functions are
 pure.
 
-A seed's matches against all opponents, from both seats, are held out together. Remembering a match,
-a seed or a seat therefore never counts as recognising an opponent. Chance is the same measure with
-the opponents of each seed in another order.
+A seed's matches against all opponents, from both seats, are held out together. So a probe that
+remembers a match, a seed or a seat does not seem to recognise an opponent. Chance is the same
+measure with the opponents of each seed in another order.
 
 Shape suffixes: M matches, T decisions of a match, N rows (moments of all matches), D width, K
 opponents, S seeds, B blocks of a match.
@@ -27,7 +27,8 @@ Parts = Sequence[NDArray[np.floating]]
 FOLDS: Final = 5
 SHUFFLES: Final = 200
 SHRINKAGE: Final = 0.001
-"""Added to the variances in the probe's covariance. All numbers have a deviation of 1."""
+"""Number added to the variances in the probe's covariance. The probe scales its inputs to a
+standard deviation of 1."""
 BLOCKS: Final = 8
 """Number of equal parts into which `drift` divides a match."""
 DRIFT_BY_CHANCE: Final = 1 / (BLOCKS - 1)
@@ -87,8 +88,8 @@ class Compared:
 
     Attributes:
         chance_low, chance_high: the range of 95 % of the values for shuffled opponents.
-        p_value: of the values for shuffled opponents and this value itself, the share that is at
-            least as high as this value.
+        p_value: share of values that are at least as high as this value, among the values for
+            shuffled opponents and this value itself.
     """
 
     value: float
@@ -106,12 +107,13 @@ def probe(
     not seen.
 
     The probe is a linear discriminant analysis: it names the opponent with the nearest mean,
-    measured by a covariance that all opponents share. The share of moments is averaged over each
-    match, then over the matches against each opponent, then over opponents, so chance is one in K.
+    measured by a covariance that all opponents share. Its share of right answers is averaged over
+    the moments of each match, then over the matches against each opponent, then over opponents. So
+    chance is one in K.
 
     Returns:
-        The share, and `[M, K]`: for each match, the share of moments in which the probe names each
-        opponent.
+        The share of right answers, and the answers `[M, K]`: for each match, the share of moments
+        in which the probe names each opponent.
     """
     folds, count = _folds(points, labels), int(labels.opponent_M.max()) + 1
 
@@ -145,7 +147,7 @@ def by_opponent(value_MX: Floats, labels: Labels) -> Floats:
 
 @dataclass(frozen=True)
 class _Fold:
-    """The parts of a fold's probe that do not depend on labels."""
+    """The parts of a cross-validation fold's probe that do not depend on labels."""
 
     train_M: NDArray[np.bool_]
     test_rows: NDArray[np.intp]
@@ -154,7 +156,7 @@ class _Fold:
     total_DD: Floats
 
     def scores(self, labels: Labels) -> tuple[NDArray[np.int64], Floats]:
-        """The opponents in its training matches, and their scores at its test rows."""
+        """Returns the opponents in the fold's training matches, and their scores in test rows."""
         met, place_M = np.unique(labels.opponent_M[self.train_M], return_inverse=True)
         member_MK = np.eye(len(met))[place_M]
         mean_KD = member_MK.T @ self.mean_MD[self.train_M] / member_MK.sum(0)[:, None]

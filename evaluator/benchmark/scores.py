@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from league.agent.contract import PlayingNetwork
 
 LEAST_MATCHES = 4
-"""Two pairs, because a single pair shows no spread."""
+"""Fewest matches, two pairs, because a single pair shows no spread."""
 Floats = NDArray[np.float64]
 
 
@@ -123,9 +123,9 @@ class Benchmark:
         opponent: Entrant,
         on_match: Callable[[str, int], None],
     ) -> Score:
-        """Plays a mixture against another. Each member of one side meets each member of the other
-        side. Their number of matches is proportional to the product of their weights, and never
-        less than one pair.
+        """Plays a player or a mixture against another. Each member of one side meets each member of
+        the other side. Two members play at least one pair of matches. Otherwise their number of
+        matches is proportional to the product of their weights.
         """
         from league.contest.matches import paired, play
 
@@ -235,9 +235,9 @@ def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
     """Computes the share of matches `won_P2` with its 95 % interval, where pairs have the weights
     `weight_P`.
 
-    The interval is Wilson's for the effective number of independent matches, 2 / Σ w² (Kish). Here
-    w is a pair's weight, and the weights sum to 1. If the two matches of a pair have a positive
-    correlation ρ, the number is divided by 1 + ρ.
+    It is Wilson's interval for the effective number of independent matches, 2 / Σ w² (Kish), where
+    w is a pair's weight and the weights sum to 1. If the two matches of a pair have a positive
+    correlation ρ, the effective number is divided by 1 + ρ.
 
     Args:
         won_P2: whether each match of each pair was won.

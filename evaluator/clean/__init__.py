@@ -1,1 +1,1 @@
-"""The evaluator at work: it plans, plays and reports clean matches of a running league."""
+"""Plans, plays and reports the clean matches of a running league."""

@@ -1,19 +1,19 @@
 """Chooses the pairs of players whose matches say most about the next decisions.
 
-The fit gives the ratings' joint posterior. Goals describe the next decisions as differences of
-ratings, which are rows of weights over the players. A pair of matches between i and j measures
-their gap v = eᵢ − eⱼ with the information I of its outcomes. It reduces the variance of a goal g by
+The fit of all ratings gives their joint posterior with the covariance C. Goals are the differences
+of ratings on which the next decisions depend. A goal is a row g of weights over the players. Two
+matches between the players i and j, one from each seat, measure their gap v = eᵢ − eⱼ with the
+information I of their outcomes. They reduce the variance of a goal g by
 
     (gᵀ C v)² / (1/I + vᵀ C v)
 
-with C the covariance (the Bayesian linear model, Chaloner and Verdinelli 1995, section 2). The pair
-with the largest reduction over all goals is chosen. C is then updated as if the pair had been
-played, and the next pair is chosen. This is possible because the posterior variance does not depend
-on the outcomes.
+(the Bayesian linear model, Chaloner and Verdinelli 1995, section 2). The two players with the
+largest reduction over all goals are chosen. Then C is updated as if they had met, and the next two
+players are chosen. This is possible because the posterior variance does not depend on the outcomes.
 
-The results of a pair follow its gap plus a deviation of variance τ² (`Fit.tau`). So n matches of
-information i give the information n·i / (1 + n·i·τ²) about the gap, and I is the gain from two more
-matches. A pair that has met often adds little, and new opponents add more.
+The results of two players follow their gap plus a deviation of variance τ² (`Fit.tau`). So n
+matches of information i give the information n·i / (1 + n·i·τ²) about the gap, and I is the gain
+from two more matches. Two players that have met often add little, and new opponents add more.
 
 Shapes: N players of the fit, P pairs of them, G goals.
 """
@@ -38,23 +38,24 @@ Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
 """Number of top snapshots to find, and number of best rated snapshots that may be among them."""
 WIDEST = 4.0
-"""Weight of the least certain rating of a snapshot. The ratings of all snapshots together have
-weight 1. If this weight were also 1, the ratings of the first snapshots, between which a learner
-climbs most, would stay the least certain.
+"""Weight of the goal to know the least certain rating of a snapshot. The goals to know the ratings
+of all snapshots have the weight 1 together. If the first weight were also 1, the ratings of the
+first snapshots, between which a learner climbs most, would stay the least certain.
 """
 
 
 def goals(plan: Plan, fit: Fit) -> Array:
-    """Returns the goals of allocation, each as a row of weights. A row's variance is its
-    importance.
+    """Returns the goals of allocation, each as a row of weights over the players. The goal's
+    importance scales its row.
 
     The goals are:
 
-    - every snapshot's rating, relative to their mean. The least certain rating counts more than all
-      others together.
-    - the five best snapshots: the ratings of the ten best, each relative to the mean of the five.
+    - each snapshot's rating, relative to the mean of all snapshots. The least certain rating counts
+      more than all others together.
+    - which snapshots are the five best: the ratings of the ten best, each relative to the mean of
+      the five best.
     - the newest snapshot's score against each held-out bot, and against the bot whose defeat ends
-      its learner's stage. A gap is weighted by how much it changes the score.
+      its learner's stage. Such a gap is weighted by how much it changes the score.
     """
     number = {name: n for n, name in enumerate(fit.names)}
     snapshots = [number[player.name] for player in plan.snapshots if player.name in number]
@@ -101,11 +102,12 @@ def goals(plan: Plan, fit: Fit) -> Array:
 def allocate(
     plan: Plan, fit: Fit, matches: int, rng: np.random.Generator
 ) -> Mapping[tuple[str, str], int]:
-    """Chooses the pairs of players that meet next, and their numbers of matches: `matches` in all.
+    """Chooses the pairs of players that meet next, and the number of matches of each pair.
 
     Args:
-        fit: of the clean matches so far.
-        matches: how many to choose, even.
+        plan: the state of the league.
+        fit: the fit of the clean matches so far.
+        matches: number of matches to choose in all, an even number.
         rng: random numbers. A factor of 0.9 to 1 on the gain of each pair makes two evaluators
             choose differently.
 
@@ -147,8 +149,8 @@ def allocate(
 
 
 def _information(fit: Fit, gap_P: Array) -> Array:
-    """Returns the information of a match about a gap in points, 1/points². The slope of the score
-    is proportional to it.
+    """Returns the information of a match about a gap in points, in 1/points². It is proportional to
+    the slope of the expected score at this gap.
     """
     win_P, draw_P, _ = (
         np.exp(x) for x in log_probabilities(gap_P / fit.points_per_logit, math.log(fit.nu))

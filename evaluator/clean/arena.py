@@ -24,7 +24,7 @@ from league.replay import Bout, Contender
 from league.runs.blobs import BlobFolder
 
 RESIDENT = 32
-"""Networks kept in memory: the same few meet again and again."""
+"""Number of networks kept in memory. The same few networks meet again and again."""
 
 
 class Weights:
@@ -38,7 +38,7 @@ class Weights:
         self._load = lru_cache(RESIDENT)(partial(load_snapshot, blobs, device="cpu"))
 
     def card(self, player: Player) -> SnapshotCard:
-        """The card of a snapshot whose file is whole and fits the game."""
+        """Returns a snapshot's card. A card that is damaged or of other rules raises an error."""
         try:
             card = read_card(self._blobs, player.digest)
         except NotFound as error:
@@ -51,7 +51,7 @@ class Weights:
         self._bundles.get(player.digest)
 
     def network(self, digest: str) -> PlayingNetwork:
-        """The network itself, as `BatchedPolicy` asks for it."""
+        """Returns the network of a digest. `BatchedPolicy` loads networks by this function."""
         return self._load(digest)[0]
 
 
@@ -59,7 +59,7 @@ class Arena:
     """Plays assigned matches in the rows of `game`.
 
     Args:
-        load: digest → network.
+        load: returns the network of a digest.
         frame_skip: frames between the decisions of snapshots. They sample at temperature 1, or act
             greedily in the greedy book. Rivals and bots decide in every frame.
         recorder: sees every decision, and every frame in which rivals play.
@@ -83,7 +83,7 @@ class Arena:
         self._game, self._frame_skip, self._recorder = game, frame_skip, recorder
         self._table = Table(game, load, seed=seed, device=device, rivals=rivals)
         self._matches: dict[int, Assignment] = {}
-        self.frames_played = 0  # by matches in progress, over all rows
+        self.frames_played = 0
 
     @property
     def rows(self) -> int:

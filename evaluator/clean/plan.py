@@ -1,9 +1,9 @@
 """Decides which clean matches are due: the snapshots' own matches, and requested matches.
 
 A plan is not stored. It follows from the players, from the matches in the matchmaker's log, and
-from the queue of requests. A restarted evaluator therefore continues, and several evaluators plan
-alike. Each entry names a total number of matches. The matchmaker leases matches of a pair of
-players up to this total, to any evaluator that asks, so evaluators share the work.
+from the queue of requests. So a restarted evaluator continues the work, and several evaluators make
+the same plan. Each entry of a plan names a total number of matches for two players. The matchmaker
+leases their matches up to this total to any evaluator that asks, so evaluators share the work.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from league.stages import CurriculumStatus
 PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
 """How many pairs of its first matches a snapshot plays against its parent, against its grandparent,
 against each of the strongest snapshots, and against the bot that a curriculum waits for. `CLOSE` is
-the number of pairs against each other bot or imported snapshot. The closest in strength come first,
-and their turns repeat until no pairs are left.
+the number of pairs against each of the remaining bots and imported snapshots, the closest in
+strength first. If pairs are then left, these opponents are met again in the same order.
 """
 STRONGEST = 2
 """Number of the highest rated other snapshots that a new snapshot meets."""
@@ -40,20 +40,20 @@ exploiters, the early exploiters of a short run were met too seldom to be patche
 MET = 5
 """Largest number of snapshots that a new rival meets in its first matches."""
 BATCH_MATCHES = 128
-"""Largest number of a request's matches that are planned at once. Then other work has its turn."""
+"""Largest number of a request's matches that are planned at once, before other work is next."""
 TOGETHER = 24
-"""Largest number of matches in batches that are played together. Only the first batch may exceed
-it. A snapshot that arrives meanwhile waits until these matches are played.
+"""Largest number of matches in batches that are played together. Only the first batch may have more
+matches. The number is small because a new snapshot waits until these matches are played.
 """
 ALLOCATED = 16
-"""Matches that are allocated at once, by one fit."""
+"""Matches that are allocated at once, from a single fit of the ratings."""
 Counts = Mapping[tuple[str, str, Book], int]
 """Number of matches in the matchmaker's log by player, opponent and book."""
 
 
 class Entry(NamedTuple):
-    """Describes a pairing to play until the book has `until` matches. `pairs` is the number of
-    pairs of matches that are still missing.
+    """Describes two players to let meet until `until` of their matches count in the book. `pairs`
+    is the number of pairs of matches that are still missing.
     """
 
     player: str
@@ -65,7 +65,9 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Matches that are played together, for `subject`."""
+    """Describes matches that are played together. `subject` is the player whose matches they are,
+    "" for matches between any two players.
+    """
 
     subject: str
     entries: tuple[Entry, ...]
@@ -131,7 +133,7 @@ def exploiters_to_meet(
 
 
 def _shortened(batch: Batch, pairs: int) -> Batch:
-    """The batch's first entries, `pairs` pairs of matches in all."""
+    """Returns a batch with only the first `pairs` pairs of matches."""
     entries = list[Entry]()
     for entry in batch.entries:
         fewer = entry.pairs - pairs
@@ -231,7 +233,11 @@ class Plan:
         return self.facts.counts.get((entry.player, entry.opponent, entry.book), 0)
 
     def most_telling(self, chosen: Mapping[tuple[str, str], int]) -> Batch | None:
-        """A batch of the chosen pairs of players, with their numbers of further matches."""
+        """Returns a batch of the chosen pairs of players.
+
+        Args:
+            chosen: number of further matches of each pair.
+        """
         asked = (Entry(*names, Book.EVAL, count) for names, count in chosen.items())
         return self._batch(
             "", (entry._replace(until=entry.until + self.games(entry)) for entry in asked)
@@ -240,8 +246,8 @@ class Plan:
     # --- the batches
 
     def _batch(self, subject: str, wanted: Iterable[Entry], **more: bool) -> Batch | None:
-        """Returns a batch of the entries that lack matches and can be played, or None without an
-        entry.
+        """Returns a batch of those entries that lack matches and can be played, or None if there
+        are no such entries.
         """
         due = (
             entry._replace(pairs=(entry.until - self.games(entry) + 1) // 2)
@@ -383,7 +389,7 @@ class NextWork:
     """Describes an evaluator's next work: a gate, or else batches.
 
     Attributes:
-        turn: index of the kind of work, the argument of the next call of `next_work`.
+        turn: index of the kind of work. The next call of `next_work` takes it as an argument.
         subject: the player whose gate or batch comes first, "" if nothing is due.
         waiting: the subjects of everything else that is due.
         gate: the gate, or None.

@@ -1,4 +1,4 @@
-"""Replays of batches: a player's first match, and its first loss to each opponent.
+"""Records replays from batches: a player's first match, and its first loss to each opponent.
 
 Shape suffixes: N rows, 2 seats, A action width.
 """
@@ -32,9 +32,9 @@ class _Match(NamedTuple):
 
 @dataclass
 class Recorder:
-    """Writes replays of `players` into `folder`, where the newest `most` stay.
+    """Writes replays of `players` into `folder`, and keeps only the newest `most` replays there.
 
-    If both seats belong to `players`, the match counts for seat 0.
+    If `players` has the players of both seats, the match is recorded for the player in seat 0.
     """
 
     folder: Path
@@ -69,7 +69,9 @@ class Recorder:
             match.take.note(actions_N2A[row], frames)
 
     def end(self, row: int, game: BatchedGame) -> None:
-        """Keeps the match that ended in `row` if it is due. A failure to write it is logged."""
+        """Writes the replay of the match that ended in `row` if it is the player's first match or
+        its first loss to the opponent. An error is only logged.
+        """
         match = self._rows.pop(row, None)
         if match is None:
             return

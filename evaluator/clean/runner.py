@@ -59,7 +59,7 @@ REPORT_SECONDS = 1.0
 HEARTBEAT_SECONDS = 2.0
 """Time between heartbeats, well below the matchmaker's lease time."""
 POLL_SECONDS = 1.0
-"""Time between looks for new snapshots while there is nothing to play."""
+"""Time between checks for new snapshots while there is nothing to play."""
 GATE_MATCHES = 32
 """Matches of a gate that are played at once. Most gates are decided after some 130 matches."""
 REFUSALS_IN_A_ROW = 3
@@ -76,10 +76,10 @@ TABLE_SECONDS = 30.0
 REPLAYS_KEPT = 2000
 """Number of newest replays (a few kB each) that stay in the run's folder."""
 CORE_SECONDS = 2.0
-"""Time between looks at how long the matches waited for a core."""
+"""Time between measurements of how long the matches waited for a core."""
 STARVED = 0.98
-"""Largest share of the time for which matches wait for a core before they compete by their nice
-value.
+"""If the matches wait for a core for a larger share of the time, the evaluator leaves the policy
+SCHED_IDLE and competes for cores by its nice value.
 """
 T = TypeVar("T")
 _log = logging.getLogger("evaluator")
@@ -115,7 +115,7 @@ class Work:
         raise NotImplementedError
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
-        """Reports results, or nothing, and returns how many results were accepted."""
+        """Reports the results, if there are any, and returns how many were accepted."""
         raise NotImplementedError
 
     @property
@@ -168,7 +168,7 @@ class Work:
 
 
 class BatchWork(Work):
-    """The matches of batches, as far as no other evaluator has leased them.
+    """Plays the matches of batches, except matches that other evaluators have leased.
 
     `failures` counts reports of broken matches by pair of players. `reports_refused` counts
     consecutive reports of which the matchmaker accepted no result.
@@ -219,7 +219,9 @@ class BatchWork(Work):
         return leased
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
-        """Raises `Refused` if every result of several consecutive reports was refused."""
+        """Reports the results, if there are any, and returns how many were accepted. Raises
+        `Refused` if every result of several consecutive reports was refused.
+        """
         if not results:
             return 0
         accepted, refused = self._reported(results)
@@ -422,7 +424,7 @@ class Evaluator:
         return bool(batches) and self._play_batches(batches, plan)
 
     def _allocated(self, plan: Plan) -> Batch | None:
-        """Matches of the pairs of players that reduce uncertainty most, by a new fit."""
+        """Returns matches of the pairs of players that reduce uncertainty most, by a new fit."""
         from evaluator.clean.allocation import allocate  # scipy takes half a second to load
         from league.stats.ratings.lineage import fit_league
 
@@ -530,7 +532,8 @@ class Evaluator:
     def _playable(
         self, batches: Sequence[Batch], players: Mapping[str, Player]
     ) -> tuple[list[Entry], int]:
-        """Returns the entries that have the first entry's pace, and this pace.
+        """Returns the entries whose players decide as often as those of the first entry, and the
+        number of frames between their decisions.
 
         If a player can't be loaded, it raises the error and leaves the player out from now on.
         """
@@ -621,9 +624,10 @@ class Evaluator:
         """Calls `work` in a thread that runs at a lower priority while learners train.
 
         The ranks of a learner wait for each other at every minibatch, so a rank that waits for a
-        core costs all their cores. Therefore this thread runs under the policy SCHED_IDLE, with
-        which it gives way at once. It keeps the normal policy if it gets too little time under
-        SCHED_IDLE, or if there are rivals, because their processes would inherit SCHED_IDLE.
+        core leaves the cores of all other ranks idle. Therefore this thread runs under the policy
+        SCHED_IDLE, with which it gives way at once. It keeps the normal policy if it gets too
+        little time under SCHED_IDLE, or if there are rivals, whose processes would inherit
+        SCHED_IDLE.
 
         A thread can't raise its priority again. So when the priority changes, a new thread takes
         over.

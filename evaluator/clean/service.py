@@ -81,13 +81,15 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
                 yield report
 
     async def _passed_on(self, name: str, request: Any, context: Any) -> Any:
-        """The matchmaker's answer to a call."""
+        """Passes a call on to the matchmaker and returns the answer."""
         with self._matchmaker(context) as (stub, metadata):
             return await getattr(stub, name)(request, metadata=metadata, timeout=CALL_SECONDS)
 
     @contextmanager
     def _matchmaker(self, context: Any) -> Iterator[tuple[Any, Any]]:
-        """The matchmaker's stub and our caller's token. The matchmaker's errors become ours."""
+        """Yields the matchmaker's stub and the caller's token. Errors of the matchmaker become
+        errors of this service.
+        """
         self._channel = self._channel or self._client.asynchronous()
         token = [(key, value) for key, value in context.invocation_metadata() if key == HEADER]
         try:

@@ -19,7 +19,7 @@ Row = dict[str, str]
 
 
 def make_row(player: Player, book: Book, cell: PayoffCell, frames_per_second: int) -> Row:
-    """Returns the row of `player` against the cell's column, all values as text."""
+    """Returns the row of `player` against the opponent `cell.column`, with all values as text."""
     interval = wilson_interval(cell.wins, cell.games)
     seat1_games, seat1_wins = cell.games - cell.seat0_games, cell.wins - cell.seat0_wins
     return {
@@ -56,8 +56,8 @@ def write_table(
 ) -> None:
     """Writes the rows of all snapshots.
 
-    It replaces the file as a whole. After a kill it is either the old or the new file. With several
-    evaluators the last writer's file holds all matches that counted by then.
+    It replaces the whole file at once, so a kill leaves either the old or the new file. With
+    several evaluators, the file of the last writer has all matches that counted by then.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")

@@ -24,7 +24,7 @@ PROBED = (
     ("seen", "view", "any"),
     ("match mean", "latent", "mean of a match"),
 )
-"""The probes of a report with the words that name their reading and its moment."""
+"""For each probe of a report: its name in the report, and the words for its reading and moment."""
 PROBES = "reading moment matches# share# interval# chance# shuffled# p_value#"
 OPPONENTS = "opponent matches# named# mostly_called called# silhouette# moved# drift# interval#"
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"

@@ -213,7 +213,7 @@ def _fitted(
 ) -> dict[str, Measured]:
     """Returns each player's rating, best first, by the fit of all games.
 
-    Beyond the size of a quick fit it returns TrueSkill's ratings without intervals.
+    If there are too many players for a quick fit, it returns TrueSkill's ratings without intervals.
     """
     if len(rated) > MOST_FITTED:
         return {rating.player.name: Measured(rating.mu) for rating in rated}

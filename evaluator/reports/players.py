@@ -35,14 +35,14 @@ ENOUGH = 20
 ancestor, or to claim that a player beats an opponent.
 """
 ERROR = 0.05 / 3
-"""Largest probability that a report claims a win over an opponent that the player does not beat.
-The same limit holds for claiming a weakness that does not exist, and for claiming a drop that does
-not exist. The three limits add up to 5 %.
+"""Largest probability of each of three errors of a report: it claims that the player beats an
+opponent that the player does not beat, it claims a weakness that does not exist, or it claims a
+drop that does not exist. Together the three errors have a probability of at most 5 %.
 """
 STAKES = "of what is at stake"
 """Unit of a bound that comes from a gate, in a game with payoffs."""
 MOST = 40
-"""Opponents in charts and tables: those met most often."""
+"""Most opponents in a chart or table. The opponents that were met most often are shown."""
 RATIO_UP_TO = 20.0
 """Damage ratios beyond this are left out of the chart, where they would hide all others."""
 
@@ -52,8 +52,9 @@ class Met:
     """A player's matches against an opponent.
 
     Attributes:
-        ancestor_step: the step of a snapshot of the same lineage.
-        paid, square: mean of the payments and of their squares, in games with payoffs.
+        ancestor_step: the opponent's step if it is an earlier snapshot of the player's lineage.
+        paid, square: means of the payments to the player and of their squares, in games with
+            payoffs.
         largest: the largest payment of a match, None if the game does not state it.
     """
 
@@ -132,13 +133,13 @@ def unit_of(met: Iterable[Met], name: str) -> Unit:
 
 
 def measured(points: float, worth: float) -> Measured:
-    """A share with Wilson's 95 % interval."""
+    """Returns points / worth with Wilson's 95 % interval for `worth` matches."""
     interval = wilson_interval(points, worth)
     return Measured(points / worth if worth else math.nan, interval.low, interval.high)
 
 
 def exact_share(points: float, matches: int, confidence: float) -> Measured:
-    """A share with the interval of C. J. Clopper and E. S. Pearson (Biometrika 26, 1934).
+    """Returns a share with the interval of C. J. Clopper and E. S. Pearson (Biometrika 26, 1934).
 
     The interval is also valid for few matches.
     """
@@ -347,9 +348,9 @@ def _points(
 
 
 def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
-    """The mean score of each group. Opponents count equally, whatever their numbers of matches. In
-    a game without payoffs, the interval for k opponents with nᵢ matches each is the interval for
-    k² / Σ 1/nᵢ matches.
+    """Returns the mean score against each group of opponents. Opponents count equally, whatever
+    their numbers of matches. In a game without payoffs, the interval for k opponents with nᵢ
+    matches is computed as for a single opponent with k² / Σ 1/nᵢ matches.
     """
     scores = {}
     for group in GROUPS:
@@ -460,9 +461,10 @@ def _together(pool: Sequence[Met]) -> Met:
 
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
-    """Returns the ancestors against which a player has forgotten something. The argument holds all
-    ancestors, the newest first. The probability that any of these claims is wrong is at most
-    `ERROR`, because the intervals are corrected for the number of ancestors (Bonferroni).
+    """Returns the ancestors to which a player loses, or against which it does worse than against a
+    newer ancestor. The argument has all ancestors, the newest first. The probability that any of
+    these claims is wrong is at most `ERROR`, because the intervals are corrected for the number of
+    ancestors (Bonferroni).
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:
@@ -598,10 +600,10 @@ def bounds_of(
     `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches, or
     else from its gate. `payoffs` is the unit of payoffs, "" in games without.
 
-    Let k be a total: all accepted exploiters, plus these certificates, plus the gates of other
-    exploiters in which the player has played. Each end of an interval is wrong with probability at
-    most `ERROR` / k. So the largest low end is too high with probability at most `ERROR`
-    (Bonferroni).
+    Let k be the number of accepted exploiters, plus the number of these certificates, plus the
+    number of gates of other exploiters in which the player has played as a victim. Each end of an
+    interval is wrong with probability at most `ERROR` / k. So the largest low end is too high with
+    probability at most `ERROR` (Bonferroni).
     """
     tested = [
         gate

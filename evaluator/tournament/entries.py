@@ -53,7 +53,7 @@ def find_entries(
     """Returns the game and the entrants, with different names.
 
     Args:
-        finder: finds members and the game. Without members of a league no league is needed.
+        finder: finds members and the game. It needs no league if no word names a member.
         words: names of members, files, and folders of files. A word is a file if it ends in .py or
             .zip, has a slash, or is a folder here.
         blobs: where the rivals' bundles are stored.
@@ -93,7 +93,7 @@ def find_entries(
         raise InvalidInput(f"{next(iter(asked.values()))} plays brawl only, not {settings.name}")
     new = {digest: source for digest, source in asked.items() if not is_trusted(digest)}
     for digest, source in new.items():
-        if is_link(bundles(blobs).get(digest)):  # it names a file with a token, which is sent there
+        if is_link(bundles(blobs).get(digest)):  # a link sends the token of a file to its address
             raise InvalidInput(
                 f"{source} plays at an address that this user has not agreed to: add the player to "
                 "a league with bin/league add HOST:PORT"

@@ -72,7 +72,7 @@ def encounters(form: Format, entrants: int, rounds: int, results: Results) -> li
 
 
 def swiss_rounds(entrants: int) -> int:
-    """Returns the usual number of rounds. After it, at most one entrant has won all encounters."""
+    """Returns the usual number of rounds. After them at most one entrant has won all encounters."""
     return math.ceil(math.log2(entrants))
 
 
@@ -92,7 +92,7 @@ def scores(entrants: int, played: Iterable[Encounter], results: Results) -> list
 
 
 def _swiss(entrants: int, rounds: int, results: Results) -> Iterator[Encounter]:
-    """Yields the rounds up to the first that is not decided."""
+    """Yields the encounters of all rounds up to the first round that is not decided."""
     done: list[Encounter] = []
     for number in range(rounds):
         points = scores(entrants, done, results)
@@ -118,9 +118,9 @@ def _paired(
     order: Sequence[int], points: Sequence[float], met: set[frozenset[int | None]],
     tries: Iterator[int],
 ) -> list[tuple[int, int]] | None:  # fmt: skip
-    """Pairs the best entrant with an entrant of the same points, if possible from the lower half of
-    these entrants, and then pairs the rest in the same way. Returns None if some pair would have to
-    meet again, or if it has found no pairing after `MOST_TRIES` tries.
+    """Pairs the best entrant with an entrant that has the same points, if possible from the lower
+    half of the entrants with these points. Then it pairs the rest in the same way. Returns None if
+    some pair would have to meet again, or if `MOST_TRIES` tries have found no pairing.
     """
     if not order:
         return []
@@ -144,9 +144,10 @@ def _double_elimination(entrants: int, results: Results) -> list[Encounter]:
     """Returns the encounters of a bracket. An entrant that loses twice is out. Byes go to the first
     seeds.
 
-    Losers of the winners' bracket drop into the losers' bracket. Its winner meets the winner of the
-    winners' bracket in the final, and a second time if it wins: then both have lost once. A drawn
-    encounter counts for the better seed, and in the final for the winner of the winners' bracket.
+    Losers of the winners' bracket drop into the losers' bracket. The winners of both brackets meet
+    in the final. If the winner of the losers' bracket wins the final, both have lost once, and they
+    meet a second time. A drawn encounter counts for the better seed, and in the final for the
+    winner of the winners' bracket.
     """
     found: list[Encounter] = []
     stages = itertools.count()
@@ -201,7 +202,7 @@ def _seed(entrant: int | None) -> int:
 
 
 def places(played: Sequence[Encounter], results: Results) -> dict[int, tuple[int, int]]:
-    """Returns by entrant its last stage in a bracket, and 1 if it won there: larger is better."""
+    """Returns each entrant's last stage in a bracket, and 1 if it won there. Larger is better."""
     found: dict[int, tuple[int, int]] = {}
     for one in played:
         if one.second is not None and one.key in results:

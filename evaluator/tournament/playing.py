@@ -1,8 +1,9 @@
 """Plays a tournament's matches over the cores, and continues after a kill from its log.
 
-The log is a file with a line for each unit of work: matches of two entrants that a process plays
-together. A unit is in the log as a whole or not at all, and its seed follows from its first match.
-So a tournament that was killed ends as if it had not been, if its agents are deterministic.
+The log is a file with a line for each unit of work. A unit consists of matches of two entrants that
+a process plays together. It is in the log as a whole or not at all, and its seed follows from its
+first match. So if the agents are deterministic, a tournament that was killed and continued gives
+the same results as without the kill.
 """
 
 from __future__ import annotations
@@ -82,10 +83,11 @@ class Played:
     Attributes:
         stage, first, second: its encounter (`Encounter.key`).
         number: its number in the encounter. The first entrant has seat 0 if it is even.
-        outcome: the first entrant's: 1, ½ or 0. A rival that fails loses, and if both fail, the
-            match is a draw. None means that the game itself failed, and the match doesn't count.
-        margin: in games with payoffs the first entrant's payoff less the second's.
-        failure: why it could not be played to its end, or "".
+        outcome: the first entrant's score: 1, ½ or 0. A rival that fails loses. If both entrants
+            fail, the match is a draw. None means that the game itself failed, and the match doesn't
+            count.
+        margin: in games with payoffs the first entrant's payoff minus the second entrant's payoff.
+        failure: why the match could not be played to its end, or "".
         failed: whether the first and the second entrant failed.
         late: how many decisions of the first and of the second entrant came late.
         frames, final, match_id: as in its replay. A failed match has no replay.
@@ -227,7 +229,9 @@ class Tournament:
             yield log
 
     def _check_facts(self) -> None:
-        """Compares the folder's tournament with this one, or notes this one."""
+        """Checks that the folder belongs to this tournament, by the facts in its file `FACTS`. In a
+        new folder, it writes this file.
+        """
         recipe = Recipe.of(self.settings)
         plan = {name: value for name, value in asdict(self.plan).items() if name != "rounds"}
         own = {

@@ -28,8 +28,8 @@ class Standing:
         kind: file, rival, bot or weights.
         points: in a round robin the points of all matches (a draw is ½), else of all encounters.
         elo, elo_low, elo_high: the fit of all matches, and its 95 % interval.
-        crashes: matches that it lost, or drew, because it failed.
-        late: its decisions that came late, in all matches.
+        crashes: number of matches that it lost or drew because it failed.
+        late: number of its decisions that came late, in all matches.
         mu, sigma: TrueSkill after all matches, in the order of the schedule.
     """
 

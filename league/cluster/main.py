@@ -294,7 +294,7 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     finally:
         display.close()
         screen = supervisor.screen
-        if screen.league.learner is not None or screen.league.ratings:  # else an error follows
+        if screen.league.learner is not None or screen.league.ratings:  # else nothing to sum up
             try:
                 print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
             except Exception as error:  # it must not hide how the run ended
@@ -315,8 +315,8 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
 def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], None]) -> None:
     """Shows the dashboard's address once its process has logged that it listens there.
 
-    Another program may listen at the same port, so the log decides. `begins` is where the log of
-    this run begins, in bytes.
+    Another program may listen at the same port, so the log decides. `begins` is the position in the
+    log, in bytes, at which the lines of this start begin.
     """
     line = f"{address}\n".encode()
     while True:
@@ -332,8 +332,8 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     """Writes the report of a finished run and prints its main results. `mains` are the processes of
     the main learners.
 
-    The commands run in their own processes: `league` imports no service, and a process that takes
-    too long can be killed.
+    Commands do this in their own processes, because `league` imports no service, and because a
+    process that takes too long can be killed.
     """
     from league.games.exact import is_exact
 

@@ -31,8 +31,8 @@ from league.errors import (
 from league.service import die_with_parent
 from league.views.facts import ProcessFacts, State
 
-# Two threads on two busy cores made a learner fifty times slower, so each process has one. glibc's
-# heaps for other threads took 18 MB more in all.
+# Two threads on two busy cores made a learner fifty times slower, so each process computes with a
+# single thread. MALLOC_ARENA_MAX avoids glibc's heaps for other threads, which took 18 MB in all.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONUNBUFFERED": "1"}
 LOG_BYTES = 16_000_000
 _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
@@ -68,13 +68,14 @@ class RestartPolicy:
     """Decides how often and how fast a process restarts. Each wait is twice the wait before."""
 
     limit: int = 5
-    """Restarts within the window. A fault that needs more restarts is no accident. A process that
-    is not vital then waits as long as the window.
+    """Largest number of restarts within the window. A fault that needs more restarts is no
+    accident. After that, a process that is not vital waits for the length of the window.
     """
     window_seconds: float = 300.0
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
-    """Also the wait for a full disk, which does not count as a restart."""
+    """The longest wait. After a full disk, each wait is this long, and the restart does not count.
+    """
 
     def delay(self, times: deque[float], now: float) -> float | None:
         """Counts a restart and returns how long to wait before it.

@@ -33,7 +33,7 @@ _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
-_STOPPED_BY_SECONDS = 7.0  # after Ctrl-C, when curves must be done: a summary still follows
+_STOPPED_BY_SECONDS = 7.0  # after Ctrl-C, when the curves must be done: a summary follows
 STOP_WORKER_SECONDS = 7.0
 """How long learner and evaluator have to stop. A learner takes up to 6 s to save."""
 DRAIN_SECONDS = 1800.0
@@ -42,8 +42,8 @@ SPEND_SECONDS = 90.0
 """How long the evaluator has to spend its remaining budget once its queue is empty."""
 HANG_SECONDS = 300.0
 """A worker counts as hanging after this time without a heartbeat or without progress. Its leases
-have expired by then, and the worker is restarted. A thread sends the heartbeats, also during a long
-update, and knows the worker's pace.
+have expired by then, and the worker is restarted. A thread of the worker sends the heartbeats, even
+during a long update. The thread judges progress by the worker's usual pace.
 """
 _LOOK_SECONDS = 5.0  # a longer time between checks counts as this: the machine may have slept
 _NOTES_KEPT = 200
@@ -215,7 +215,7 @@ class Supervisor:
 
         Args:
             process: the worker.
-            fault: what it fails to do, in words.
+            fault: what is wrong with it, such as "made no progress".
             before: for how many seconds it had hung at the previous check.
             now: for how many seconds it hangs now.
         """
@@ -280,7 +280,7 @@ class Supervisor:
         is_done = self._is_trained() and not asked
         if asked:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
-            # Also here: on a busy machine no time may be left once the workers have stopped.
+            # Begun here, because a busy machine may leave no time once the workers have stopped.
             if self._reader.facts.ratings:
                 self._begin_leaderboard(self._stop_worker_seconds)
             self._draw()

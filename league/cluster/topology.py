@@ -50,7 +50,7 @@ class LearnerOptions:
 class Address:
     """Says where a service listens, and under which names a proxy serves it.
 
-    Port 0 means a free port that survives restarts.
+    Port 0 means a free port, which the service keeps after a restart.
     """
 
     host: str = "127.0.0.1"
@@ -101,11 +101,11 @@ def plan(
 ) -> Topology:
     """Plans the matchmaker, the run's learners, its evaluators and its dashboard.
 
-    The matchmaker, the first evaluator and the dashboard get ports that survive restarts.
+    The matchmaker, the first evaluator and the dashboard keep their ports after a restart.
 
     Args:
         options: flags for the learners.
-        new_epoch: whether the matchmaker begins a new epoch.
+        new_epoch: whether the matchmaker begins new ratings if the game's rules have changed.
         dashboard: where the dashboard listens, None without a dashboard.
     """
     ports = {MATCHMAKER: folder.port("matchmaker")}

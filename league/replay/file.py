@@ -1,7 +1,7 @@
 """Reads and writes the file of a replay.
 
-It is `MAGIC`, a checksum, and a compressed payload: a JSON header and the actions, with a bit for
-each key or choice. Shape suffixes: T frames, 2 seats, A action width.
+The file consists of `MAGIC`, a checksum, and a compressed payload. The payload is a JSON header and
+the actions, with a bit for each key or choice. Shape suffixes: T frames, 2 seats, A action width.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class Recipe:
         """Makes the batched game.
 
         Raises:
-            InvalidInput: only a file names this game, and a file alone may name only built-in games
-                that run no other code.
+            InvalidInput: the game is not allowed. Without `is_allowed`, only built-in games that
+                run no other code may be made.
             VersionMismatch: its rules have changed.
         """
         if not self.is_allowed:
@@ -83,13 +83,14 @@ class Replay:
     """Describes a whole match.
 
     Attributes:
-        outcome: seat 0's.
-        final: digest of the state in which it ended.
-        disturbed: (seat, first frame, frames) of keys that the recorder pressed instead of a
-            player.
+        outcome: seat 0's outcome: 1 for a win, ½ for a draw, 0 for a loss.
+        final: digest of the state in which the match ended.
+        disturbed: seat, first frame and number of frames of each stretch in which the recorder
+            pressed keys instead of the player.
         stats: totals of the seats. Only a match that was just played has them, files don't.
         terms: sums of the seats' reward terms. Like `stats`, they are not in files.
-        free_T2: where a seat had a choice (None means always). Like `stats`, it is not in files.
+        free_T2: whether each seat had a choice in each frame. None means always. Like `stats`, it
+            is not in files.
     """
 
     recipe: Recipe
@@ -106,7 +107,7 @@ class Replay:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Returns the players' names by seat, fit to be shown: a file may hold any text."""
+        """Returns the players' names by seat, without control characters from a stranger's file."""
         return plain(self.seats[0].name), plain(self.seats[1].name)
 
     @property

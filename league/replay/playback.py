@@ -13,9 +13,10 @@ from league.replay.match import Replay, final_digest
 
 
 class Playback:
-    """Plays a replay again in `game`, and checks its end. Use it as a context manager.
+    """Plays a replay again and checks its end. Use it as a context manager.
 
-    A game of the replay's recipe may be given: it stays open, and can play the next replay.
+    By default it makes the game of the replay's recipe, and closes this game at the end. A given
+    `game` of the same recipe stays open, and can play the next replay.
 
     Raises:
         DataCorrupt: the replay is not of this game.
@@ -96,8 +97,8 @@ def _otherwise(what: str) -> DataCorrupt:
 def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
     """Returns the end of the match in row 0 as a frame.
 
-    If the game keeps no last frame, its current frame gets the final payoffs and the number of
-    frames.
+    If the game keeps no last frame, the result is the frame before, with the final payoffs and the
+    number of frames.
 
     Args:
         game: the game right after the match's last step.

@@ -1,4 +1,4 @@
-"""Records matches while they are played: a match by its decisions, or a batch by its frames.
+"""Records matches while they are played: a match by decisions, or a batch of matches by frames.
 
 Shape suffixes: N rows (matches at once), T frames, F frames of a decision, 2 seats, A action width,
 B bytes of packed actions.
@@ -19,7 +19,10 @@ from league.replay.match import Contender, Recipe, Replay, final_digest
 
 @dataclass(frozen=True, kw_only=True)
 class Bout:
-    """Describes a match to be played: its seats (`bots` as in `BatchedGame.bots_N2`) and seed."""
+    """Describes a match to be played: its seats and its seed.
+
+    `bots` are numbers of bots, as in `BatchedGame.bots_N2`.
+    """
 
     seats: tuple[Contender, Contender]
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
@@ -55,8 +58,8 @@ class BatchRecorder:
         """Notes the frame just played.
 
         Args:
-            actions_N2A: the actions of the caller's seats in it.
-            legal_N2A: the legal choices at its beginning, in games of choices.
+            actions_N2A: the actions of the caller's seats in this frame.
+            legal_N2A: the legal choices at the frame's beginning, in games of choices.
         """
         game = self._game
         done_N2A = game.played_N2A()
@@ -136,8 +139,8 @@ class MatchRecorder:
         """Returns the match as a replay. It is played again to write down the actions of bots.
 
         Args:
-            outcome: seat 0's.
-            final: from `final_digest`.
+            outcome: seat 0's outcome: 1 for a win, ½ for a draw, 0 for a loss.
+            final: the match's `final_digest`.
 
         Raises:
             DataCorrupt: the match ends differently when it is played again.
@@ -172,16 +175,16 @@ class MatchRecorder:
 def keys_for_decision(
     frames_FA: NDArray[np.uint8], before_A: NDArray[np.uint8], held_A: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """Returns the keys to hold for F frames `[..., A]`, from the keys that the player pressed.
+    """Turns a player's keys in F frames into a single decision, held for these frames: `[..., A]`.
 
-    A key that the player has down in any of the frames is down, so that no short press is lost. But
-    games react to new presses, and a held key can't be pressed again. So if the player presses a
-    key again while the agent still holds it, the agent first releases the key.
+    A key is down in the decision if the player has it down in any of the frames, so that no short
+    press is lost. But games react to new presses, and a held key can't be pressed again. So if the
+    player presses a key anew that the previous decision holds, the new decision releases the key.
 
     Args:
         frames_FA: the player's keys in the frames `[F, ..., A]`.
         before_A: the player's keys in the frame before these frames.
-        held_A: the agent's previous decision.
+        held_A: the previous decision.
     """
     down_A = frames_FA.any(0)
     earlier_FA = np.concatenate([before_A[None], frames_FA[:-1]])

@@ -12,7 +12,7 @@ from league.runs.blobs import SUFFIX, BlobFolder, BlobKind
 from league.settings.base import JOINED
 
 CACHE_BYTES = 8 * 2**30
-"""Bytes that the cache may have on disk. The blobs that were not used for longest are removed."""
+"""Largest size of the cache on disk. The least recently used blobs are removed beyond it."""
 
 
 class RemoteBlobs(BlobFolder):
@@ -32,7 +32,7 @@ class RemoteBlobs(BlobFolder):
         return RemoteBlobs(self.root, self._client, kind.value)
 
     def has(self, digest: str) -> bool:
-        """Returns whether the league has the blob. It is then in the cache."""
+        """Returns whether the league has the blob, and fetches it into the cache."""
         here = [kind for kind in BlobKind if BlobFolder(self.root, kind.value).has(digest)]
         if here:
             return self._kind in here
@@ -71,6 +71,8 @@ class RemoteBlobs(BlobFolder):
 
 
 def blobs_of(run_dir: Path, client: MatchmakerClient) -> BlobFolder:
-    """Returns a run's own blobs, or those of the league on another machine that a folder joined."""
+    """Returns a run's own blobs. A folder that joined a league on another machine gets the league's
+    blobs.
+    """
     folder = run_dir / "blobs"
     return RemoteBlobs(folder, client) if (run_dir / JOINED).is_file() else BlobFolder(folder)

@@ -1,8 +1,8 @@
 """Connects to the matchmaker. Calls wait until it answers, and they are safe to send again.
 
 gRPC reconnects with its own back-off. This module does not use gRPC's retry policy, because that
-policy gives up after five attempts and calls no function meanwhile. But a learner that waits must
-log this, and must stop when it is asked to.
+policy gives up after five attempts and calls no function between them. But a learner that waits
+must log this, and must stop when it is asked to.
 """
 
 from __future__ import annotations
@@ -150,10 +150,11 @@ class Connection:
                 raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
     def _wait(self, failure: grpc.RpcError, since: float) -> None:
-        """Sleeps before the next attempt of a call that has waited since `since`, or raises.
+        """Sleeps before the next attempt of a call that has waited since `since`. If no further
+        attempt makes sense, it raises the error of the call instead.
 
-        A service may say when to call again. Each client adds a little, so that they do not all
-        call at once.
+        A service may say when to call again. Each client adds a random delay, so that they do not
+        all call at once.
         """
         waited = time.monotonic() - since
         details = failure.details() or ""

@@ -74,7 +74,7 @@ class Leaderboard(NamedTuple):
 
 
 class Payoffs(NamedTuple):
-    """Counts of a book's pairs that met, and the log positions of the newest result and event."""
+    """Counts of each pair that met in a book, and log positions of the newest result and event."""
 
     cells: list[PayoffCell]
     log_position: int
@@ -126,14 +126,16 @@ class MatchmakerClient(Connection):
         carried_matches: Sequence[str] = (),
         game_version: str = "",
     ) -> Incarnation:
-        """Opens a worker's incarnation and fences its earlier incarnations.
+        """Opens a worker's incarnation, as each start does, and fences its earlier incarnations.
+
+        Calls of a fenced incarnation are refused.
 
         Args:
             worker: the worker's name, such as "learner-main" or "evaluator-0".
             player: the live player that it trains, "" for an evaluator.
             checkpoint_step: the step of the checkpoint from which a learner continues.
-            checkpoint_log_position: the last result acknowledged at the checkpoint, 0 without
-                results.
+            checkpoint_log_position: log position of the last result acknowledged before the
+                checkpoint, 0 without results.
             carried_matches: ids of the matches in progress at the checkpoint.
             game_version: the version of the rules by which the worker plays.
 
@@ -164,14 +166,14 @@ class MatchmakerClient(Connection):
     def acquire_pairings(
         self, incarnation: int | Incarnation, pairings: Sequence[Pairing]
     ) -> list[Assignment]:
-        """Leases matches between named players, pairing by pairing, each pair in both seats."""
+        """Leases matches between named players, pairing by pairing, each pair from both seats."""
         reply = self._ask("AcquirePairings", incarnation=incarnation, pairings=list(pairings))
         return _all(Assignment, reply.assignments)
 
     def release_matches(
         self, incarnation: int | Incarnation, match_ids: Sequence[str] = (), reason: str = ""
     ) -> int:
-        """Gives leases back, by default all open leases. Returns how many."""
+        """Gives leases back, by default all open leases. Returns how many it gave back."""
         ids = list(match_ids)
         reply = self._ask("ReleaseMatches", incarnation=incarnation, match_ids=ids, reason=reason)
         return int(reply.released)
@@ -234,6 +236,8 @@ class MatchmakerClient(Connection):
     ) -> tuple[list[str], list[str]]:
         """Makes `names` the only references of a learner that are drawn as opponents.
 
+        References are frozen copies of a learner that regularise its training.
+
         Returns:
             Names of the references that retired, and of the references that came back.
         """
@@ -267,7 +271,7 @@ class MatchmakerClient(Connection):
         """Uploads weights, unless the league has them, and returns their digest.
 
         Raises:
-            InvalidInput: they are not a snapshot's.
+            InvalidInput: the content is not a snapshot's weights.
             Refused: the token has uploaded too much.
         """
         digest = hashlib.sha256(content).hexdigest()
@@ -330,7 +334,7 @@ class MatchmakerClient(Connection):
         return sections
 
     def anchors(self) -> dict[str, float]:
-        """Returns the pinned players with their points, with or without a match."""
+        """Returns the points of each pinned player, even of players without a match."""
         return self.leaderboard().anchors
 
     def curricula(self) -> list[CurriculumStatus]:
@@ -349,8 +353,8 @@ class MatchmakerClient(Connection):
         return self.leaderboard(book).ratings
 
     def leaderboard(self, book: Book = Book.EVAL) -> Leaderboard:
-        """Returns the ratings of a book, best first, with the position in the log that they
-        include.
+        """Returns the ratings of a book, best first, with the log positions of the newest result
+        and event that they include.
         """
         reply = self._ask("GetRatings", book=book)
         ratings, anchors = _all(Rating, reply.ratings), dict(reply.anchors)
@@ -370,7 +374,7 @@ class MatchmakerClient(Connection):
         Args:
             book: the book.
             rows, columns: names of players. Without names, all players.
-            with_stats: for a clean book, also gives frames, seats, and the row's means.
+            with_stats: whether to add frames, seats and the row's means, in a clean book.
             climb: for the train book, splits a learner's matches by the newest snapshot that the
                 learner had frozen when the match ended. The row "main@50000" has the matches that
                 main ended between this snapshot and its next snapshot, and "main@0" has the matches
@@ -387,7 +391,7 @@ class MatchmakerClient(Connection):
         with_stats: bool = False,
         climb: bool = False,
     ) -> Payoffs:
-        """Returns the same as `payoff`, with the position in the log that the counts include."""
+        """Returns the same as `payoff`, with the log positions that the counts include."""
         asked = {"rows": rows, "columns": columns, "with_stats": with_stats, "climb": climb}
         reply = self._ask("GetPayoff", book=book, **asked)
         return Payoffs(_all(PayoffCell, reply.cells), reply.log_position, reply.event_position)
@@ -468,7 +472,8 @@ class MatchmakerClient(Connection):
 
         Args:
             mix: the mix's name.
-            weights: relative weights by category. Other categories keep theirs, and 0 removes one.
+            weights: relative weights by category. Other categories keep their weights. A weight of
+                0 removes a category.
             by: the operator.
 
         Raises:
@@ -535,7 +540,7 @@ class MatchmakerClient(Connection):
         return from_enum(PlayerState, reply.state)
 
     def add_rival(self, player: Player, by: str) -> PlayerState:
-        """Adds a rival to the league, or returns a removed one. Its bundle must be in the blobs.
+        """Adds a rival, or brings a removed rival back. Its bundle must be among the run's blobs.
 
         Raises:
             AlreadyExists: another player has its name.
@@ -560,7 +565,7 @@ class MatchmakerClient(Connection):
         longer count.
 
         Returns:
-            How many results are taken out.
+            How many results no longer count.
 
         Raises:
             NotFound: there is no such worker.
@@ -571,7 +576,9 @@ class MatchmakerClient(Connection):
         return int(self._ask("QuarantineWorker", **asked).results)
 
     def release_worker(self, worker: str, by: str, *, repaired: bool = False) -> int:
-        """Lets an evaluator play again. Its results count again, unless it was `repaired`.
+        """Lets an evaluator play again. Its earlier results count again.
+
+        With `repaired` they still don't count, because the evaluator had a fault.
 
         Returns:
             How many results count again.
@@ -607,7 +614,8 @@ class MatchmakerClient(Connection):
             request_id: the id of an earlier attempt, None for a new request.
 
         Returns:
-            The evaluation, with the names that it is about.
+            The evaluation. Its names are of frozen players, which replace live players and named
+            mixtures.
 
         Raises:
             NotFound: there is no such player, or no snapshot of it yet.
@@ -681,7 +689,7 @@ class MatchmakerClient(Connection):
             number: the number of the next generation. If it is the number of the newest generation,
                 the call returns that generation again.
             step: the exploiter's step.
-            victims: names. Without names, the present mains.
+            victims: names of players. Without names, the victims are snapshots of the mains.
             parent: the candidate whose weights it starts with, or "".
 
         Raises:
@@ -710,7 +718,7 @@ class MatchmakerClient(Connection):
         Args:
             player: the live player.
             steps: steps since its last snapshot, or since it began.
-            interval: steps of a snapshot interval.
+            interval: steps between two regular snapshots.
         """
         reply = self._ask("GetStanding", player=player, steps=steps, interval=interval)
         return from_message(Standing, reply)
@@ -726,12 +734,14 @@ class MatchmakerClient(Connection):
     def acquire_gate_matches(
         self, incarnation: int, candidate: str, count: int
     ) -> list[Assignment]:
-        """Leases matches of a candidate with its present victim, [] for a decided gate."""
+        """Leases a candidate's matches against its present victim, [] once the gate is decided."""
         asked = {"incarnation": incarnation, "candidate": candidate, "count": count}
         return _all(Assignment, self._ask("AcquireGateMatches", **asked).assignments)
 
     def decide_gate(self, incarnation: int, candidate: str) -> CandidateGate:
-        """Decides as far as the results allow. An accepted candidate becomes an opponent."""
+        """Decides a gate's tests as far as the results allow. An accepted candidate becomes an
+        opponent.
+        """
         return self._gate("DecideGate", incarnation=incarnation, candidate=candidate)
 
     def give_up_gate(self, incarnation: int, candidate: str, reason: str) -> CandidateGate:
@@ -748,7 +758,7 @@ class MatchmakerClient(Connection):
         return _all(CandidateGate, reply.gates)
 
     def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
-        """Decides which exploiters a main beats, by the clean matches of its snapshot.
+        """Decides which exploiters a main beats, by the clean matches of its snapshot `player`.
 
         Returns:
             Exploiters that are patched from now on, and exploiters that the main loses to again.

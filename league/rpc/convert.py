@@ -6,8 +6,8 @@ for a conversion:
 - an enum becomes the proto's enum, whose names have a prefix (``PlayerKind.LIVE`` is
   ``PLAYER_KIND_LIVE``, and ``NONE`` is ``..._UNSPECIFIED``). In a string field it becomes its
   value.
-- a dataclass is a message. If the outer message has no field with the name of the dataclass's
-  field, the fields of the dataclass are fields of the outer message.
+- a dataclass inside another becomes a message in the field of the same name. If the outer message
+  has no such field, the fields of the inner dataclass become fields of the outer message.
 - ``X | None`` is a message that may be missing, or a number that is 0 for None.
 - a text arrives without control characters, because a worker's words reach logs and terminals.
 
@@ -87,7 +87,7 @@ def from_message(cls: type[V], message: Any) -> V:
 
 
 def encoded(value: Any) -> Any:
-    """Returns a message's field: domain values as messages, an incarnation as its number."""
+    """Returns the value of a message's field. An incarnation becomes its number."""
     if isinstance(value, list):
         return [encoded(entry) for entry in value]
     if isinstance(value, players.Incarnation):

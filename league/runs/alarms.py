@@ -1,7 +1,8 @@
 """Defines alarms: rules over a learner's measurements that say when a training run looks wrong.
 
-The learner raises alarms as it runs, the terminal view shows them, and the doctor finds them in the
-files of a finished run. Each threshold has its reason. A run that learns raises no alarms.
+The learner raises alarms as it runs, and the terminal view shows them. `bin/league doctor` finds
+them in the files of a finished run. Each threshold has its reason. A run that learns raises no
+alarms.
 """
 
 from __future__ import annotations
@@ -14,26 +15,30 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 ENTROPY_SHARE: Final = 0.03
-"""Share of the largest possible entropy. With ten keys, the policy is then 99.7 % certain of each
-key, and sampled play explores nothing. A laptop run that learns ends near 0.28.
+"""An entropy below this share of the largest possible entropy raises an alarm. With ten keys, the
+policy is then 99.7 % certain of each key, and sampled play explores nothing. A run of the preset
+`laptop` that learns ends near 0.28.
 """
 ENTROPY_LOW: Final = 0.1
-"""A share that the doctor mentions, although it is no alarm."""
+"""A lower share gets a warning from `bin/league doctor`, although it raises no alarm."""
 ENTROPY_UPDATES: Final = 10
-"""Updates in a row. A single minibatch proves nothing."""
+"""Updates in a row with so low an entropy. A single minibatch proves nothing."""
 EXPLAINED_VARIANCE: Final = -0.05
-"""A critic that predicts a constant has 0. Only a worse critic is in trouble."""
+"""A lower explained variance raises an alarm. A critic that predicts a constant has 0, and only a
+worse critic is in trouble.
+"""
 EXPLAINED_UPDATES: Final = 30
-"""Updates in a row. At the start the value is below 0 for a few updates, until the critic has seen
-its first returns.
+"""Updates in a row whose mean counts. At the start the explained variance is below 0 for a few
+updates, until the critic has seen its first returns.
 """
 KL_FACTOR: Final = 3.0
-"""The limit as a multiple of the wanted KL divergence. The adaptive step size allows 1.5 and
-recovers.
+"""The limit of the KL divergence, as a multiple of the wanted divergence. The adaptive step size
+allows a multiple of 1.5, and recovers from it.
 """
 KL_LARGEST: Final = 0.1
-"""The limit without a wanted KL. PPO at its usual settings moves the policy by 0.01 to 0.03 per
-update. If the mean is several times as large, a clip range of 0.2 no longer limits the policy.
+"""The limit of the KL divergence if no divergence is wanted. At its usual settings, PPO moves the
+policy by 0.01 to 0.03 per update. If the mean is several times as large, a clip range of 0.2 no
+longer limits the policy.
 """
 KL_UPDATES: Final = 10
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
@@ -57,7 +62,7 @@ QUIET_UPDATES: Final = 10
 """An alarm is over after this many updates without its cause, so that it does not flicker."""
 PREFIX: Final = "alarm/"
 CLIPPED: Final = "clipped/"
-"""Prefix of metrics that count, for one number of the observation, an update's clipped values."""
+"""Prefix of metrics. Each counts how often an update clipped one number of the observation."""
 
 KINDS: Final = {
     "entropy_collapse": (

@@ -34,8 +34,10 @@ def newest_run() -> Path:
 
 
 def running_league(run_dir: Path | None = None) -> tuple[Path, str]:
-    """Returns the folder and the matchmaker's address of a running league, the newest in runs/
-    without `run_dir`. Without a running league it raises `NotFound`.
+    """Returns the folder and the matchmaker's address of a running league.
+
+    It is the league of `run_dir`, by default the newest running league under runs/. If there is
+    none, it raises `NotFound`.
     """
     for folder in [run_dir] if run_dir else _newest_first():
         if (address := live_address(folder)) is not None:
@@ -77,7 +79,7 @@ def database_of(run_dir: Path) -> Path:
 
 def lock_of(database: Path) -> Path:
     """Returns the file that the writer of a log locks. A matchmaker writes its address there."""
-    file = database.resolve()  # a link meets the same lock
+    file = database.resolve()  # a symbolic link leads to the same lock
     return file.with_name(f"{file.name}.lock")
 
 

@@ -89,8 +89,7 @@ def _without_repeats(events: list) -> Series:
 
 
 def read_updates(learner: Path, weights: Callable[[int], Mapping[str, float]]) -> list[UpdateFacts]:
-    """Reads a learner's history from its files, as `league.runs.alarms` needs it: an entry for each
-    step with measurements. `weights` returns the weight of each reward term at a step.
+    """Reads a learner's history from its files, as `league.runs.alarms` needs it.
 
     Each match gets the mean reward terms of its rollout, because the file has only these means.
 

@@ -96,7 +96,10 @@ def _general_name(host: str) -> x509.GeneralName:
 def _issue(
     file: Path, authority: _Authority | None, name: str, hosts: Sequence[x509.GeneralName] = ()
 ) -> list[Path]:
-    """Writes a certificate and its key: a CA's without `authority`, a server's with `hosts`."""
+    """Writes a certificate and its key.
+
+    The certificate is a CA's without `authority`, a server's with `hosts`, and else a client's.
+    """
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer, signing = authority or (subject, key)

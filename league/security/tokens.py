@@ -28,7 +28,7 @@ from league.security.roles import WORDS, AccessRole
 FOLDER = "tokens"
 FILE = "tokens.json"
 LOOK_SECONDS = 1.0
-"""How soon, at the latest, a service notices that a token was revoked. A new one works at once."""
+"""How soon, at the latest, a service notices that a token was revoked. New tokens work at once."""
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 

@@ -1,4 +1,4 @@
-"""Serves health for orchestrators (grpc.health.v1), with the reason in words for people."""
+"""Serves health for orchestrators (grpc.health.v1), with a reason in words if it is bad."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Checks the calls of a service: the caller's rights, its rate, and the message.
 
-Every call passes these checks in one place. The service reads a request only after its headers have
-passed them. A thread works on a request only after the whole request has arrived, so a waiting
-call holds no thread. Every failure leaves as a sentence with a gRPC code (`league.rpc.status`),
-never as a traceback.
+Every call passes these checks in one place. The service reads a request only after the request's
+headers have passed the checks. A thread works on a request only after the whole request has
+arrived, so a waiting call holds no thread. Every failure leaves as a sentence with a gRPC code
+(`league.rpc.status`), never as a traceback.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Interceptor:
         strangers: limits the calls that need no token.
         threads: answer the calls whose handlers are plain functions.
         observers: receive every call when it is over.
-        audit: is called with every operators' call before the call takes effect. If it raises, the
+        audit: is called with every operator's call before the call takes effect. If it raises, the
             call has no effect. For a refused call it is called again, with the `error`.
     """
 

@@ -14,10 +14,12 @@ from league.service.rate_limiter import peer_host
 
 HUMAN = "%(asctime)s %(levelname)s %(message)s"
 SLOW_SECONDS = 1.0
-"""A slower call always gets a line. The longest calls should take a tenth of this time."""
+"""A slower call gets a line, one in `LINE_SECONDS` for each method. The longest calls should take a
+tenth of this time.
+"""
 LINE_SECONDS = 10.0
-"""Slow calls of a method share a line within this time, and so do callers of a machine without a
-valid token. A crowd must neither fill the disk nor slow a busy service down.
+"""Within this time, all slow calls of a method share a line. So do all calls that a machine makes
+without a valid token. A crowd must neither fill the disk nor slow a busy service down.
 """
 MOST_LINES = 1000
 _FAILED = ("UNKNOWN", "INTERNAL", "DATA_LOSS")
@@ -38,7 +40,7 @@ class Seldom(logging.Filter):
         return self.is_due((record.pathname, record.lineno))
 
     def is_due(self, cause: Hashable) -> bool:
-        """Returns whether this cause was not passed recently, and notes it."""
+        """Returns whether this cause may pass now, and if so, notes the time."""
         now = time.monotonic()
         if now - self._passed.get(cause, -LINE_SECONDS) < LINE_SECONDS:
             return False
@@ -71,7 +73,8 @@ def configure(
 
     Args:
         form: the form of a line.
-        stream: None is stderr, unless another program (a test) has configured logging.
+        stream: the stream. None means stderr. But nothing changes if another program (a test) has
+            configured logging.
         seldom: whether each line of code may write only one record in `LINE_SECONDS`, for a process
             whose records strangers can cause.
     """
@@ -113,8 +116,9 @@ class CallLog:
     """Observes calls and writes a line for a call.
 
     Args:
-        every: whether all calls get a line. Otherwise only three kinds of calls do: all failed
-            calls, and once in `LINE_SECONDS` a slow call or a call without a valid token.
+        every: whether all calls get a line. Otherwise only three kinds of calls do: all calls that
+            failed by a fault of the service, and once in `LINE_SECONDS` a slow call or a call that
+            was refused because of its token.
         details: returns further fields for a call, such as the worker's name.
     """
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from league.status import STALLED, at_rest
 
 LEAST_SECONDS = 10.0
-"""A worker with such recent progress does not hang."""
+"""A worker that made progress within this time does not hang."""
 TIMES = 5.0
 """A worker hangs if it needs this many times as long as its second slowest recent step. The slowest
 step may have compiled for minutes, and does not predict the next steps.
@@ -45,7 +45,7 @@ class Pace:
             self._seconds = 0.0
 
     def judged(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
-        """Returns the metrics of a worker that moves.
+        """Returns the metrics unchanged while the worker makes progress.
 
         If the worker hangs, its rates are 0, and `STALLED` is the number of seconds without
         progress.

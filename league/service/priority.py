@@ -16,7 +16,7 @@ def step_back(nice: int, *, is_idle: bool = False) -> None:
     that session as a whole gets the value, until this function is called with another value.
 
     A thread of any nice value keeps its core to the end of its time slice while other threads wake
-    up. On Linux, threads with the policy SCHED_IDLE (sched(7)) let them have the core at once.
+    up. On Linux, threads with the policy SCHED_IDLE (sched(7)) give up their core at once.
 
     Args:
         nice: nice value, from 0 to 19.

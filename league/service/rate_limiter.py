@@ -16,7 +16,7 @@ CALLS_PER_SECOND = 1000.0
 second.
 """
 CALLS_AT_ONCE = 2000
-"""Calls of a peer in a burst before that average holds."""
+"""Calls that a peer may make in a burst before `CALLS_PER_SECOND` limits it."""
 MOST_PEERS = 10_000
 
 

@@ -1,6 +1,6 @@
-"""Runs a gRPC server with everything the league's services share.
+"""Runs a gRPC server with everything that the league's services share.
 
-This is authentication, health, reflection, TLS, and draining.
+They share authentication, health, reflection, TLS, and draining.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ STREAMS = 100
 IDLE_SECONDS = 60
 """How long a connection without calls lives. Its client opens a new connection when needed."""
 OWN_FILES = 500
-"""Open files that connections may not use. The limit is usually a thousand or more."""
+"""Open files that are kept for other uses than connections. A process may usually open a
+thousand or more.
+"""
 MOST_CONNECTIONS = 100_000
 OPTIONS = [
     ("grpc.so_reuseport", 0),

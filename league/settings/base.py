@@ -36,8 +36,8 @@ PREFIX = "KUMITE_"
 DEFAULT_PRESET = "laptop"
 """The preset of commands without a preset, and of settings files that extend none."""
 JOINED = "joined.json"
-"""File that marks a folder as joined to a league on another machine, and holds its address. The
-folder's config.toml is complete.
+"""File that marks a folder as joined to a league on another machine, and holds the address of that
+league. The folder's config.toml is complete.
 """
 NONE = "none"
 """The word for an absent value in files and flags, because TOML has no null."""
@@ -45,7 +45,7 @@ S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
-    """Is the base class of all sections. They are frozen, refuse unknown keys, and use a field's
+    """The base class of all sections. Sections are frozen, refuse unknown keys, and use a field's
     docstring as its help.
     """
 
@@ -103,7 +103,8 @@ def resolve(
         environment: variables. None takes the process's.
 
     Raises:
-        ConfigError: a sentence with the source, the place, the value, and the nearest known name.
+        ConfigError: a setting can't be used. The message has the source, the place, the value, and
+            the nearest known name.
     """
     base = base_preset(file) or preset
     given = os.environ if environment is None else environment
@@ -123,7 +124,7 @@ def resolve_run(
     config.toml of a started run is complete, so it needs no preset.
 
     Args:
-        run_dir: a run, whose config.toml is read without a preset and a file.
+        run_dir: the folder of a run. Its config.toml is read if no preset and no file are given.
         preset: a preset's name.
         file: a TOML file of sections.
         assignments: values of ``--set``.

@@ -1,4 +1,4 @@
-"""Chooses a learner's devices by flags: a single device, or a process for each of several."""
+"""Chooses a learner's devices by flags: one device, or several with a process for each."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class DeviceFlags:
     gpus: tuple[int, ...] = ()
     cpu: bool = False
     cpu_ranks: int = 0
-    """0 without the flag."""
+    """The value of `--ranks`, 0 without the flag."""
 
     @property
     def ranks(self) -> int:
@@ -70,7 +70,8 @@ class DeviceFlags:
         return max(1, len(self.gpus), self.cpu_ranks)
 
     def completed(self, cpu_ranks: int, is_possible: Callable[[int], bool]) -> DeviceFlags:
-        """Adds ranks on the CPU if `--cpu` is given or there is no GPU.
+        """Adds ranks (processes that learn together) on the CPU if `--cpu` is given or there is no
+        GPU.
 
         Nothing changes if `--gpu` or `--ranks` is given.
 

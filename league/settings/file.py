@@ -39,7 +39,7 @@ def dump_toml(sections: Tables, heading: str = HEADING) -> str:
 def _table(
     values: Mapping[str, Any], cls: type[Settings] | None, about: Sequence[str] = ()
 ) -> Table:
-    """Returns a table with its comments `about`. TOML wants plain values before inner tables."""
+    """Returns a table below the comments `about`. TOML needs plain values before inner tables."""
     fields = cls.model_fields if cls is not None else {}
     table = tomlkit.table()
     _comment(table, *about)

@@ -17,7 +17,7 @@ from league.entry_points import entry_points
 from league.errors import ConfigError, nearest
 
 GROUP = "kumite.settings"
-"""The entry points under which packages register the settings classes of their sections."""
+"""Group of entry points under which packages register the settings classes of their sections."""
 Tables = dict[str, dict[str, Any]]
 """Sections of plain values before they are checked."""
 

@@ -32,23 +32,23 @@ Array = NDArray[np.float64]
 FEWEST_MATCHES = 30
 """Matches that an estimate needs to end a stage."""
 MOST_POINTS = 64
-"""Number of newest points that count. With two points for each snapshot, these are the last 32."""
+"""Number of newest points that count. They belong to the last 32 snapshots, two to each."""
 FIRST_SD, FIRST_SLOPE_SD = 2.0, 0.3
-"""Standard deviations at the first point: of the logit, around 0 (even matches), and of its slope,
-around 0. A slope is in logits over the mean distance of two points.
+"""Standard deviations of the prior at the first point: of the logit, around 0 (even matches), and
+of its slope, around 0. A slope is the change in logits over the mean distance between two points.
 """
 LEVEL_SD_G, SLOPE_SD_G = (
     size.ravel()[:, None, None] for size in np.meshgrid((0.03, 0.1, 0.3), (0.0, 0.03, 0.1))
 )
-"""Standard deviations of the changes of the logit and its slope over that distance, (G, 1, 1)."""
+"""Standard deviations of the changes of the logit and of its slope over the mean distance between
+two points, of shape (G, 1, 1).
+"""
 _ITERATIONS, _CLOSE = 50, 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate:
-    """Describes a posterior in which the logit of the win rate is normal. It comes from `matches`
-    matches.
-    """
+    """Describes the posterior of a win rate from `matches` matches. Its logit is normal."""
 
     mean: float
     sd: float
@@ -108,7 +108,7 @@ def win_rate_now(
         now: the learner's step. Snapshots of later steps don't count, because a restart took these
             steps back.
         after: snapshots up to this step don't count.
-        least: number of training matches below which they are ignored. When a learner begins to
+        least: training matches are ignored if there are fewer than this. When a learner begins to
             meet an opponent, the short matches end first, and most short matches are wins.
 
     Returns:
@@ -134,7 +134,7 @@ def win_rate_now(
 def _counted(
     player: str, cells: Iterable[PayoffCell], after: int, now: int
 ) -> list[tuple[int, PayoffCell]]:
-    """Returns the cells of a learner's snapshots of any incarnation, with their steps."""
+    """Returns the cells of a learner's snapshots with their steps, of all its generations."""
     rows = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
     snapshots = [(SnapshotName.parse(cell.row).step, cell) for cell in rows if lineage_of(cell.row)]
     return [(step, cell) for step, cell in snapshots if after < step <= now]
@@ -174,8 +174,9 @@ def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: Array
 
 
 def _laplace(kernel_GMM: Array, won_N: Array, played_N: Array) -> tuple[Array, Array, Array]:
-    """Returns the mean and variance of the last point's logit, and the log evidence. The last point
-    has no counts.
+    """Returns the mean and variance of the last point's logit, and the log evidence.
+
+    The last point is the present, which has no counts.
     """
     prior_GNN, cross_GN = kernel_GMM[:, :-1, :-1], kernel_GMM[:, :-1, -1]
     logit_GN = np.tile(logit((won_N + 0.5) / (played_N + 1.0)), (len(kernel_GMM), 1))

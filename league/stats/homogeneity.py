@@ -39,11 +39,13 @@ other worker by at least this. If two workers have similar evidence against them
 show which of them is right.
 """
 _WIDTHS = (1.0, 4.0, 16.0)
-"""Values of a for the points of pairs: biases with standard deviations of .29, .17 and .09."""
+"""Values of a for the e-values of points. Biases have standard deviations of .29, .17 and .09."""
 
 
 _FEW = 256
-"""Number of players that share half of the weight evenly. All later players share the rest."""
+"""In the weighted mean over the players, this many players share half of the weight evenly. All
+later players share the rest.
+"""
 
 
 class PairOfMatches(NamedTuple):

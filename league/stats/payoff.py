@@ -178,7 +178,7 @@ class PayoffTable:
     def __init__(self) -> None:
         self.stakes = Stakes()
         self._rows: dict[str, dict[str, Counts]] = defaultdict(dict)
-        self._stats: dict[str, int] = {}  # number of each statistic
+        self._stats: dict[str, int] = {}  # position of each statistic in `Sums.stats`
 
     def add(self, seat0: str, seat1: str, outcome: float, paid: float = 0.0) -> None:
         """Counts a match. Matches of a player against itself are left out.

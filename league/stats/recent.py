@@ -13,7 +13,7 @@ steps away counts for e^(−d/r), r = 200,000 steps, of a match against the snap
 neighbours together count for at most 30 matches, so they never outweigh the matches against the
 snapshot.
 
-Measured on a run of `laptop` and on simulated learners: docs/league.md.
+docs/league.md has measurements from a run of `laptop` and from simulated learners.
 
 Shapes: N opponents in a query, K opponents that were met, L and M opponents in the same lineage.
 """
@@ -43,7 +43,7 @@ _KEPT = 1.0 - 1.0 / MEMORY_MATCHES
 
 @dataclass(slots=True)
 class _Cell:
-    """Sums of a learner against an opponent, weighted at the learner's `step`."""
+    """Sums over a learner's matches with an opponent, weighted as at the learner's `step`."""
 
     step: int
     games: float = 0.0

@@ -368,7 +368,7 @@ def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], ti
 
 def _components(axes: Axes, reading: Reading, start: float, end: float) -> None:
     """Draws the latent's first principal components over the match. The unit is the standard
-    deviation of the first.
+    deviation of the first component.
     """
     axes.set_title("Strategy latent: its three largest principal components")
     axes.grid(axis="y", color=GRID, linewidth=0.8)

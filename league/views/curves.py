@@ -26,7 +26,7 @@ from league.views.style import FAINT, GRID, INK, PALETTE, png_of
 
 TOGETHER = 3
 """Number of successive snapshots whose clean matches are counted together, because a single
-snapshot has played few.
+snapshot has played only a few.
 """
 STYLE: Final[Any] = figures.STYLE | {
     "font.size": 8.5,
@@ -78,7 +78,7 @@ class History:
 
 
 def gather(run_dir: Path, learner: str = "") -> History:
-    """Reads the history of a run's learner, by default of `main` or else of the first.
+    """Reads the history of a run's learner, by default of `main`, or of the first without a main.
 
     Raises:
         NotFound: the run has no such learner.

@@ -65,7 +65,7 @@ class LeagueFacts:
 
     Attributes:
         leading: the worker name of the first main.
-        steps, target_steps: steps of that learner, kept while it restarts.
+        steps, target_steps: steps of the first main, kept while it restarts.
         evaluations: clean matches against each bot. The matches of the mains' newest snapshots are
             added up, from the newest snapshot back, until there are enough.
         snapshots: how many snapshots of the mains are active.
@@ -141,7 +141,7 @@ class Screen:
     logs_dir: str = ""
     learners: tuple[str, ...] = ()
     dashboard: str = ""
-    """Its address, "" without a dashboard."""
+    """The dashboard's address, "" without a dashboard."""
 
     @property
     def done_share(self) -> float:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.mixtures import MixtureRating
 
 MOST_FITTED = 1000
-"""Up to this number of players, the fit takes less than a minute, the stretches between snapshots
-included.
+"""Largest number of players for which the fit is computed. It takes less than a minute, although it
+also fits each stretch of training between two snapshots.
 """
 COLUMNS = (
     *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),

@@ -64,8 +64,8 @@ class LeagueReader:
         self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
         self.facts = LeagueFacts(leading=leading)
         self.looks = 0
-        """Number of looks so far. Once it has risen by two, a look that began after this moment is
-        complete.
+        """Number of readings of the league so far. The second reading that ends after a moment has
+        also begun after it.
         """
         self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
@@ -138,7 +138,7 @@ class LeagueReader:
 
     def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
         """Takes steps from the last status, and everything else only from workers that were heard
-        from since our start."""
+        from since the reader's start."""
         workers = tuple(
             worker for worker in status.workers if worker.last_beat_at >= self._began_at
         )

@@ -1,5 +1,7 @@
 """Draws how an agent's strategy latent distinguishes its opponents, from `bin/league analyze`.
 
+A probe is a linear classifier that names the opponent (docs/evaluation.md).
+
 Shapes: K opponents.
 """
 
@@ -21,7 +23,7 @@ READINGS: Final = (
     ("seen", "bare view", "#8A94A0"),
 )
 NUMBERS_UP_TO = 20
-"""Opponents up to which each cell shows its number."""
+"""Largest number of opponents with which each cell shows its number."""
 SHOWN_NAME = 16
 
 
@@ -122,9 +124,7 @@ def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws how much of the slow change within a match is a change from its first half to its
-    second.
-    """
+    """Draws the drift: the share of a match's slow change that lies between its two halves."""
     axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.axvline(report["drift_by_chance"], color=FAINT, linestyle=":", label="in random order")

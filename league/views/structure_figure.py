@@ -30,9 +30,9 @@ LOSS_WIN: Final = LinearSegmentedColormap.from_list(
 """Red for losses and blue for wins, which colour-blind people can distinguish."""
 STYLE: Final[Any] = figures.STYLE | {"ytick.color": INK}
 NUMBERS_UP_TO = 20
-"""Players up to which each cell shows its number."""
+"""Largest number of players with which each cell shows its number."""
 NAMES_UP_TO = 60
-"""Players up to which each row is named. Beyond, only a few rows are named."""
+"""Largest number of players with which each row is named. With more, only a few rows are named."""
 
 
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Reads a recorded player's views and actions from replays, by playing them again.
+"""Plays replays again to read a recorded player's observations and actions.
 
 Shape suffixes: F frames, T decisions, O observation, A actions.
 """
@@ -24,13 +24,13 @@ NamedReplay = tuple[Path, Replay]
 
 @dataclass(frozen=True)
 class Demonstration:
-    """Holds a seat's views and actions of a match, decision by decision.
+    """Holds the observations and actions of a seat in a match, decision by decision.
 
     Attributes:
         seed: seed of the match.
-        obs_TO: its observations.
-        actions_TA: its actions.
-        legal_TA: choices that were allowed, in games of choices.
+        obs_TO: the seat's observations.
+        actions_TA: the seat's actions.
+        legal_TA: the legal choices, None in games of keys.
         own_T: whether the player itself made the decision. In the other decisions, the recorder
             replaced the player's keys on purpose.
     """
@@ -151,14 +151,13 @@ def _play_again(
 
 
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray[np.uint8]:
-    """Derives the keys `[T, A]` of each decision from the keys of its frames. The last decision may
-    have fewer than `frame_skip` frames.
+    """Derives the keys `[T, A]` of each decision from the keys of its frames.
 
-    A decision presses every key that was down in any of its frames. There is one exception: the
-    decision releases a key if the decision before still holds it, and if the player presses it
-    again without holding it in all frames of this decision. Only a new press makes a player jump
-    again (`league.replay.recorder`). Of all rules tried, only this rule keeps a bot's strength
-    (docs/cloning.md).
+    A decision holds every key that the player held in any of its frames. There is one exception.
+    If the previous decision holds a key, and the player presses this key again during the decision,
+    the decision releases the key, because only a new press makes a player jump again
+    (`league.replay.recorder`). A key that the player holds in all frames of the decision stays
+    held. Of all rules tried, only this rule keeps a bot's strength (docs/cloning.md).
 
     Args:
         actions_FA: keys of each frame.

@@ -1,7 +1,7 @@
-"""``bin/learner clone``: an agent that plays as a player of recorded matches did.
+"""``bin/learner clone``: makes an agent that plays like a player of recorded matches.
 
-It becomes a snapshot file, and with ``--matchmaker`` a member of the league: an opponent, a start
-for training (``bin/learner --from``) and a reference.
+The agent becomes a snapshot file. With ``--matchmaker`` it also becomes a member of the league,
+which can serve as an opponent, as a start for training (``bin/learner --from``) and as a reference.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from league.settings.base import Settings
 
 
 class CloningSettings(Settings):
-    """Holds the settings of `bin/learner clone`. frame_skip and sizes are in [game] and [agent]."""
+    """Holds the settings of `bin/learner clone`, except those in [game] and [agent]."""
 
     epochs: int = Field(12, ge=1, le=10_000)
     """Largest number of passes over the matches. Training ends earlier once the held-out loss no

@@ -1,4 +1,4 @@
-"""Makes a clone by supervised training: replays in, a snapshot with its card out.
+"""Makes a clone by supervised training on replays, and saves it as a snapshot with its card.
 
 Shape suffixes: L rows of a stream, S streams (matches side by side), T rows learnt at once, O
 observation, A actions, H memory.
@@ -33,7 +33,7 @@ from learner.cloning.demonstrations import Demonstration, demonstrations, read_r
 from learner.cloning.settings import CloningSettings
 
 FEWEST_SEEDS = 4
-"""Seeds that the replays must have, so that some matches can be held out."""
+"""Fewest different seeds that the replays must have, so that some matches can be held out."""
 HELD_OUT = 0.1
 """Share of the seeds whose matches are held out. Their loss decides when training stops."""
 PATIENCE = 3
@@ -41,9 +41,9 @@ PATIENCE = 3
 LAST_RATE = 0.05
 """Step size of the last pass, as a share of the first pass's step size."""
 STREAMS = 8
-"""Matches learnt from side by side."""
+"""Largest number of parallel streams of matches."""
 SEQUENCE = 64
-"""Decisions that the gradient goes back through. The memory itself runs over whole matches."""
+"""Decisions through which the gradient is propagated back. The memory runs over whole matches."""
 MAX_GRAD_NORM = 1.0
 SMOOTHING = 0.002
 """Share by which the targets are moved toward 1/2 (choices: toward all legal choices). A key that
@@ -52,7 +52,7 @@ the player never used then keeps a probability of 0.1 %, so later training can d
 
 @dataclass(frozen=True)
 class Streams:
-    """Holds matches side by side. Shorter streams end with zeros.
+    """Holds parallel streams, each with whole matches in a row. Shorter streams end with zeros.
 
     `weight_LS` is 1 for decisions with more than one choice.
     """
@@ -263,7 +263,7 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
     Args:
         network: the network.
         streams: the matches.
-        sequence: rows that go through it at once.
+        sequence: rows that go through the network at once.
     """
     losses = [(float(loss), float(steps)) for loss, steps in _losses(network, streams, sequence)]
     total, count = (sum(column) for column in zip(*losses, strict=True))
@@ -273,9 +273,9 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
 def _losses(
     network: AgentNetwork, streams: Streams, sequence: int, smoothing: float = 0.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields the summed loss and the decisions of `sequence` rows at a time.
+    """Yields the summed loss and the number of decisions of `sequence` rows at a time.
 
-    The memory continues from one sequence to the next, the gradient does not.
+    The memory continues from one sequence to the next, but the gradient does not.
     """
     config, rows = network.config, len(streams.weight_LS)
     h_SH = c_SH = network.initial_state(streams.weight_LS.shape[1]).h_BH
@@ -305,7 +305,7 @@ def make_clone(
     """Learns from replays to play as `seat` did, and saves the snapshot. Returns the digest of the
     weights, and the card.
 
-    The same replays and settings give the same file on one device and one thread.
+    On the same device and with a single thread, the same replays and settings give the same file.
 
     Args:
         replays: folder of the replays.

@@ -1,4 +1,4 @@
-"""Starts a learner's ranks as processes, and ends with them.
+"""Starts a learner's ranks as processes, and ends when they end.
 
 `torchrun` ends every failure with exit code 1 and every stop with an error. A learner's exit codes
 say which faults a restart can't cure, so this launcher passes them on.
@@ -27,7 +27,7 @@ from learner.distributed.shared_sum import SharedSum
 RANK_GONE = 75
 """Exit code of a rank that failed only because another rank had ended."""
 RENDEZVOUS = "KUMITE_RENDEZVOUS"
-"""Environment variable with the URL where the ranks meet. Without it, `env://`, as in torchrun."""
+"""Environment variable with the URL where the ranks meet. Default: `env://`, as in torchrun."""
 _ERROR_FILE = "KUMITE_ERROR_FILE"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL_SECONDS = 0.05
@@ -50,7 +50,7 @@ def report_failure(error: LeagueError) -> int:
 
 
 def launch(program: Callable[[], int], count: int) -> int:
-    """Runs ranks of a program until they end. On Linux, no thread may have been started before.
+    """Runs ranks of a program until they end. On Linux, call it before any thread is started.
 
     SIGTERM and Ctrl-C are passed on, and the ranks agree on a step to stop at. When a rank fails or
     is killed, the others are ended, since they can't continue alone.
@@ -123,7 +123,9 @@ def _run_rank(
 
 
 def _wait(ranks: Sequence[BaseProcess]) -> list[int]:
-    """Waits until all ranks have succeeded or some have failed. Returns the numbers of these."""
+    """Waits until all ranks have succeeded or some have failed. Returns the numbers of the
+    failed ranks.
+    """
     while True:
         codes = [rank.exitcode for rank in ranks]
         if failed := [rank for rank, code in enumerate(codes) if code]:

@@ -74,8 +74,8 @@ class RankGroup:
         return self.rank == 0
 
     def seed(self, seed: int) -> int:
-        """Returns a seed for this rank, so that no two ranks draw the same. The leader uses `seed`
-        itself.
+        """Returns a seed for this rank, so that no two ranks draw the same numbers. The leader's
+        seed is `seed` itself.
         """
         return seed + 1_000_003 * self.rank
 
@@ -84,7 +84,7 @@ class RankGroup:
         return self._reduced(numbers, distributed.ReduceOp.SUM)
 
     def max(self, number: int) -> int:
-        """Returns the largest of all ranks' numbers. It is also a barrier."""
+        """Returns the largest of all ranks' numbers. The call is also a barrier."""
         return int(self._reduced(torch.tensor(number), distributed.ReduceOp.MAX))
 
     def any(self, flag: bool) -> bool:

@@ -1,5 +1,6 @@
 """Implements `league doctor`: why does an agent not learn?
 
-`game` and `training` measure a game and a short training, `run` reads a run's files. Each reason is
-judged in a `Finding`. `findings` puts consequences under their causes.
+The module `game` measures a game, `training` measures a short training, and `run` reads a run's
+files. They judge each possible reason in a `Finding`. The module `findings` puts consequences under
+their causes.
 """

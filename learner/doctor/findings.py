@@ -1,7 +1,7 @@
 """Describes what the doctor can find: reasons for not learning, verdicts, causes, consequences.
 
-A broken part breaks the parts that depend on it, and only the first is worth fixing:
-`primary_causes` puts every other finding under its cause.
+A broken part breaks the parts that depend on it, and then only the broken part has to be fixed. So
+`primary_causes` puts every finding that follows from another under its cause.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ REASONS: Mapping[str, Reason] = {
     "E": Reason("Policy broke in an update", "updates"),
     "M": Reason("Minimal agent learns nothing", "flow"),
 }
-"""The twenty reasons of the checklist, then further reasons. The doctor judges B, C, O and V for
-every set-up, A, W and E only from a run's files, and M only with --emergency."""
+"""The twenty reasons of the checklist in docs/doctor.md, then further reasons. Of the further
+reasons, the doctor judges B, C, O and V for every set-up, A, W and E only from a run's files, and M
+only with --emergency."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }

@@ -1,4 +1,5 @@
-"""Plays the game at random and by its bots, and judges views, actions, repetition and rewards.
+"""Plays the game at random and with its bots, and judges its observations, actions, determinism and
+rewards.
 
 Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, A actions.
 """
@@ -21,7 +22,7 @@ from learner.doctor.setup import SetUp
 KEY_SHARE = 0.18
 """Share of the time in which a fresh policy holds a key: sigmoid(-1.5)."""
 LOOK_STEPS = 200
-"""Decisions over which observations, repetition and effects of actions are watched."""
+"""Decisions over which observations, determinism and the effects of actions are examined."""
 MATCH_STEPS = 2700
 """Decisions after which a match that has not ended is no longer followed."""
 REPEATED_MATCHES = 8
@@ -31,12 +32,13 @@ RANDOM_MATCHES = 32
 WIDEST = 1000
 """Size of an observation above which most of its numbers are rarely worth their weights."""
 HARDLY_SEEN = 0.3
-"""Share of matches in which the opponent's play must show, so that it counts as visible. Even if a
-player sees its own state in place of the opponent's, the opponent's play shows in some matches,
-because it affects the player's state.
+"""Share of matches in which the observations must change with the opponent's play. Below this share
+the check warns. A game that by mistake shows a player its own state in place of the opponent's has
+a share above 0, too, because the opponent's play affects the player's state.
 """
 CLIPPED_SHARE = 0.01
-"""Share of views with a clipped value above which the check fails. Rare clipping costs little."""
+"""Share of observations with a clipped value above which the check fails. Rare clipping costs
+little."""
 SCALE_FLOOR = 1e-8
 """Smallest running variance of the return in the learner (`ReturnScale`)."""
 ALONE = 0.95
@@ -52,7 +54,7 @@ class Trace:
 
     Attributes:
         scores_TN: seat 0's score where `ended_TN`, else NaN.
-        clipped: number of values that the game clipped.
+        clipped: number of values that the game clipped, by the name of the number.
     """
 
     observations_TN2O: NDArray[np.float32]
@@ -79,9 +81,8 @@ class Trace:
 
 
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """Judges the reasons 1 to 10, 19, C and O by a few hundred matches.
-
-    The matches take seconds in a compiled game.
+    """Judges the reasons 1 to 10, 19, C and O by a few hundred matches. A compiled game plays them
+    in seconds.
 
     Args:
         set_up: the game and its settings.
@@ -125,7 +126,7 @@ def _played(
     steps: int,
     bots_N2: Sequence[tuple[int, int]] | int = EXTERNAL,
 ) -> Trace:
-    """Plays `steps` decisions and stops once every row's first match has ended.
+    """Plays at most `steps` decisions, and stops once every row's first match has ended.
 
     The seeds of later matches follow from the seeds of the rows' first matches.
     """
@@ -170,7 +171,7 @@ def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
 
 
 def _luck(seed: tuple[int, int], streams_N: NDArray, game: BatchedGame) -> NDArray[np.float32]:
-    """Draws uniform numbers twice for both seats, `[2, N, 2, A]`."""
+    """Draws two sets of uniform numbers for both seats, `[2, N, 2, A]`."""
     shape = (2, int(streams_N.max()) + 1, 2, game.spec.action_size)
     return np.random.default_rng(seed).random(shape, np.float32)[:, streams_N]
 
@@ -333,7 +334,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
 
 
 def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
-    """Judges 6 to 8 and 19: whether rewards exist, come often enough, and are of a fit size."""
+    """Judges 6 to 8 and 19: whether rewards exist, come often enough, and have a suitable size."""
     weights_K, learner = set_up.weights_K, set_up.settings.learner
     # Decisions over which the discount still counts.
     reach = 1.0 / (1.0 - learner.gamma) if learner.gamma < 1.0 else math.inf
@@ -384,7 +385,7 @@ def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
 
 
 def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
-    """Judges 9 and 10: the pay of each reward term, and whether winners are paid more."""
+    """Judges 9 and 10: how much each reward term pays, and whether winners are paid more."""
     weights_K = set_up.weights_K
     sums = (played.match_sums()[:, :1], bots.match_sums())
     sizes_K = np.mean([np.abs(sums_NK * weights_K).mean((0, 1)) for sums_NK in sums], axis=0)

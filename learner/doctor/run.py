@@ -37,9 +37,9 @@ from learner.doctor.training import STUCK, optimizer_steps
 from learner.train.checkpoint import CheckpointFolder
 
 FEWEST_UPDATES, FEWEST_MATCHES = 20, 40
-"""Fewest updates and matches that show anything."""
+"""Fewest updates and matches from which the checks can conclude anything."""
 OVERSHOT = 1.0
-"""KL divergence of a single update that condemns the whole run."""
+"""KL divergence of a single update above which the whole run fails the check."""
 BROKE = 0.3
 """Share of the entropy that an update must leave. A healthy update leaves over 90 %."""
 BY_ALARM = {
@@ -60,7 +60,8 @@ class RunEvidence:
         step: step of that checkpoint, 0 without a checkpoint.
         scalars: TensorBoard's values by tag.
         alarms: alarms that were on at the end.
-        flattered: by opponent, the training score's lead over the score in clean matches.
+        flattered: for each opponent, the score in training matches minus the score in clean
+            matches.
     """
 
     set_up: SetUp

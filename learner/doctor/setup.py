@@ -34,7 +34,7 @@ class SetUp:
 
     Attributes:
         settings: the sections that a learner reads.
-        mix: weights of the opponent mix of the stage.
+        mix: weights of the stage's opponent mix.
         game: makes N matches of the settings' game, or of another game that replaces it.
         network: makes the agent, fresh or with a run's weights, each time that it is called.
         stage: index of the curriculum's stage.
@@ -61,19 +61,19 @@ class SetUp:
 
     @property
     def bots(self) -> tuple[str, ...]:
-        """Bots that may be met in training, the mix's first, at most `BOTS_AT_MOST`."""
+        """At most `BOTS_AT_MOST` bots that training may meet. The bots of the mix come first."""
         free = [bot.name for bot in self.spec.bots if not bot.held_out]
         return tuple(sorted(free, key=lambda name: self.mix.get(name, 0.0) <= 0.0)[:BOTS_AT_MOST])
 
     @property
     def opponents(self) -> tuple[str, ...]:
-        """Bots of the stage's mix. All bots if the mix has no bots (snapshots come later)."""
+        """The bots of the stage's mix, or all bots if the mix has none (snapshots come later)."""
         return tuple(name for name in self.bots if self.mix.get(name, 0.0) > 0.0) or self.bots
 
 
 def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> SetUp:
-    """Makes the set-up that resolved sections describe, in a stage of the curriculum. An exploiter
-    has its own stage.
+    """Makes the set-up that resolved sections describe, in a stage of the curriculum. For an
+    exploiter, this is the exploiter's single stage.
     """
     settings = SessionSettings.of(sections)
     if role in EXPLOITING:

@@ -1,9 +1,9 @@
 """Trains for a short time with the parts of a normal learner, and watches the numbers closely.
 
-A few updates on fewer matches judge the set-up's agent. The minimal agent (`--emergency`) keeps the
-game and the rewards and replaces everything else. It shows whether the smallest network can learn
-against the easiest opponent, with many short matches and settings that learn quickly
-(docs/benchmarks.md).
+The set-up's agent is judged by a few updates on fewer matches. The training of the minimal agent
+(`--emergency`) keeps the game and the rewards and replaces everything else. It shows whether the
+smallest network can learn against the easiest opponent, with many short matches and settings that
+learn quickly (docs/benchmarks.md).
 
 Shape suffixes: X rows of history and rollout, T steps, B matches, O observation, A actions.
 """
@@ -40,19 +40,22 @@ from learner.train.build import SessionSettings
 
 UPDATES = 5
 TOO_NARROW, NARROW = 8, 16
-"""Widths of a layer. An LSTM of width 3 learnt 70 % of simple facts about its input, and an LSTM of
-width 8 less than 80 %. The smallest agent's narrowest layer has width 64.
+"""Widths of the narrowest layer below which the check fails, and below which it warns. An LSTM of
+width 3 learnt 70 % of simple facts about its input, and an LSTM of width 8 less than 80 %. The
+narrowest layer of the smallest agent has width 64.
 """
 VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 30.0
 STUCK = 1e-7
 """KL divergence below which a policy has not moved at all."""
 MANY_WEIGHTS = 20_000.0
-"""Weights per decision of a rollout above which a network learns the rollout by heart. Trained on
-two matches of 16 decisions, `base` knew 20 points more about them than about other matches."""
+"""Weights per decision of a rollout above which a network learns the rollout by heart. After
+training on two matches of 16 decisions, the agent size `base` was better by 20 percentage points on
+them than on other matches."""
 EMERGENCY_SECONDS = 40.0
-"""Seconds of processor time. A busy machine takes longer for them, but makes as many steps."""
+"""Processor time in which the minimal agent trains. A busy machine takes longer, but trains for as
+many steps."""
 EASY = 0.75
-"""Score of random play from which on there is nothing to learn against a bot."""
+"""Random play's score against a bot from which on the bot leaves nothing to learn."""
 MATCH_SECONDS = 30.0
 FEWEST_COMPARED, MOST_COMPARED = 128, 2048
 """Smallest and largest number of matches that are compared from each end of the training. The
@@ -74,12 +77,13 @@ MINIMAL_LEARNER = {
     "forecast_coef": 0.0,
     "steps": 100_000_000,
 }
-"""All of the learner's settings that matter except gamma, which belongs to the rewards."""
+"""The minimal agent's settings of [learner]. They replace all settings that matter except gamma,
+which belongs to the rewards."""
 NEED_TRAINING = ("11", "12", "13", "14", "15", "16", "18", "20", "B", "V")
 
 
 def optimizer_steps(learner: LearnerSettings) -> int:
-    """Returns the optimizer steps made on a rollout."""
+    """Returns the number of optimizer steps for each rollout."""
     return learner.n_epochs * -(-learner.matches * learner.n_steps // learner.batch_size)
 
 
@@ -270,7 +274,7 @@ def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterat
 
 
 def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> Iterator[Finding]:
-    """Judges 16, 20 and V: how far an update moves, and whether values follow."""
+    """Judges 16, 20 and V: how far updates move the policy, and whether values fit targets."""
     learner = set_up.settings.learner
     kls = [update["policy/approx_kl"] for update in updates]
     stuck = max(kls) < STUCK and optimizer_steps(learner) > 1  # a first step's KL is 0
@@ -342,7 +346,7 @@ def train_minimal_agent(
 
 
 class _Curve(BaseCallback):
-    """Notes the pay of each rollout's matches, and ends the training when time is over."""
+    """Keeps the rewards of each rollout's matches, and ends the training when the time is up."""
 
     model: LeaguePPO
 

@@ -148,7 +148,7 @@ class ReturnScale:
         return {"return_N": self.return_N.tolist(), **moments}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state`. Returns start at 0 if the number of matches differs."""
+        """Restores `state`. If the number of matches differs, all running returns start at 0."""
         returns_N = np.asarray(state["return_N"], np.float64)
         same = returns_N.shape == self.return_N.shape
         self.return_N = returns_N if same else np.zeros_like(self.return_N)

@@ -50,7 +50,7 @@ class Diagnostics:
         self._put("latent/separation", share)
 
     def gradient(self, network: AgentNetwork, forecast: nn.Module | None = None) -> None:
-        """Takes each module's gradient norm, before clipping, of the update's first minibatch."""
+        """Measures each module's gradient norm before clipping in the update's first minibatch."""
         self._steps += 1
         if self._steps > 1:
             return
@@ -69,7 +69,7 @@ class Diagnostics:
     def update_ends(
         self, network: AgentNetwork, buffer: SequenceBuffer, update: int, frame_skip: int
     ) -> None:
-        """Reads latent and attention in a sample of matches, which changes with `update`.
+        """Measures latent and attention in a sample of matches, which changes with `update`.
 
         Args:
             network: the agent after the update.

@@ -60,8 +60,8 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
     Args:
         kl_MTB: KL from each fixed policy in each state.
         weight_TB: 0 in states that don't count.
-        states: divisor of the weighted sum. It is larger than the number of states here if these
-            represent others.
+        states: divisor of the weighted sum. It is larger than the number of these states if they
+            are a sample of more states.
     """
     kl_TB, closest_TB = kl_MTB.min(0)
     here = weight_TB.sum().clamp_min(1e-8)

@@ -1,10 +1,10 @@
 """`LeaguePPO`: sb3-contrib's RecurrentPPO with its hot paths replaced for many matches at once.
 
-It is used like its parent (callbacks, logger, `learn`, `predict`, `save`). The parent's paths can't
-serve for two reasons, as of sb3-contrib 2.9. `MultiBinary` actions fail in its `evaluate_actions`
-(an int8 tensor meets a float tensor). Its shared LSTM is detached from the critic, whose gradient
-never reaches it. Here an unrolled forward pass gives logits and values of whole sequences, and
-both losses train everything below them.
+It is used like its parent class (callbacks, logger, `learn`, `predict`, `save`). Two faults of
+sb3-contrib 2.9 rule out the parent's own code. `MultiBinary` actions fail in its `evaluate_actions`
+(an int8 tensor meets a float tensor). If actor and critic share an LSTM, the critic's gradient does
+not reach the LSTM. Here an unrolled forward pass gives logits and values of whole sequences, and
+the losses of actor and critic both train everything below them.
 
 Shape suffixes: T steps, X rows (history and steps), N matches, B matches of a minibatch, A actions,
 O observation, H memory, D latent.
@@ -354,8 +354,8 @@ class LeaguePPO(RecurrentPPO):
     def _check_finite(self, logits_NA: Tensor, value_N: Tensor) -> None:
         """Raises `NumericalFault` when the network's outputs are not finite.
 
-        If all terms are finite, so is their sum, so only a single number has to be copied from the
-        device.
+        It checks only the sum of the outputs, which is not finite if any output is not finite. So
+        only a single number has to be copied from the device.
         """
         if math.isfinite(float(logits_NA.sum() + value_N.sum())):
             return
@@ -376,7 +376,7 @@ class LeaguePPO(RecurrentPPO):
         self.buffer.cut_short(steps)
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
-        """Returns the learner's memory in its own seats, and in opponents' seats that it plays."""
+        """Returns the learner's memory in its own seats, and in opponents' seats in self-play."""
         across = None if self.transform is None else env.opponent_policy.live_memory()
         return (self.agent_state.h_BH, self.agent_state.c_BH), across
 
@@ -464,8 +464,8 @@ class LeaguePPO(RecurrentPPO):
         return {**values, "learning/gradient_norm": norm}, stops
 
     def _counts(self, batch: Minibatch) -> Tensor:
-        """Counts the steps with a decision, with a weight, and with a known action of the opponent:
-        float64 `[3]`, never 0.
+        """Counts the steps with a decision, the steps that count, and the steps with a known action
+        of the opponent: float64 `[3]`, never 0.
         """
         size = float(batch.value_TB.numel())
         weights = batch.decided_TB(), batch.weight_TB, batch.known_TB

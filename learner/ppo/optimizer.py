@@ -94,7 +94,12 @@ class GradientStep:
         self._terms, self._total = {}, 0.0
 
     def add(self, total: Tensor, terms: Mapping[str, Tensor]) -> None:
-        """Adds the gradient of a part's loss. The message of a fault names its `terms`."""
+        """Adds the gradient of a part's loss.
+
+        Args:
+            total: the loss.
+            terms: the loss's terms by name. The message of a fault names the term that is at fault.
+        """
         self.scaler.scale(total).backward()
         self._total += float(total.detach())
         for name, term in terms.items():
@@ -147,7 +152,9 @@ class GradientStep:
         return float(norm)
 
     def _is_overflow(self) -> bool:
-        """Returns whether only the loss scale is too large, which the scaler halves."""
+        """Returns whether the gradient is infinite only because the loss scale is too large. In
+        this case the scaler halves the loss scale.
+        """
         return (
             self.scaler.is_enabled()
             and math.isfinite(self._total)

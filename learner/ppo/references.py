@@ -1,9 +1,10 @@
 """References: frozen copies of the learner. Regularisation keeps the learner near them.
 
 A reference has its own weights and recurrent memory. After each rollout it is unrolled once,
-without a gradient, over the observations that the learner saw. Its logits are kept, and every epoch
-is compared with them. A copy starts with the learner's memory of the matches in progress. From then
-on the two memories develop separately, and both restart with each match.
+without a gradient, over the observations that the learner saw. Every epoch compares the learner
+with the resulting logits. A reference starts with the learner's memory of the matches in progress.
+From then on the memories of learner and reference develop separately, and both restart with each
+match.
 
 Shape suffixes: M references, X rows (history and steps), T steps, N matches, C matches in which
 references play (the first C of the N), B matches of a minibatch, O observation, A actions, H
@@ -35,11 +36,13 @@ from learner.settings import RegularisationSettings
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
 """Rows of history and steps that go through a reference together, chosen for caches and memory."""
 MATCH_SHARE = 0.25
-"""In the loss form, references play in this share of the matches, which is a sample of all matches.
-So their cost stays below a tenth of the learner's time. The reward form needs all matches.
+"""If the divergence is a term of the loss, references play in this share of the matches, as a
+sample of all matches. So they take less than a tenth of the learner's time. If the divergence is
+part of the rewards, references play in all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
-"""Once in this many updates, a replaced anchor joins the portfolio. Other old anchors leave."""
+"""Length of a period in updates. In each period, one replaced anchor joins the portfolio. The other
+replaced anchors leave."""
 log = logging.getLogger(__name__)
 
 Memory = tuple[Tensor, Tensor]
@@ -52,7 +55,7 @@ class Reference:
 
     Attributes:
         own: its memory in the learner's seats.
-        other: its memory in the opponents' seats, for the reward form.
+        other: its memory in the opponents' seats, needed if the divergence is part of the rewards.
     """
 
     name: str
@@ -65,7 +68,8 @@ class Reference:
 class References:
     """Keeps the newest reference (the anchor) and the portfolio of older references.
 
-    The callables connect it with a league. Without a league they have harmless defaults.
+    `register`, `ratings` and `keep` connect it with a league. Without a league they have harmless
+    defaults.
 
     Attributes:
         members: the anchor, then the portfolio from the oldest on.
@@ -110,8 +114,10 @@ class References:
         """Freezes the learner as the first reference if there is no reference yet.
 
         Args:
-            own: its memory in its own seats.
-            other: its memory in the opponents' seats that it plays.
+            network: the learner.
+            own: the learner's memory in its own seats.
+            other: the learner's memory in the opponents' seats that it plays.
+            step: step of the training.
         """
         if not self.members:
             self.members = [self._freeze(network, own, other, step)]
@@ -133,9 +139,11 @@ class References:
         """Freezes the learner as the new anchor. The old anchor leaves or joins the portfolio.
 
         Args:
-            own: its memory in its own seats.
-            other: its memory in the opponents' seats that it plays.
-            updates: its optimizer steps so far.
+            network: the learner.
+            own: the learner's memory in its own seats.
+            other: the learner's memory in the opponents' seats that it plays.
+            step: step of the training.
+            updates: the learner's optimizer steps so far.
             buffer: the rollout over which the references were last unrolled.
         """
         interval = self.portfolio_interval

@@ -29,7 +29,7 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 
 
 class RewardTransform(History):
-    """Records the opponents' seats of a rollout, so that its rewards can be transformed at its end.
+    """Records the opponents' seats of a rollout, to transform the rollout's rewards at its end.
 
     Args:
         references: the references whose distance costs reward.
@@ -52,7 +52,7 @@ class RewardTransform(History):
     def before_step(
         self, t: int, env: LeagueVecEnv, starts_N: Tensor, own_logits_NA: Tensor
     ) -> None:
-        """Stores the views of both sides before they act, and where the learner plays both.
+        """Stores what both sides know before they act, and in which matches the learner plays both.
 
         Args:
             t: number of the step.
@@ -84,7 +84,7 @@ class RewardTransform(History):
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
-            # the memories miss these steps, but the start of the next such match clears them
+            # the memories miss these steps, but the next self-play match clears them at its start
             return None
         started, references = time.perf_counter(), self.references
         rows, logits = self.context + steps, []

@@ -1,7 +1,7 @@
 """Runs the learner's pipeline in short bursts of whole updates, each in its own process.
 
-A fork server loads torch once. Every measurement runs in a fresh process that is forked from it. So
-memory and CPU time are measured separately, and a measurement may run out of memory without harm.
+A fork server loads torch once. It forks a fresh process for every measurement. So the memory and
+CPU time of each measurement are separate, and a measurement may run out of memory without harm.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Burst:
 
     Attributes:
         steps: steps of the learner, all matches together.
-        seconds: wall clock for them.
+        seconds: wall-clock time of these steps.
         parts: seconds by kind of work. `other` is the time outside all counters.
-        cpu_seconds: CPU time of the process for them, all its threads together.
+        cpu_seconds: CPU time of the process for these steps, all its threads together.
     """
 
     steps: int
@@ -103,7 +103,7 @@ class Measured:
         memory: peak memory in bytes, in main memory and on the GPU.
         gpu_busy_share: share of the traced time in which the GPU computed, None without a trace.
         failure: why there are no bursts, for example because memory ran out.
-        warning: a fact to know that does not affect the figures.
+        warning: a sentence that the user should read. It does not affect the figures.
         changes: settings of [learner] by name. The configurations of a sweep differ in these.
     """
 

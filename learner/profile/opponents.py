@@ -1,4 +1,4 @@
-"""Makes the snapshots that a run would hold."""
+"""Makes snapshots as opponents for a measurement, as many as a run would have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles: plans a sweep, measures its configurations, recommends one and prints them."""
+"""Plans a sweep of settings, measures its configurations, prints them and recommends the best."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ Changes = Mapping[str, str | int]
 AXES = ("matches", "batch_size", "threads", "precision")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
-"""Axes that change the effect of a step: the rollouts, and the optimizer's steps."""
+"""Axes that change what the learner learns from a number of steps, because they change the rollouts
+or the optimizer's steps."""
 CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
 MIB = 1 << 20

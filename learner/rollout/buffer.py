@@ -96,7 +96,8 @@ class History:
     kept as well, so that the encoder never reads entries from before a match's beginning.
 
     Attributes:
-        played_N: steps of each match in this rollout, None if no match has waited in it.
+        played_N: steps of each match in this rollout, None if no match has waited. A match waits in
+            a step if its rival has not yet decided (`LeagueVecEnv.may_wait`).
     """
 
     def __init__(self, config: AgentConfig, steps: int, matches: int, device: torch.device) -> None:
@@ -121,7 +122,7 @@ class History:
             rows[to : to + self.context] = self._newest(rows, source)
 
     def _newest(self, rows: Tensor, played: int) -> Tensor:
-        """Copies the C rows up to the newest of each match, `played` steps after the context."""
+        """Copies the newest C rows of each match after `played` steps of the rollout."""
         if self.played_N is None:
             return rows[played : played + self.context].clone()
         first_N = torch.as_tensor(self.played_N, device=rows.device)
@@ -145,8 +146,8 @@ class History:
 class SequenceBuffer(History):
     """Stores T steps of N matches in preallocated memory.
 
-    A match that waits in a step has no entry for it: its next step takes the place. Its rows after
-    `played_N` are stale and have the weight 0.
+    A match that waits in a step has no entry for this step. Its next step takes this place. At the
+    end of the rollout, the match's rows after `played_N` are stale and have the weight 0.
 
     Args:
         config: sizes of the network.
@@ -194,19 +195,19 @@ class SequenceBuffer(History):
         super().carry_context()
 
     def place(self, t: int) -> Any:
-        """Returns the index at which step `t` of the rollout is stored: a row, or a row for each
-        match once a match has waited.
+        """Returns the index at which step `t` of the rollout is stored. It is a single row, or a
+        row for each match once a match has waited.
         """
         return t if self.played_N is None else (self.played_N, np.arange(len(self.played_N)))
 
     def place_seen(self, t: int) -> Any:
-        """Returns `place` in `obs_XNO` and `starts_XN`."""
+        """Returns the index of step `t` in `obs_XNO` and `starts_XN`, in the form of `place`."""
         if self.played_N is None:
             return self.context + t
         return self.context + self.played_N, np.arange(len(self.played_N))
 
     def note_waiting(self, t: int, waiting_N: NDArray[np.bool_]) -> None:
-        """Counts step `t` as played in all matches except these, which have waited in it."""
+        """Counts step `t` as played in all matches except those of `waiting_N`."""
         if self.played_N is None:
             if not waiting_N.any():
                 return

@@ -1,4 +1,6 @@
-"""Plays the frames of decisions in which rivals decide about every frame.
+"""Plays the frames of the learner's decisions against rivals, which decide about every frame.
+
+Rivals are agents in processes of their own, so they may take longer than a step of the learner.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """
@@ -14,12 +16,13 @@ from league.games.base import BatchedGame
 
 
 class Decisions:
-    """Adds up the frames of each match's decision. A decision may continue in a later step of the
-    learner, because its rival still thinks. Until then the learner holds its keys and sees the
-    observation from which it decided.
+    """Plays each match's decision frame by frame, and adds up the results of its frames. While the
+    rival of a match computes, the decision stays open and may continue in a later step of the
+    learner. Until it is over, the learner holds its keys and sees the observation from which it
+    decided.
 
     Args:
-        game: the game. Its other rows rest while some rows play.
+        game: the game. While some of its rows play, the other rows rest.
         frame_skip: frames of a decision.
 
     Attributes:
@@ -69,7 +72,7 @@ class Decisions:
         Args:
             actions_N2A: the actions of all rows.
             where_N: the rows that play, whose decisions are open.
-            frames: how many.
+            frames: number of frames to play.
             failures: why matches fail in these frames, by row.
         """
         if not where_N.any() and not failures:
@@ -100,5 +103,5 @@ class Decisions:
         self.done_N[~self.open_N] = 0
 
     def state(self) -> dict[str, NDArray]:
-        """Returns the arrays themselves that hold the open decisions, except the actions."""
+        """Returns the arrays (not copies) that hold the open decisions, except the actions."""
         return {"done": self.done_N, "seen": self._seen_N2O, "terms": self._terms_N2K}

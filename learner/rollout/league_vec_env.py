@@ -29,8 +29,8 @@ from learner.rollout.source import OpponentSource
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """Errors of an opponent whose weights can't be used. Its match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
-"""After this many such opponents in succession, the learner stops asking for others. If 1 in 20
-opponents could be played, so long a series would have a probability of two in a million.
+"""After this many opponents in a row whose weights can't be used, the learner gives up. If 1 in 20
+opponents could be played, the probability of such a long series would be two in a million.
 """
 HANDED_BACK_IN_A_ROW = 32
 """After it has handed back this many matches against slow rivals in a row, the environment plays
@@ -41,7 +41,7 @@ RECENT = 1000
 averaged over about this many of the newest steps of matches against rivals.
 """
 SLOW = 0.5
-"""Rivals are slow if their matches wait in a larger share of their steps."""
+"""Rivals are slow if their matches wait in a larger share of their steps than this."""
 FAILURES_IN_A_ROW = 16
 """Fewest consecutive failed matches after which the learner gives the game up. With many matches at
 once, it gives up after twice their number.
@@ -116,7 +116,7 @@ class LeagueVecEnv(VecEnv):
         self.waiting_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self.decisions = Decisions(game, frame_skip)
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
-        # The batched policy's choices in the newest step and, where kept, the actions played.
+        # The opponents' choices in the newest step, and (if kept) the actions that they played.
         self.opponent_actions_NA = self._actions_N2A[:, 0]
         self.keeps_actions = False
         self.opponent_actions: OpponentActions | None = None
@@ -143,7 +143,7 @@ class LeagueVecEnv(VecEnv):
     def step_wait(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
-        self.finished = []  # a reader of dictionaries doesn't empty it
+        self.finished = []  # callers that read `infos` don't empty this list
         return (*self.step_arrays(self._actions_N2A[self._rows, self.seat_N]), self.infos)
 
     def step_arrays(
@@ -170,7 +170,7 @@ class LeagueVecEnv(VecEnv):
         return self.observations(), rewards_N, ended_N
 
     def close(self) -> None:
-        """Does nothing: the source belongs to the caller."""
+        """Does nothing, because the source belongs to the caller."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
@@ -209,7 +209,7 @@ class LeagueVecEnv(VecEnv):
         return (1.0 - frames_N / self.game.spec.max_frames).astype(np.float32)
 
     def or_held(self, actions_NA: NDArray[Any]) -> NDArray[Any]:
-        """Returns these actions of the learner, or in some rows the actions that it still holds."""
+        """Returns `actions_NA`, replaced by the earlier actions in rows that still hold them."""
         held_N = self.decisions.held_N
         if not held_N.any():
             return actions_NA
@@ -230,7 +230,7 @@ class LeagueVecEnv(VecEnv):
         return np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
 
     def decision_state(self) -> dict[str, NDArray[Any]]:
-        """Returns the arrays themselves that hold the decisions that go on in the next step."""
+        """Returns the arrays (not copies) of the decisions that go on in the next step."""
         return {**self.decisions.state(), "actions": self._actions_N2A}
 
     # -- a step, in parts -----------------------------------------------------------------------
@@ -274,8 +274,11 @@ class LeagueVecEnv(VecEnv):
 
     def _play_with_rivals(self, legal_NA: NDArray[np.bool_] | None) -> float:
         """Plays a step: frame by frame in matches against rivals, and all frames at once in the
-        others. Returns the time on the clock when the opponents had decided. Later time spent on
-        rivals is added to it.
+        other matches.
+
+        Returns the time on the clock when the batched policy had decided, plus the time that the
+        step then waited for rivals. The caller counts the time before this moment for the
+        opponents, and the time after it for the game.
         """
         other_N, policy, decisions = 1 - self.seat_N, self.opponent_policy, self.decisions
         may_wait = self.num_envs // 2 if self.may_wait else 0
@@ -308,7 +311,7 @@ class LeagueVecEnv(VecEnv):
         self, rival_N: NDArray[np.bool_], seen_NO: NDArray[np.float32], may_wait: int
     ) -> None:
         """Lets rivals decide about the next frame of open decisions, and plays this frame. It waits
-        for all but `may_wait` of them.
+        until at most `may_wait` rivals have not decided.
         """
         if not (rival_N & self.decisions.open_N).any():
             return
@@ -384,8 +387,8 @@ class LeagueVecEnv(VecEnv):
         self.game.reset(seeds_N, where_N)
 
     def _seated(self, n: int) -> Assignment:
-        """Takes assignments until an opponent can play, and seats it in row `n`. After
-        `UNPLAYABLE_IN_A_ROW` others it raises `NothingPlayable`.
+        """Takes assignments until an opponent can play, and seats this opponent in row `n`. After
+        `UNPLAYABLE_IN_A_ROW` opponents that can't play it raises `NothingPlayable`.
         """
         for _ in range(UNPLAYABLE_IN_A_ROW):
             assignment = self._take()
@@ -445,7 +448,7 @@ def actions_of(
 
     Args:
         game: the game after the step.
-        sent_N2A: the actions given to the game, without the bots'.
+        sent_N2A: the actions that the game was given. It has no actions of bots.
         seat_N: the seat in each match.
         legal_NA: the legal choices of these seats before the step.
     """

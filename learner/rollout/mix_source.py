@@ -13,8 +13,8 @@ from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 class MixSource:
     """Draws endless matches from an opponent mix without a matchmaker.
 
-    It draws a category by weight, and a player of the category uniformly, as a young league does.
-    Categories without players (exploiters, clones) leave their share to the others. If all are
+    It draws a category by weight, and then a player of the category uniformly. Categories without
+    players (exploiters, clones) leave their share to the other categories. If all categories are
     empty, the learner plays itself.
 
     Args:

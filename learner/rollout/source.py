@@ -1,4 +1,4 @@
-"""Hands out matches and takes results: by a background thread to the matchmaker, or by a list."""
+"""Hands out matches and takes results. The matches come from the matchmaker or from a list."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ choices a match may last one step, and a whole batch may end together.
 """
 GATHER_SECONDS = 0.25
 """Least time between two exchanges with the matchmaker while enough matches are ready. An exchange
-takes about a millisecond of both processes, however many results it carries.
+costs the learner and the matchmaker about a millisecond each, however many results it carries.
 """
 HOLD_SECONDS = 0.5
-"""Time between two looks of a paused learner whether the pause has ended."""
+"""Time between two checks of a paused learner whether the pause has ended."""
 log = logging.getLogger(__name__)
 
 
@@ -147,8 +147,8 @@ class MatchBroker:
             self._dropped.append(assignment.match_id)
 
     def beat(self, progress: int, step: int, activity: str, metrics: Mapping[str, float]) -> None:
-        """Sets the content of the next heartbeat. If the values stay the same, the learner is
-        waiting.
+        """Sets the content of the next heartbeat. If progress, step and activity are the same as in
+        the last call, the learner counts as waiting.
 
         Args:
             progress: frames played.
@@ -179,7 +179,7 @@ class MatchBroker:
 
     def paused(self) -> bool:
         """Returns whether an operator has paused the learners, as of the newest heartbeat. It waits
-        for the first heartbeat. Only the leader knows.
+        for the first heartbeat. Only the leader knows, because only the leader sends heartbeats.
         """
         with self._changed:
             while self._paused is None:
@@ -197,8 +197,8 @@ class MatchBroker:
         """Waits until every result is acknowledged.
 
         If the matchmaker does not answer, the wait ends after `timeout` seconds, because writing a
-        checkpoint is more important. If the run later continues from that checkpoint, all results
-        that were acknowledged after it count as lost.
+        checkpoint is more important. If the run later continues from this checkpoint, all results
+        that were acknowledged after the end of the wait count as lost.
 
         Returns:
             The log position of the newest acknowledged result.
@@ -268,7 +268,7 @@ class MatchBroker:
         return bool(self._outbox) or len(self._ready) < self._ahead or self._is_urgent()
 
     def _is_urgent(self) -> bool:
-        """Returns whether the work can't wait until more work has come together."""
+        """Returns whether the thread should talk to the matchmaker before it has more work."""
         runs_out = 2 * len(self._ready) <= self._ahead
         return runs_out or self._is_flushing or self._closing or bool(self._dropped)
 

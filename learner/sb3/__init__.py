@@ -5,8 +5,8 @@
     model.learn(100_000)
     publish(model)
 
-An `MlpPolicy` or `MlpLstmPolicy` is frozen as a `PerceptronNetwork` of the same weights and gives
-the same numbers, so the evaluator and other learners meet it as any other snapshot.
+An `MlpPolicy` or `MlpLstmPolicy` is frozen as a `PerceptronNetwork` with the same weights and the
+same outputs. The evaluator and other learners meet it like any other snapshot.
 """
 
 from learner.sb3.environment import JoinedEnv, PublishEvery, league_env, publish

@@ -1,4 +1,4 @@
-"""Makes an environment whose matches a league assigns, and members of its trained policies."""
+"""Makes an environment whose matches a league assigns, and makes trained policies members of it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ HEARTBEAT_SECONDS = 0.5
 class _Keys(spaces.MultiBinary):
     """Holds keys of type float32.
 
-    sb3-contrib's recurrent buffer gives actions to torch in the type of their space, and torch has
-    no likelihood of int8 actions. A saved model holds a plain `MultiBinary`, which loads without
-    our packages.
+    sb3-contrib's recurrent buffer gives actions to torch in the type of their space, and torch
+    can't compute the likelihood of int8 actions. A saved model holds a plain `MultiBinary`, which
+    loads without this project's packages.
     """
 
     def __init__(self, n: int) -> None:
@@ -163,9 +163,9 @@ def league_env(
     Args:
         address: HOST:PORT of a running matchmaker. If it wants a token, the token of the run or of
             the environment is used (docs/security.md).
-        run_dir: the run's folder. Opponents' weights are read from its `blobs`, and ours are
-            written there. The game is the one in the folder's `config.toml`, unless `preset` names
-            another preset. Without either, the preset is `laptop`.
+        run_dir: the run's folder. Opponents' weights are read from its `blobs`, and the player's
+            weights are written there. The game is the one in the folder's `config.toml`, unless
+            `preset` names a preset. Without either, the preset is `laptop`.
         name: the player. Another process that joins by the same name takes its place.
         matches: matches played at once.
         mix: the mix of [matchmaker.mixes] from which opponents are drawn.

@@ -37,7 +37,7 @@ from learner.train.checkpoint import Values, read_checkpoint, snapshot_values
 from learner.train.loggers import make_logger
 
 RESIDENT_BYTES = 4096 << 20
-"""Memory for opponents' weights in each process. Weights unused for longest are dropped."""
+"""Memory for opponents' weights in each process. The least recently used weights are dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 FORMAT = 3
 MOST_BYTES = 16 * 2**30
 KEEP = 3
-"""Checkpoints on disk. Should the newest be damaged, two older ones are left."""
+"""Number of checkpoints on disk. If the newest is damaged, two older checkpoints are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class CheckpointFolder:
                 with contextlib.suppress(OSError):  # a disk without hard links
                     os.link(path, backup)
             os.replace(temporary, path)
-            for unfit in self.unfit:  # the new file is on disk, so a crash leaves a file that fits
+            for unfit in self.unfit:  # after the new file, so that a crash leaves a file that fits
                 if unfit != path and unfit.exists():
                     unfit.replace(unfit.with_suffix(".unfit"))
             self.unfit = []
@@ -271,10 +271,10 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
-    """Restores the moments, but not the setting whether steps are fused.
+    """Restores the optimizer's moments, but not the setting whether steps are fused.
 
-    The second group belongs to the forecast head. A new head starts without moments, and the
-    moments of a removed head are left out.
+    The second parameter group belongs to the forecast head. A new head starts without moments, and
+    the moments of a removed head are left out.
     """
     fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [

@@ -23,8 +23,9 @@ if TYPE_CHECKING:  # scipy takes a quarter of a second to load
     from league.stats.climb import WinRate
 
 WinRates = Callable[[Stage, int, int], "WinRate | None"]
-"""Returns the win rate against a stage's opponent at the present step, from matches after an
-earlier step. It returns None if there are no matches, or too few new matches for another look.
+"""Function of a stage, the present step and an earlier step. It returns the present win rate
+against the stage's opponent, from the matches since the earlier step. It returns None if there are
+no such matches, or too few new matches for another estimate.
 """
 LOOKS = 5
 """How often the win rate is computed in each snapshot interval. It changes little in between."""

@@ -52,7 +52,7 @@ class TensorBoardWriter(TensorBoardOutputFormat):
         with suppress_full():
             super().write(key_values, key_excluded, step)
             return
-        with suppress_full():  # the thread that writes has ended: a new file gets the rest
+        with suppress_full():  # the writing thread has ended, so later points go to a new file
             self.writer = SummaryWriter(log_dir=self._folder)
 
     def close(self) -> None:
@@ -115,5 +115,5 @@ class WandbWriter(KVWriter):
         self._run.log({**scalars, "step": step})
 
     def close(self) -> None:
-        """Flushes the rest."""
+        """Writes the remaining points."""
         self._run.finish()

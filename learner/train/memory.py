@@ -37,8 +37,13 @@ def release(error: BaseException) -> None:
 def too_little(
     settings: SessionSettings, device: torch.device, rescue: str, activity: str = ""
 ) -> DeviceError:
-    """Makes the error to raise. `rescue` says how the run continues, and `activity` names the
-    learner's work.
+    """Makes the error that says which settings to lower.
+
+    Args:
+        settings: the learner's settings.
+        device: the device whose memory ran out.
+        rescue: a clause that says how the run continues.
+        activity: the learner's work when memory ran out, "" if unknown.
     """
     learner, agent = settings.learner, settings.agent
     during = f" in its {activity}" if activity else ""

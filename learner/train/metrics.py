@@ -1,4 +1,4 @@
-"""Reports on a learner by a dictionary of numbers for each update, by files, and by alarms."""
+"""Reports on a learner: a dictionary of numbers for each update, files, and alarms."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Progress:
         self._marks.append((time.monotonic(), step, frames, busy))
 
     def rest(self) -> None:
-        """Forgets the clock readings, because the learner makes no steps now."""
+        """Forgets the clock readings, because the learner is paused and makes no steps."""
         self._marks.clear()
 
     def metrics(self) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Writes the learner's CSV files, with the columns of `league.runs.columns`.
 
-Every row has the learner's step, so that a resumed run drops the rows after its checkpoint.
+Every row has the learner's step. By this step, a resumed run drops the rows after its checkpoint.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from learner.rollout.matches import FinishedMatch
 
 
 class StepTable:
-    """Appends to a CSV with a `step` column. When it is opened it drops the rows after `step`.
+    """Appends rows to a CSV with a `step` column. When it opens an old file, it drops the rows
+    after `step`.
 
-    Rows are on disk after `flush`. While the disk is full they wait in memory for the next flush.
+    Rows are on disk after `flush`. While the disk is full, they wait in memory for the next flush.
 
     Args:
         path: the file.
@@ -74,7 +75,7 @@ class StepTable:
 
 
 class MatchMonitor:
-    """Writes a learner's four CSVs, on its matches, its rewards and its strategy latent.
+    """Writes a learner's four CSVs about its matches, its rewards and its strategy latent.
 
     Args:
         folder: folder of the files.

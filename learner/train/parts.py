@@ -46,8 +46,8 @@ class SessionParts:
         live: the player that learns.
         generation: an exploiter's generation, None for a main.
         generation_steps: steps after which an exploiter is frozen at the latest.
-        over: whether the checkpoint says that the generation has ended.
-        reset: whether the next generation then begins with new weights.
+        over: whether the exploiter's generation had ended at the checkpoint.
+        reset: if `over`, whether the next generation begins with new weights.
     """
 
     settings: SessionSettings

@@ -147,7 +147,8 @@ class Session:
         """
         model, env = self.model, self.model.env
         self.group.check_weights(model.policy)
-        # No rank continues before all have this position: results after it count as lost.
+        # All ranks agree on this log position before any of them continues, because a resumed run
+        # counts later results as lost.
         position = self.group.max(self.broker.flush(timeout=2.0 if model.should_stop() else 30.0))
         ready = [assignment.match_id for assignment in self.broker.ready()]
         state = {} if self.group.is_leader else rank_state(model, env, ready)

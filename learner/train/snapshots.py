@@ -53,7 +53,7 @@ class SnapshotPublisher:
         """Makes the card of a snapshot at `step`.
 
         The checkpoint that is written before the snapshot contains the card. So a run that dies
-        between the two makes the same file again.
+        between checkpoint and snapshot makes the same file again.
 
         Args:
             step: step of the training.
@@ -140,7 +140,9 @@ class SnapshotPublisher:
         return self._freeze(network, card, PlayerKind.REFERENCE).name
 
     def keep_references(self, names: Sequence[str]) -> None:
-        """Retires the learner's other references, which are no longer drawn as opponents."""
+        """Retires the learner's references that are not in `names`. They are no longer drawn as
+        opponents.
+        """
         retired, returned = self._client.keep_references(self._incarnation, names)
         for name in retired:
             log.info("retired %s: it has left the portfolio", name)
@@ -153,8 +155,9 @@ class SnapshotPublisher:
 
         Many references have no rating, because a reference plays only if a mix names the category
         `reference`. The parent snapshot was frozen at most one `snapshot_interval` earlier. Scores
-        of different books can't be compared, so all scores come from one book. This is the book of
-        clean matches, or the book of training matches if it rates more of the references.
+        from clean matches and scores from training matches can't be compared, so all scores come
+        from the same kind: from clean matches, or from training matches if these rate more of the
+        references.
         """
         references = self._client.players(kinds=[PlayerKind.REFERENCE])
         return max((self._scores(book, references) for book in (Book.EVAL, Book.TRAIN)), key=len)

@@ -1,4 +1,5 @@
-"""Changes the league. Each act takes the league, the transaction, and the fields of its call.
+"""Changes the league. A function that carries out a call of the service is named an act.
 
-`incarnation` is the number of the calling worker's incarnation.
+An act takes the league, the transaction, and the fields of the call's request. `incarnation` is the
+number of the calling worker's incarnation.
 """

@@ -1,7 +1,8 @@
-"""Analyses the league periodically: Nash support, rating epochs, and retirement above `max_saved`.
+"""Finds the snapshots of the league's Nash mixture from time to time, opens rating epochs, and
+retires snapshots above `max_saved`.
 
-The Nash support comes from the clean matches (`league.stats.structure`). It is computed while some
-lineage has `max_saved` snapshots.
+The Nash mixture is computed from the clean matches (`league.stats.structure`), while some lineage
+has `max_saved` snapshots.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from matchmaker.store.transaction import Transaction
 FIRST_MATCHES = 200
 """Clean matches that the first analysis needs. With fewer, ratings are too uncertain."""
 GROWTH = 1.1
-"""Growth of the clean matches after which the next analysis is due."""
+"""Factor by which the number of clean matches grows from an analysis to the next."""
 
 
 def analyse(league: League) -> bool:
@@ -48,7 +49,7 @@ def is_due(last: Analysis, matches: int) -> bool:
 
 
 def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
-    """Computes the shares of active snapshots in the Nash mixture of the eval book's results."""
+    """Computes the shares of active snapshots in the Nash mixture of the results in `table`."""
     # scipy takes half a second to load
     from league.stats.structure.mixtures import mixed_players, nash_mixture
     from league.stats.structure.table import table_of_book
@@ -61,7 +62,8 @@ def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> li
     """Returns the snapshots of a lineage that may retire, in the order in which they retire. The
     argument `snapshots` has the lineage's active snapshots in order of registration.
 
-    Milestones and the newest snapshot never retire. Snapshots in the Nash support retire last.
+    Milestones and the newest snapshot never retire. Snapshots in `support`, which have a share of
+    the Nash mixture, retire last.
     """
     old = [player for player in snapshots[:-1] if not player.milestone]
     return sorted(old, key=lambda player: player.name in support)
@@ -92,15 +94,15 @@ def retire_surplus(
 
 
 def is_active_snapshot(player: Player) -> bool:
-    """Returns whether a snapshot may be drawn."""
+    """Returns whether a player is a snapshot that may be drawn as an opponent."""
     return player.kind is PlayerKind.SNAPSHOT and player.state is PlayerState.ACTIVE
 
 
 def open_due_epochs(league: League) -> list[Book]:
     """Opens the rating epochs of the books that have grown enough, and returns these books.
 
-    An epoch is an event of the log. It sets the expected share of draws and the link function of
-    predictions.
+    An epoch is an event of the log. It sets the share of draws that the ratings expect, and the
+    link function from ratings to predicted scores.
     """
     view = league.view.checked()
     with view.lock:

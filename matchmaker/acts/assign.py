@@ -1,8 +1,9 @@
 """Assigns matches: drawn from a mix, paired by name, or carried over a restart.
 
 A lease ends when its result is reported, when it is released, when it expires without progress, or
-when a restart abandons it. A lease that expires frees its slot. A later result is still accepted,
-once, as long as the worker has no newer incarnation.
+when a restart abandons it. An expired lease no longer counts toward the worker's open leases. If
+its result comes later, the result is still accepted once, unless the worker has a newer
+incarnation.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
 class _Match(NamedTuple):
-    """Describes a match without its lease. The fields are an assignment's columns, in order."""
+    """Describes a match without its lease, by columns of `AssignmentRow` in their order."""
 
     seat0: str
     seat1: str
@@ -102,8 +103,8 @@ def _draw_table(
 ) -> tuple[int, DrawTable]:
     """Returns the table that the learner's opponents are drawn from, and its number in the log.
 
-    Computing a table takes milliseconds, so it is reused until the log has a new event other than a
-    result. If only results are new, it is reused for `limits.DRAW_SECONDS`.
+    Computing a table takes milliseconds, so the last table is reused. A new result makes a table
+    outdated after `limits.DRAW_SECONDS`, and any other new event makes it outdated at once.
     """
     view, now = league.view, league.clock.now()
     last = view.draws.get((learner.name, mix))
@@ -132,11 +133,12 @@ def acquire_pairings(
     """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
     and swapped seats.
 
-    If a pairing has `until`, this is the number of matches that the book and the open leases should
-    have together. Only the missing pairs are leased, so such a pairing may get no match. If a
-    single match is missing, a whole pair is leased. The numbers of these pairs continue after all
-    pairs that were ever leased for the two players. So if a lease is lost, the seed of its match
-    is not played again.
+    A pairing's `until` limits the matches between its players (0: no limit). The matches that
+    already count in the pairing's book, the open leases and the new leases together reach `until`,
+    or `until` plus 1, because pairs are leased whole. If no match is missing, the pairing gets no
+    lease. The numbers of the new pairs, from which their seeds are derived, continue after all
+    pairs that were ever leased for these players. So if a lease is lost, the seed of its match is
+    not played again.
 
     Raises:
         NotFound: a player does not exist.
@@ -282,7 +284,8 @@ def _leased(
     league: League, tx: Transaction, incarnation: IncarnationRow, matches: Sequence[_Match]
 ) -> list[Assignment]:
     """Gives each match an ordinal, an id and a lease that starts now. An id begins with the
-    ordinal. If ids had no order, each new id would change a different page of a long log.
+    ordinal, so new ids are neighbours in the index of a long log. Without this order, each new id
+    would change another page of the index.
     """
     if not matches:
         return []

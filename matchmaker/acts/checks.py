@@ -22,9 +22,10 @@ MAX_NAME = 80
 MAX_PLAYER_NAME = 160  # the longest are names of snapshots from other runs
 MAX_KINDS = 16
 MAX_MEASURED = 1e15
-"""Largest metric or statistic of a match. It keeps sums finite, and larger values are faults."""
+"""Largest accepted metric or statistic of a match. The bound keeps sums finite."""
 MAX_TIME = 253_402_300_799.0
-"""The last second of the year 9999, so every accepted time can be written as a date."""
+"""Largest accepted time in Unix seconds: the last second of the year 9999, the last year of a
+date."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _WITH_DIGEST = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE, PlayerKind.RIVAL)
@@ -74,7 +75,7 @@ def names(values: Collection[str], label: str) -> None:
 
 
 def number(value: int, label: str, low: int, high: int) -> int:
-    """Returns `value` if it lies from `low` to `high`."""
+    """Returns `value` if it is at least `low` and at most `high`."""
     if not low <= value <= high:
         raise InvalidInput(f"{label} = {value} is out of range: from {low} to {high}")
     return value
@@ -87,7 +88,7 @@ def time(value: float, label: str) -> None:
 
 
 def player(player: Player, game: str) -> None:
-    """Checks the fields of a player that need no other player."""
+    """Checks the fields of a player that can be checked without other players."""
     checked_player_name(player.name)
     if player.game != game:
         raise InvalidInput(f"{player.name} plays {player.game[:MAX_NAME]!r}, this league {game!r}")
@@ -128,7 +129,7 @@ def pairing(pairing: Pairing) -> None:
 
 
 def result(result: MatchResult) -> None:
-    """Checks the fields of a result that need no lease."""
+    """Checks the fields of a result that can be checked without its lease."""
     identifier(result.match_id, "match_id")
     if result.outcome not in (0.0, 0.5, 1.0):
         raise InvalidInput(f"outcome = {result.outcome} is none: 1 win, 0.5 draw, 0 loss of seat 0")

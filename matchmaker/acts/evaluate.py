@@ -1,7 +1,8 @@
 """Requests, cancels and reports on evaluations. Evaluators play the matches of open evaluations.
 
-The log has the requests, and an evaluation is done when the books have its matches. So no match is
-lost or counted twice, and an evaluation opens again if results leave the books.
+The log has only the requests. An evaluation is done when enough matches of its players count in its
+book (the results of one kind of matches). So no match is lost or counted twice. If some of these
+matches no longer count, the evaluation opens again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from matchmaker.store.transaction import Transaction
 MAX_OPEN = 100
 MAX_MATCHES = 100_000
 MAX_PAIRS = 256
-"""Pairs of members that an evaluation may have."""
+"""Largest number of pairs of members in an evaluation."""
 
 
 def request_evaluation(
@@ -151,7 +152,7 @@ def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason:
 
 
 def standing(league: League, asked: Asked) -> Evaluation:
-    """Returns an evaluation. It is done if the books have all its matches."""
+    """Returns an evaluation with its state. It is done if all its matches count in its book."""
     evaluation, wanted = asked
     if evaluation.state is EvaluationState.OPEN:
         payoff = league.view.tables[evaluation.book].payoff
@@ -176,7 +177,7 @@ def _asked(league: League, number: int) -> Asked:
 
 
 def report(league: League, number: int) -> Report:
-    """Reports the progress of an evaluation from the counts of the books, or raises `NotFound`."""
+    """Reports the progress of an evaluation. An unknown number raises `NotFound`."""
     asked = _asked(league, number)
     evaluation, cell = asked.evaluation, league.view.tables[asked.evaluation.book].payoff.cell
     scores = tuple(score_of(evaluation.player, name, cell) for name in evaluation.opponents)

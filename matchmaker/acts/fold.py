@@ -1,9 +1,9 @@
 """Stores folds while the league is served.
 
-A fold is the state that the whole log adds up to (`matchmaker.state.folding`). The matchmaker
-itself could store its fold. But with a million results between two thousand players this takes
-seconds, and calls would wait meanwhile. So another process starts from the last stored fold and
-folds the rest of the log: `python -m matchmaker.acts.fold DB SETTLED`.
+A fold is the state that the whole log adds up to (`matchmaker.state.folding`). Storing it takes
+seconds with a million results between two thousand players. If the matchmaker did this itself,
+calls would have to wait. So another process starts from the last stored fold and folds the rest of
+the log: `python -m matchmaker.acts.fold DB SETTLED`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.sqlite import SqliteStore
 
 NICE = 10
-"""The nice value of the other process, so that learners and calls go first."""
+"""The nice value of the process that folds, so that learners and calls go first."""
 FAR_BEHIND = 4
 """Once the number of new results is this many times `folding.EVERY`, the matchmaker stores the fold
 itself.
 
-For so many results, the other process would take minutes. There are so many after an update of the
-program or a quarantine, if no stored fold can be used any more.
+For so many results, the other process would take minutes. There are so many new results if an
+update of the program or a quarantine makes the stored folds useless.
 """
 
 
@@ -98,7 +98,9 @@ def _read(written: bytes, at: float) -> FoldRow:
 
 
 def main() -> None:
-    """Writes the fold of the whole log to standard output, after its positions and its version."""
+    """Writes the positions and the version of the whole log's fold, and then the fold itself, to
+    standard output.
+    """
     # Ctrl-C stops the matchmaker, which ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     step_back(NICE)

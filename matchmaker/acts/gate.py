@@ -6,11 +6,11 @@
      └── undecided   match limit reached, too many failures, superseded, or unplayable: the
                      candidate retires
 
-Exploiters' candidates (`players.open_gate`) are tested on shares of the points, in matches with a
-seed each, against their generation's victims one after the other. Mains' snapshots
-(`players.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on a
-common seed, against the newest member of their learner. Apart from that, both kinds of gates are
-played and decided in the same way.
+Exploiters' candidates (`players.open_gate`) are tested on their share of the points, against their
+generation's victims one after the other. Each match has its own seed. Mains' snapshots
+(`players.register_players`, if `admit = "gate"`) are tested on their lead in Elo, against the
+newest member of their learner, in pairs of matches on a common seed. Apart from that, both kinds of
+gates are played and decided in the same way.
 
 The gate's state follows from the log alone. A match that failed, or whose lease ended without a
 result, is left out even if its result comes later. So counts never change afterwards.
@@ -55,9 +55,9 @@ from matchmaker.store.transaction import Reader, Transaction
 LIMIT = 2000
 """Matches against a victim, or pairs with a member, after which a gate ends undecided.
 
-Most gates take 130 matches or 270 pairs, and hardly any candidate as strong as the alternative
-takes 2,000. In a game with payoffs the limit applies to the results that count, and up to
-`PLAYED * LIMIT` may be played.
+Most gates take 130 matches or 270 pairs. Hardly any candidate that is as strong as the test's
+alternative hypothesis takes 2,000. In a game with payoffs the limit applies to the results that
+count, and up to `PLAYED * LIMIT` may be played.
 """
 PLAYED = 5
 """Factor on the limit for a gate with payoffs, where matches with small stakes seldom count."""
@@ -107,7 +107,7 @@ def begin_gate(
     victims: Sequence[str],
     generation: Generation | None = None,
 ) -> CandidateGate:
-    """Opens the gate of a candidate against the named victims. A main has no generation."""
+    """Opens a candidate's gate against the named victims. Mains' candidates have no generation."""
     if generation is None:
         elo = league.settings.admission
         gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=LIMIT)
@@ -139,11 +139,11 @@ def begin_gate(
 def pass_over(
     league: League, tx: Transaction, newer: Player, players: Mapping[str, Player]
 ) -> list[Player]:
-    """Ends the learner's gates that wait for their first match, because a newer snapshot came.
-    Returns the candidates that retired.
+    """Ends those gates of a learner that wait for their first match, because the learner has a
+    newer snapshot.
 
-    A learner freezes snapshots faster than gates are played. So one gate is played, and only the
-    newest snapshot waits.
+    A learner freezes snapshots faster than gates are played. So at any time one of its gates is
+    played, and only its newest snapshot waits for a gate.
 
     Args:
         newer: the newer snapshot.
@@ -211,8 +211,8 @@ def acquire_gate_matches(
 
 
 def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
-    """Judges an open gate by the log. Tests are judged in order, up to the first that is not
-    passed.
+    """Judges an open gate by the log. Its tests against the victims are judged in order, up to the
+    first test that is not passed.
 
     Args:
         reader: reads the log.

@@ -41,7 +41,8 @@ class Beat(NamedTuple):
         lease_deadline: when the worker's leases expire if there is no more progress, in Unix
             seconds.
         asked: the stage that the worker's player was asked to enter.
-        paused: whether the worker trains a player and has to hold.
+        paused: whether the worker trains a player and has to wait, because an operator has paused
+            all learners.
     """
 
     fenced: bool

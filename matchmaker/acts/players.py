@@ -44,11 +44,10 @@ class References(NamedTuple):
 def register_players(
     league: League, tx: Transaction, players: Sequence[Player], incarnation: int = 0
 ) -> Registered:
-    """Registers players in order, parents first. Repeating a registration is safe. Returns the
-    players, and the names that retired. `incarnation` is the worker's, or 0.
+    """Registers players in order, parents first. Repeating a registration is safe, and the repeated
+    call may make a player a milestone. `incarnation` is 0 if the caller is no worker.
 
-    A repetition may make a player a milestone. A main's snapshot that must pass a gate becomes a
-    candidate, and its gate opens.
+    A main's snapshot that must pass a gate becomes a candidate, and its gate opens.
 
     Raises:
         AlreadyExists: a name belongs to another player.
@@ -152,7 +151,9 @@ def change_state(
     /,
     **more: str,
 ) -> None:
-    """Changes a player's state and logs an event of this kind with a sentence and other fields."""
+    """Changes a player's state, and logs an event of the kind `kind` with the sentence `words` and
+    further fields.
+    """
     changed = replace(player, state=state)
     tx.update_player(changed)
     league.log(tx, kind, words, player=player.name, **more)
@@ -212,7 +213,7 @@ def keep_references(
     retired references that are in `names`.
 
     Args:
-        names: the references that the learner is held near.
+        names: the references that the learner's regularisation uses now.
 
     Returns:
         The names of references that retired or returned, in order of registration.

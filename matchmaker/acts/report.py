@@ -23,7 +23,8 @@ report.
 ROUNDED = 1.001
 """Factor by which a rounded payoff may exceed the game's largest payoff."""
 FAILED_IN_A_ROW = 50
-"""After this many failed matches without a finished match in between, a rival gets no more."""
+"""After this many failed matches without a finished match in between, a rival is put into
+quarantine."""
 _CLOSED = {
     "released": (Refusal.RELEASED, "its lease was handed back"),
     "abandoned": (Refusal.FENCED, "its lease was given up when a newer incarnation took over"),
@@ -132,7 +133,9 @@ def _set_aside_rivals(league: League, tx: Transaction, results: Sequence[MatchRe
 
 
 def _lease(lease: AssignmentRow | None, result: MatchResult) -> AssignmentRow:
-    """Returns the lease of a well-formed result whose reporter holds its token."""
+    """Returns `lease` if the result is well-formed and has the lease's token. Other results raise
+    an error.
+    """
     checks.result(result)
     if lease is None:
         raise _Unfit(
@@ -170,7 +173,7 @@ def _known(row: ResultRow) -> tuple[float, ...]:
 def _check(
     lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League
 ) -> None:
-    """Checks a well-formed first result, or raises `_Unfit`."""
+    """Checks the first well-formed report of a match. An unacceptable report raises `_Unfit`."""
     if lease.incarnation != incarnation.number:
         raise _Unfit(
             Refusal.OTHER_INCARNATION,

@@ -1,6 +1,6 @@
 """Records the stages of learners' curricula, and the stages that operators ask for.
 
-Both are events of the log. So once the call of an operator was answered, the request survives any
+Both are events of the log. So once an operator's call has been answered, the request survives any
 crash.
 """
 

@@ -1,7 +1,7 @@
 """Records operators' changes of a running league.
 
-They are events of the log. So once the call of an operator was answered, the change survives any
-crash.
+The changes are events of the log. So once an operator's call has been answered, the change survives
+any crash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchmaker.state.steering import change_of
 from matchmaker.store.transaction import Transaction
 
 _NAMED = (PlayerKind.BOT, PlayerKind.RIVAL)
-"""Kinds of players. Each player of these kinds is a category of its own."""
+"""Kinds of players whose names a mix can use as categories."""
 
 
 def set_mix(

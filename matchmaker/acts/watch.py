@@ -1,8 +1,8 @@
 """Watches evaluators. An evaluator that plays another game than the others gets no more matches.
 
-The watch looks at clean matches in the order of their assignment, up to the oldest open lease. The
-order of results would put short matches first. The watch deletes no results. An event of the log
-records when a worker was put into quarantine. The worker's results count again when it is released,
+The watch looks at clean matches in the order of their assignment, up to the oldest open lease. It
+does not use the order of their results, in which short matches come first. The watch deletes no
+results. A quarantine is an event of the log. The worker's results count again when it is released,
 unless the release says that the worker was repaired.
 """
 
@@ -82,7 +82,9 @@ def quarantine_worker(
 
 
 def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -> int:
-    """Counts clean results of these incarnations again, if there are some, and returns how many."""
+    """Counts all clean results again if these incarnations reported some, and returns how many they
+    reported.
+    """
     first, results = pairings.first_counted(tx, incarnations)
     if results:
         tx.drop_folds(after=first - 1)

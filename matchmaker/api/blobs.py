@@ -80,7 +80,7 @@ class Blobs:
             raise NotFound(
                 f"the league has no blob {digest}{kind.value}: check the digest and the kind"
             ) from None
-        except DataCorrupt:  # not of the log, on which the service's health depends
+        except DataCorrupt:  # the blob is damaged, not the log, so the service stays healthy
             raise NotFound(_damaged(kind, digest)) from None
 
     async def received(self, requests: AsyncIterator[m.PutBlobRequest]) -> m.PutBlobResponse:

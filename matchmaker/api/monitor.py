@@ -31,7 +31,8 @@ LONGEST = 200
 PROBE_KEY = "storage_probe"
 PROBE_BYTES = 64 * 1024
 LEAST_FREE_BYTES = 64e6
-"""Free bytes on the log's disk below which the health is NOT_SERVING. They take minutes to fill."""
+"""Free bytes on the log's disk below which the health is NOT_SERVING. A run takes minutes to fill
+them."""
 
 
 class Monitor:

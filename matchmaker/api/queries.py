@@ -118,8 +118,8 @@ def matches(
 ) -> tuple[list[MatchLine], int]:
     """Reads a page of results, newest first.
 
-    A page reads at most `LOOKED_AT` results, so a filter that matches nothing takes no longer than
-    other filters.
+    A page reads at most `LOOKED_AT` results, so even a filter that matches nothing takes little
+    time.
 
     Args:
         reader: reads the log.

@@ -41,7 +41,7 @@ CHECKED_AT_START_BYTES = 32 << 20
 ANALYST_SECONDS = 2.0
 """Seconds that a stop waits for an analysis of the league. Ending an analysis loses nothing."""
 LOOK_EVERY = 200
-"""Limits the checks of invariants to 1/200 of the time, because calls wait meanwhile."""
+"""The checks of invariants take at most 1/200 of the time, because calls wait during a check."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
 EVALUATOR_SERVICE_NAME = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
@@ -211,7 +211,7 @@ class MatchmakerServer:
         return expired
 
     def analyse(self) -> bool:
-        """Compares the workers, and analyses the league if that is due.
+        """Compares the evaluators with each other, and analyses the league if an analysis is due.
 
         This may take seconds, so a thread runs it.
         """

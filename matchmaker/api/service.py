@@ -1,6 +1,7 @@
-"""Serves the gRPC calls: decodes a request, calls an act, and encodes the reply.
+"""Serves the gRPC calls: decodes a request, calls a function of `matchmaker.acts`, and encodes the
+reply.
 
-Each mutation runs once for its request id.
+A call that changes the league has a request id, and is carried out once for each request id.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ REPORT_SECONDS = 0.5
 
 
 def _result(message: t.Result) -> MatchResult | Verdict:
-    """Decodes a result. A malformed result is refused alone: the rest of its batch is accepted."""
+    """Decodes a result. A malformed result becomes a refusal, so that the rest of its batch can be
+    accepted.
+    """
     try:
         return from_message(MatchResult, message)
     except InvalidInput as error:
@@ -89,7 +92,7 @@ _ENUMS: dict[str, Callable[[Any], Any]] = {
 
 
 def _decoder(field: Any) -> Callable[[Any], Any]:
-    """Returns the function that decodes a request's field for an act."""
+    """Returns the function that decodes a request's field for a function of `matchmaker.acts`."""
     if field.enum_type is not None:
         return _ENUMS[field.enum_type.name]
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -422,7 +425,8 @@ class MatchmakerService(
     def _changed(self, number: int, sent: Mapping[int, Report]) -> list[Report]:
         """Returns the report of an evaluation if it differs from `sent`.
 
-        For 0 it returns the changed reports of all evaluations that are open or were sent.
+        If `number` is 0, it returns the changed reports of all evaluations that are open or were
+        sent before.
         """
         with self.league.view.checked().lock:
             return [

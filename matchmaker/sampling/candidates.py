@@ -1,4 +1,4 @@
-"""Finds the players that may be drawn, and computes the numbers that the formulas need."""
+"""Finds the players that may be drawn, and computes the numbers that the sampling rules need."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NEWEST_RATED = 2
 _LEAST_VARIANCE = 1e-6
 """Least variance in points². A pinned snapshot has variance 0."""
 PATCHED_SHARE = 0.1
-"""Weight of all exploiters together that the learner has patched, as a share of the weight of
-`exploiters`. All other exploiters together keep the whole weight.
+"""Total weight of the exploiters that the learner has patched, as a share of the category's weight
+(`exploiters`). The other exploiters together have the whole weight of the category.
 """
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """States of a victim. A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
-"""Categories whose weights go to the branches of a role."""
+"""Categories whose weights the learner's role divides, if roles decide (`matchmaker.roles`)."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,11 @@ def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
     """Estimates the learner's chances against players, from its recent matches and the ratings.
 
-    A player's rating is its clean rating. The learner itself has the clean rating of its newest
-    snapshots, so both ratings are on the same scale, and the learner's exploration does not affect
-    its rating. If there are no clean ratings, both are ratings from training matches. A snapshot
-    that the training book does not know is as strong as the learner that it copies.
+    If a player has a clean rating, the learner has the clean rating of its newest snapshots. So
+    both ratings are on the same scale, and the learner's exploration does not affect its rating. If
+    these snapshots have no clean rating, the learner has its rating from training matches. If the
+    player has no clean rating, both ratings come from training matches. A snapshot without any
+    rating counts as being as strong as the learner.
 
     Args:
         players: N players.

@@ -46,7 +46,7 @@ class Distribution:
         return list(accumulate(self.probabilities))
 
     def pick(self, uniform: float) -> int:
-        """Returns the index whose part of [0, 1) contains `uniform`. Its probability is never 0."""
+        """Returns the index whose part of [0, 1) contains `uniform`, never one of probability 0."""
         index = bisect_right(self._bounds, uniform)
         if index < len(self.names):
             return index
@@ -55,8 +55,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class DrawTable:
-    """Holds the probabilities from which a call's opponents are drawn. `body_json` is the record
-    that the log keeps.
+    """Holds the probabilities from which opponents are drawn. `body_json` is the table's record in
+    the log.
     """
 
     shares: Distribution
@@ -184,8 +184,8 @@ def draws(
 
     Args:
         ordinals: consecutive ordinals.
-        matches_per_draw: number of consecutive ordinals that share an opponent. Each group starts
-            at a multiple of it.
+        matches_per_draw: number of consecutive ordinals that share an opponent. The first of them
+            is a multiple of this number.
 
     Yields:
         A draw for each ordinal.

@@ -8,7 +8,7 @@ prior mean p₀ is the prediction of the ratings:
 
 `league/stats/recent.py` provides games and points, and forgets old ones.
 
-Shapes: N candidates, oldest first, seen from the learner that asks.
+Shapes: N candidates, oldest first, described from the side of the learner that asks for matches.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Implements AlphaStar's rules: opponents by role, and when learners are frozen and start again.
 
-Vinyals et al. 2019, Nature 575: the text of the Methods and the published pseudocode disagree, so
-there is a preset for each. This implementation differs from both in three ways. Another learner's
-"current" weights are its newest snapshot. A snapshot is saved before an exploiter is reset, while
-the pseudocode stores the reset network. An exploiter must beat its generation's victims, frozen
-when it began, instead of the current mains.
+In Vinyals et al. 2019 (Nature 575), the text of the Methods and the published pseudocode disagree,
+so there is a preset for each. This implementation differs from both in three ways. The newest
+snapshot of another learner stands for its "current" weights. A snapshot is saved before an
+exploiter is reset, while the pseudocode stores the reset network. An exploiter must beat the
+victims of its generation, which do not change, instead of the current mains.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ exploiter counts as unbeaten. Below the second, a past main counts as forgotten.
 current main is too strong.
 """
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
-"""Win probability of a main exploiter up to which a main is too strong to learn from."""
+"""A main exploiter's win probability against a main that is too strong to learn from: below the
+first number in the text, at most the second number in the pseudocode."""
 BEATS_ABOVE = 0.7
-"""Win probability above which a rival counts as beaten."""
+"""The learner's win probability above which it counts as beating a player."""
 
 SELF, CURRENT, PAST = "self", "current", "snapshots"
 EXPLOITERS, FORGOTTEN, EASIER = "exploiters", "forgotten", "easier"
@@ -45,8 +46,9 @@ class Rival:
     """Describes a possible opponent.
 
     Attributes:
-        parent: the live player, which is the rival itself or the player that it is a copy of.
-        role: the role of that player.
+        parent: the opponent itself if it is a live player, else the live player that it is a copy
+            of.
+        role: the role of the live player.
         chance: posterior mean of the learner's win probability, ½ against itself.
     """
 
@@ -83,13 +85,15 @@ class Branch:
 
 
 def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
-    """Returns the learner's branches. Their shares sum to 1, and a branch may have no players."""
+    """Divides the learner's matches into branches, whose shares sum to 1. A branch may have no
+    players.
+    """
     return _RULES[preset, situation.role](situation)
 
 
 def _main_by_text(situation: Situation) -> list[Branch]:
-    """Returns 35 % self-play, 50 % over all past players, and 15 % over forgotten players. Without
-    forgotten players the 15 % are self-play, too.
+    """Returns 35 % self-play, 50 % against all past players, and 15 % against players that the main
+    no longer beats. Without such players the 15 % are self-play, too.
     """
     rivals = (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
     past = [rival for rival in situation.past if rival.role in rivals]
@@ -103,9 +107,9 @@ def _main_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Returns the same shares as `_main_by_text`. But the 15 % go to exploiters if one is unbeaten,
-    or else to a main's forgotten past, or else to the main itself. A main's past also replaces a
-    current main that is too strong.
+    """Returns the same shares as `_main_by_text`, with two differences. The 15 % go to exploiters
+    if one of them is unbeaten, or else to past snapshots of a main if one of them is forgotten, or
+    else to the main itself. If a current main is too strong, its past snapshots replace it.
     """
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
@@ -129,8 +133,8 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
 
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
-    """Returns the past up to the newest player that is beaten more often than the player before it.
-    After that player the win rate only falls: each newer player is stronger, and nothing is
+    """Returns the past without its newest players, as long as the learner beats none of these more
+    often than the player before it. Such a series is normal progress, in which nothing is
     forgotten.
     """
     for last in range(len(past) - 1, 0, -1):
@@ -140,7 +144,7 @@ def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
 
 
 def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
-    """Gives half of the matches to current mains and half to past mains, drawn by f_var.
+    """Gives half of the matches to current mains and half to past mains, drawn by PFSP with f_var.
 
     Past mains also replace a current main that the exploiter beats in less than 20 % of matches.
     """
@@ -158,8 +162,8 @@ def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
 def _main_exploiter_by_pseudocode(situation: Situation) -> list[Branch]:
     """Gives all matches to current mains.
 
-    A main's past, drawn by f_var, replaces a current main that the exploiter beats in at most 10 %
-    of matches.
+    A main's past snapshots, drawn by PFSP with f_var, replace a current main that the exploiter
+    beats in at most 10 % of matches.
     """
     branches = []
     share = _part(situation)
@@ -210,8 +214,9 @@ class SnapshotRule(NamedTuple):
 
     Attributes:
         earliest: number of intervals before which it is never due.
-        latest: intervals after which it is always due.
-        beaten: the rivals that must be beaten if it is to be due between `earliest` and `latest`.
+        latest: number of intervals after which it is always due.
+        beaten: between `earliest` and `latest`, a snapshot is due once the learner beats all of
+            these players.
         reset: probability that the learner then starts again.
     """
 

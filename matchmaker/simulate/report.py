@@ -22,8 +22,8 @@ Report = dict[str, Any]
 Matches = Counter[tuple[str, str]]
 """Number of matches by category and opponent."""
 SURELY_WRONG = 1e-4
-"""A sampler counts as right if the p-value of each fit is at least this number. A right sampler
-fails each fit in 1 of 10,000 cases.
+"""A sampler counts as right if the p-value of each χ² test (`fit_of`) is at least this number. A
+right sampler fails each of these tests with a probability of 1 in 10,000.
 """
 FEWEST = 5.0
 """Cells with a smaller expected number of matches are combined."""
@@ -195,7 +195,9 @@ def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str
 
 
 def _tenths(simulation: Simulation, book: Book) -> list[Report]:
-    """Returns mean predicted and played scores by tenth of the predictions, the lowest first."""
+    """Returns the mean predicted and actual scores of each tenth of the predictions, the lowest
+    predictions first.
+    """
     if sum(map(len, simulation.predicted[book])) < _TENTHS:
         return []
     predicted_G = np.concatenate(simulation.predicted[book])

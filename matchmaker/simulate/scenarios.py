@@ -31,7 +31,7 @@ NU = 0.35
 
 @dataclass(frozen=True)
 class Chances:
-    """Gives the first player's chances of a win and of a draw in G games. Otherwise it loses."""
+    """Gives the first player's chances of a win and of a draw in each of G games."""
 
     win_G: Array
     draw_G: Array
@@ -81,8 +81,8 @@ def _elo(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
-    """Makes three groups. Each beats the next in 9 of 10 games, and is even against itself, without
-    draws."""
+    """Makes three groups. The players of each group beat those of the next group in 9 of 10 games,
+    and win half of the games within their group. There are no draws."""
     camp_N = np.arange(players) % 3
 
     def chances(first_G: Numbers, second_G: Numbers) -> Chances:
@@ -135,9 +135,9 @@ class Drift(Scenario):
     """
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
-    """Four numbers: a new learner's Elo, the Elo that it gains while its matches grow by a factor
-    of e, the Elo that it wanders in that time, and the matches that it counts as having played
-    before its first match.
+    """Four numbers: a new learner's Elo, the Elo that it gains on average while its number of
+    matches grows by a factor of e, the standard deviation of this gain, and the number of matches
+    that it counts as having played before its first match.
     """
     strength_N: Array
 
@@ -163,7 +163,7 @@ class Forget(Drift):
     """Makes drifting learners that each begin to lose to an opponent after half their matches."""
 
     BEATEN, LOST = 0.9, 0.3
-    """Scores against that opponent, before and after."""
+    """Scores of a learner against the opponent that it forgets, before and after."""
 
     def __init__(self, rng: np.random.Generator, players: int, learners: int) -> None:
         super().__init__(rng, players, learners)
@@ -185,7 +185,8 @@ class Forget(Drift):
         self.chances = chances
 
     def forget(self, learner: int, others: Numbers) -> int | None:
-        """Makes a learner forget an opponent against which it scores about `BEATEN`.
+        """Chooses an opponent against which a learner scores about `BEATEN`, and makes the learner
+        lose to it from now on.
 
         Args:
             learner: number of the learner.

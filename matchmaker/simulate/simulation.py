@@ -1,6 +1,6 @@
 """Plays a simulated league: workers lease matches, sometimes fail, report, and learn.
 
-Everything is real except for the clock, which the simulation moves, and the outcomes. The same plan
+Everything is real except for the outcomes and the clock, which the simulation moves. The same plan
 gives the same league.
 """
 
@@ -47,7 +47,7 @@ BOT_SHARE = 0.3
 STEPS_A_MATCH = 460
 """Learner steps of a match, as in matches of brawl."""
 APART_STEPS = 2_000_000
-"""Steps between snapshots that differ from each other. Neighbours in a lineage share knowledge."""
+"""Learner steps between two snapshots. Snapshots closer to each other would be too similar."""
 GROWN = 3.0
 """A forgotten opponent counts as noticed once its PFSP weight has grown by this factor."""
 _REGISTERED_AT_ONCE = 4096
@@ -76,9 +76,10 @@ class Plan:
         players: all players, with bots and learners.
         matches: matches to assign.
         clean_share: share of matches that evaluators play.
-        faults: share of turns that fail. A third of these die, a third hang, and a third report
-            twice.
-        batch: matches of a learner's turn.
+        faults: share of the workers' turns that fail. In a turn, a worker reports a batch of
+            matches and leases the next. If a turn fails, the worker dies, hangs, or reports twice,
+            each with probability 1/3.
+        batch: number of matches that a learner leases in a turn.
     """
 
     scenario: str = "elo"
@@ -93,7 +94,7 @@ class Plan:
 
 @dataclass
 class Worker:
-    """Describes a learner (by its number) or an evaluator, with results of its leased matches."""
+    """Describes a learner or an evaluator (without `learner`), with its results to report."""
 
     name: str
     learner: int | None
@@ -109,10 +110,10 @@ class Forgotten:
     """Describes an opponent that a learner forgets.
 
     Attributes:
-        weight: the opponent's PFSP weight before.
-        meetings: its matches with the learner since.
-        noticed_after: number of matches until the weight was `GROWN` times as large, None before
-            that.
+        weight: the opponent's PFSP weight before the learner forgot it.
+        meetings: number of its matches with the learner since then.
+        noticed_after: number of these matches after which its weight was `GROWN` times as large,
+            None before that.
     """
 
     opponent: str
@@ -242,7 +243,7 @@ class Simulation:
             self._wait(None, SWEEP_SECONDS)
 
     def _turn(self, worker: Worker) -> None:
-        """Lets a worker report its batch, or fail, and lease the next batch."""
+        """Lets a worker report its batch and lease the next batch, or lets it fail."""
         fault = self._fault() if worker.results and not worker.is_late else ""
         if fault:
             self.faults[fault] += 1
@@ -386,7 +387,9 @@ class Simulation:
         self.scored[book].append(score_G[is_rated_G])
 
     def _learn(self, worker: Worker, number: int, matches: int) -> None:
-        """Lets a learner that drifts climb, and occasionally saves a snapshot of it."""
+        """Lets a learner improve, and occasionally saves a snapshot of it. In a scenario without
+        drift, learners stay as they are.
+        """
         scenario, learner = self.scenario, self.learners[number - len(BOTS)]
         if not isinstance(scenario, Drift):
             return

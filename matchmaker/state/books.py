@@ -1,9 +1,12 @@
 """Folds ratings and payoffs from the log's results and events.
 
-To fold the log means to apply its results and events one after the other. Events record which
-players learn, inherit a rating or are pinned. Events and results have a common order in the log. If
-they are folded in that order, ratings and payoffs are the same to the last bit, whether the log is
-folded all at once, result by result, or from a stored fold.
+To fold the log means to apply its results and events one after the other, in their common order in
+the log. Events record which players learn, inherit a rating or are pinned. Ratings and payoffs are
+the same to the last bit, whether the log is folded all at once, result by result, or from a stored
+fold.
+
+A book holds the ratings and payoffs of one kind of matches: of training matches (train), of clean
+matches (eval), or of clean matches with greedy players (greedy).
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ _BATCH = 8192
 class Books:
     """Keeps the tables of all books up to a result and an event of the log.
 
-    `climb` counts the learners' matches against opponents whose weights don't change. A match is
-    counted for the snapshot that the learner had frozen last when the match ended ("main@0" before
-    its first snapshot). The end of a match decides, and not its beginning, because short matches
-    end first, and most short matches are wins.
+    `climb` counts the learners' training matches against opponents whose weights don't change. A
+    match is counted for the snapshot that the learner had frozen last when the match ended
+    ("main@0" before its first snapshot). The end of a match decides, and not its beginning, because
+    short matches end first, and most short matches are wins.
 
     If a restart takes results back, the books are built again. Clean results of the incarnations in
     `without` don't count, because their worker is in quarantine.
@@ -178,9 +181,10 @@ class Books:
 
 
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
-    """Gives a frozen copy its learner's rating, or its parent's rating if the book has no learner.
+    """Gives a frozen copy its learner's rating, or its parent's rating if the book does not rate
+    the learner.
 
-    In the greedy book, copies inherit nothing. A copy that always plays the likelier keys is a
+    In the greedy book, copies inherit nothing. A copy that always takes the likeliest action is a
     different player, and ratings predict its results better without an inherited rating.
     """
     name, kind = data["player"], PlayerKind(data["kind"])
@@ -192,8 +196,8 @@ def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
 
 
 def _lineage(name: str, kind: PlayerKind) -> str:
-    """Returns the learner in a frozen copy's name, or "". It never fails, because folding a log
-    must always succeed.
+    """Returns the learner in a frozen copy's name, or "" without one. It never raises an error,
+    because folding a log must always succeed.
     """
     parts = SnapshotName if kind is PlayerKind.SNAPSHOT else ReferenceName
     try:

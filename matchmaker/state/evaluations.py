@@ -15,7 +15,7 @@ EVENTS = ("evaluation_requested", "evaluation_cancelled", "rules_changed")
 
 
 class Asked(NamedTuple):
-    """Describes an evaluation that is open or cancelled. The books decide whether it is done."""
+    """Describes an evaluation as open or cancelled. The counts of the books show if it is done."""
 
     evaluation: Evaluation
     targets: list[Target]

@@ -21,9 +21,9 @@ from matchmaker.store.transaction import Reader
 VERSION = 10
 """Version of the folds. Raise it when folding changes: folds of other versions are ignored."""
 EVERY = 30_000
-"""Results after which another fold is due. A restart folds that many in about three seconds."""
+"""Results after which another fold is due. A restart folds this many in about three seconds."""
 FEWEST = 1_000
-"""Fewest new results for which a matchmaker that stops stores a fold."""
+"""A matchmaker that stops stores a fold if it has at least this many new results."""
 KEPT = 8
 """Number of stored folds. A learner that returns to a checkpoint drops the folds after it."""
 Drawn = Counter[tuple[str, str, str]]

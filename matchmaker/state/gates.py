@@ -10,8 +10,8 @@ from league.gates import CandidateGate, GateState, VictimGate
 from league.stats.gates import Gate
 
 STAKES = 5.0
-"""If the game names no bound, the largest margin is assumed to be this many mean margins, or the
-largest margin of the gate's matches if that is larger.
+"""If the game states no largest margin, it is assumed to be this many times the mean margin. If a
+match of the gate has a larger margin, this margin takes its place.
 """
 
 
@@ -20,7 +20,7 @@ class GateRules:
     """Fixes the rules of a gate when it opens.
 
     Attributes:
-        gate: the test before the first result.
+        gate: the sequential test, without results.
         after: ordinal of the newest assignment before the gate's first match.
         seed: seed of the matches' seeds.
         stake: mean margin of training matches. In games with payoffs, a draw counts like a result
@@ -36,10 +36,11 @@ class GateRules:
     most: float | None = None
 
     def most_of(self, margins: Iterable[float]) -> float:
-        """Returns the largest margin by which results count, given the margins of the gate's
-        matches.
+        """Returns the margin from which on a result surely counts, 0 if all results count
+        (`league.stats.gates.gate.settled`).
 
-        It is 0 if results count by wins.
+        Args:
+            margins: the margins of the gate's matches.
         """
         if self.most is None:
             return STAKES * self.stake

@@ -214,7 +214,7 @@ class League:
         return row
 
     def trusted_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns the newest incarnation of a worker, unless the worker is in quarantine.
+        """Returns an incarnation if it is its worker's newest and the worker is not in quarantine.
 
         Raises:
             Quarantined: the worker is in quarantine.
@@ -227,7 +227,7 @@ class League:
         return row
 
     def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns the newest incarnation of a worker.
+        """Returns an incarnation if it is its worker's newest.
 
         Raises:
             Fenced: a newer incarnation of the worker exists, or the game's rules have changed.

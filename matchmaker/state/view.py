@@ -35,8 +35,8 @@ EVENTS = (
 
 
 class KnownDraw(NamedTuple):
-    """Keeps a draw table, its number in the log, and the event and the time at which it was
-    computed.
+    """Keeps a draw table, its number in the log, the newest event when it was computed, and the
+    time.
     """
 
     number: int
@@ -125,7 +125,7 @@ class LeagueView:
             self.stale = False
 
     def load_fold(self, reader: Reader) -> None:
-        """Loads ratings, payoffs and shares from the log again."""
+        """Loads ratings, payoffs and numbers of drawn matches from the log again."""
         fold = Fold.current(reader)
         with self.lock:
             self.fold = fold
@@ -156,7 +156,7 @@ class LeagueView:
             self.event_position = max(self.event_position, rows[-1].event_position)
 
     def add_event(self, event: Event) -> None:
-        """Follows an event other than a result."""
+        """Updates the state by an event other than a result."""
         with self.lock:
             if event.kind in RATING_EVENTS:
                 self.fold.books.apply(event)

@@ -1,8 +1,8 @@
 """States the invariants of a league's log in SQL. `fsck` and the running service check them.
 
 Each query selects the rows that break a rule, among the assignments with an ordinal above
-``:after``. The service keeps this watermark just below its oldest open lease, because rows below
-that never change.
+``:after``. The running service uses the ordinal just below its oldest open lease as this watermark,
+because the rows up to it never change and need not be checked again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matchmaker.store.schema import migrations
 from matchmaker.store.transaction import Reader
 
 SHOWN = 5
-"""Number of offenders that a finding names."""
+"""Largest number of rows that a finding names."""
 INVARIANTS = {
     "an open lease belongs to the newest incarnation of its worker": """
         SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation
@@ -138,14 +138,14 @@ UNION ALL SELECT 'events', count(*), max(position) FROM
 
 
 def finding(says: str, values: Sequence[object]) -> str:
-    """Returns a sentence with the rule and the first offenders."""
+    """Returns a sentence with the rule and the first rows that break it."""
     named = ", ".join(plain(str(value)) for value in values[:SHOWN])
     more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
     return f"{says}, but not {named}{more}"
 
 
 def settled_below(reader: Reader) -> int:
-    """Returns the watermark. All leases with ordinals up to it are closed."""
+    """Returns the watermark: the ordinal up to which all leases are closed."""
     oldest_open = reader.select(
         "SELECT min(ordinal) FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
     )[0][0]

@@ -23,8 +23,8 @@ def pairing_key(book: Book, first: str, second: str) -> tuple[str, str, str]:
 
 
 def leased(reader: Reader, after: int = 0, until: int | None = None) -> Pairings:
-    """Counts the matches with ordinals above `after` up to `until` that were ever leased. A carried
-    match counts once.
+    """Counts all leased matches with ordinals above `after` up to `until`, whatever became of their
+    leases. A carried match counts once.
     """
     rows = "assignments WHERE ordinal > :after AND ordinal <= ifnull(:until, ordinal)"
     return _counted(reader, f"{rows} AND replaces = '' AND {_BY_NAME}", after=after, until=until)
@@ -55,7 +55,7 @@ class PairedResult(NamedTuple):
     failed: int
 
     def is_second_of(self, first: PairedResult) -> bool:
-        """Returns whether this is the other match on the seed of `first`, leased with it."""
+        """Returns whether this match and `first` share a seed and were leased together."""
         return self.ordinal == first.ordinal + 1 and self[2:4] + self[6:7] == (
             first.incarnation,
             first.book,

@@ -134,8 +134,8 @@ class ResultRow(NamedTuple):
 
     @property
     def rated(self) -> bool:
-        """Returns whether ratings and payoffs count the result. They leave out gates, because a
-        stopped test is biased.
+        """Returns whether ratings and payoffs count the result. They leave out gates' matches,
+        because the scores of a test that may stop at any time are biased.
         """
         return not self.failed and self.lost_by is None and self.category != GATE
 

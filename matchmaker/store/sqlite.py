@@ -111,10 +111,10 @@ class Memory:
 
 
 def locked(database: Path) -> int:
-    """Locks a log for its only writer. The kernel releases the lock when the process dies. If
-    another process has it, `Refused` is raised.
+    """Locks a log for its only writer, by a lock on a file next to it. If another process has the
+    lock, `Refused` is raised. The kernel releases the lock when the process that has it dies.
 
-    The lock's file is empty until `SqliteStore.announce`.
+    The lock's file is empty until `SqliteStore.announce` writes the address of the service to it.
     """
     descriptor = os.open(lock_of(database), os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -271,8 +271,8 @@ class SqliteStore:
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Yields a transaction, which commits at the end of the block and rolls back on any
-        exception. If only the rebuilding of memory fails, `Unavailable` is raised although the data
-        is on disk.
+        exception. If the commit succeeds but memory can't be rebuilt, `Unavailable` is raised
+        although the data is on disk.
         """
         self._check_open()
         with self._lock, as_league_errors(self.path), self._transaction() as transaction:

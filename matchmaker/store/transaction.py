@@ -99,7 +99,7 @@ class Reader:
             yield row[:-1]
 
     def verify(self, table: str) -> None:
-        """Reads a whole table, because a row whose key is damaged is not found by its key."""
+        """Checks all rows of a table, because a query does not find a row whose key is damaged."""
         for _ in self._rows(table):
             pass
 
@@ -386,16 +386,16 @@ class Transaction(Reader):
         self.effects: list[Callable[[], None]] = []
 
     def after_commit(self, effect: Callable[[], None]) -> None:
-        """Changes memory by `effect` once the transaction is on disk.
+        """Adds an effect on memory. Readers of memory see it once the transaction is on disk.
 
-        In a shared commit the effect runs before the next request begins. Readers of memory wait
-        for the commit.
+        If requests share a commit, the effect runs before the next request begins, and readers of
+        memory wait until the commit has ended.
         """
         self.effects.append(effect)
 
     def _insert(self, table: str, rows: Sequence[Sequence[Any]], verb: str = "INSERT INTO") -> None:
-        """Inserts 16 rows per statement, because each statement hands Python's lock to another
-        thread.
+        """Inserts 16 rows per statement, because Python's interpreter lock passes to another thread
+        at each statement.
 
         64 assignments take 0.4 ms. `insert_all` of sqlite-utils takes 1.2 ms.
         """
@@ -420,7 +420,9 @@ class Transaction(Reader):
         self._insert("players", [sealed((self._next("players", "ordinal"), *astuple(player)))])
 
     def update_player(self, player: Player) -> None:
-        """Writes the state and the milestone. Nothing else of a player ever changes."""
+        """Writes the player's state and whether it is a milestone. No other field of a player ever
+        changes.
+        """
         for row in self._rows("players", "WHERE name = ?", player.name):
             changed = replace(_player(row), state=player.state, milestone=player.milestone)
             *_, crc = sealed((row[0], *astuple(changed)))
@@ -535,7 +537,8 @@ class Transaction(Reader):
         return rows
 
     def lose_results(self, player: str, after: int, by: int) -> int:
-        """Marks a player's train results after a position as lost, if `by`'s worker reported them.
+        """Marks a player's training results after a position as lost, if the worker of incarnation
+        `by` reported them.
 
         Args:
             player: the live player.

@@ -28,8 +28,8 @@ from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import differing_from_shown
 
 TOLERANCE = 1e-6
-"""Largest difference between two log-likelihood ratios that count as equal, because machines may
-round differently. The difference is relative for ratios of an absolute value above 1.
+"""Largest difference between two log-likelihood ratios that count as equal. Different machines may
+round differently. For ratios with an absolute value above 1, the difference is relative.
 """
 _STATES = {
     GateState.OPEN: PlayerState.CANDIDATE,
@@ -97,8 +97,8 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
     """Checks every assignment against its draw.
 
     Yields:
-        A sentence for each draw that does not follow from its seed, each pairing that differs from
-        its request, and each draw of a candidate whose gate is open.
+        A sentence for each kind of fault: draws that do not follow from their seeds, pairings that
+        differ from their requests, and draws of candidates that no gate had admitted.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}

@@ -50,13 +50,13 @@ def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[st
         yield from (name for generation in generations for name in generation.victims)
         yield generations[-1].parent  # the next generation begins with its weights
     for evaluation, targets in Evaluations(reader.events_of(*EVALUATIONS)).asked.values():
-        if evaluation.state is EvaluationState.OPEN:  # done ones, too: they may open again
+        if evaluation.state is EvaluationState.OPEN:  # also if it is done, as it may open again
             yield from (name for target in targets for name in (target.player, target.opponent))
 
 
 def _needed_by_run(reader: Reader, run_dir: Path, players: dict[str, Player]) -> Iterator[str]:
-    """Yields players that learners need to continue from any checkpoint, and the evaluator's next
-    players.
+    """Yields the players that learners need to continue from any checkpoint, and the players that
+    the evaluator's next matches need.
     """
     checkpoints = run_dir.glob("learner-*/**/checkpoints/step_*.pt")
     since = min((file.stat().st_mtime for file in checkpoints), default=math.inf)

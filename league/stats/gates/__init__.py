@@ -5,7 +5,7 @@ gate = gate.take(settled(matches))               # in assignment order, up to th
 gate.verdict                                     # Verdict.CONTINUE, ACCEPT or REJECT
 certify(gate, subject, seeds).to_json()          # the decision and its evidence
 
-`docs/gates.md` says when to use which test. All functions depend on nothing but the counts.
+`docs/gates.md` says when to use which test. A verdict depends on nothing but the counts.
 """
 # ruff: noqa: F401
 

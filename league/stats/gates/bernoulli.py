@@ -13,19 +13,19 @@ from typing import Literal
 from league.errors import InvalidInput
 
 Counts = tuple[int, ...]
-"""Number of results of each score, the worst first: (losses, draws, wins), or pairs by score."""
+"""Number of results with each score, lowest first: (losses, draws, wins), or pairs by score."""
 LEAST_GAP = 1e-6
 """Least distance of two hypotheses on shares. 10^12 results hardly decide between closer
 hypotheses.
 """
 LEAST_VARIANCE = 1e-12
-"""Least variance of a result's score."""
+"""Lower limit of the variance of a result's score."""
 Diffusion = Callable[[float], tuple[float, float]]
 """Maps a true score to the drift and variance of the log-likelihood ratio per result."""
 
 
 def unit(cells: int) -> str:
-    """Returns the unit that a test with this many cells counts: "match" or "pair"."""
+    """Returns the unit that a test counts: "pair" if it has five different scores, else "match"."""
     return "pair" if cells == 5 else "match"
 
 

@@ -9,7 +9,7 @@ from league.stats.gates.bernoulli import BernoulliTest, Counts, Risks, mean_scor
 from league.stats.gates.multinomial import MultinomialTest
 
 EDGE = 1e-6
-"""Scores are searched from this value to 1 minus it."""
+"""Scores are searched from EDGE to 1 − EDGE."""
 OVERSHOOT = 0.583
 """Mean distance beyond a bound at which a random walk ends, in standard deviations of a step."""
 LEVEL = 1e-7
@@ -21,7 +21,7 @@ ENDED = 3.0
 10^-19 of walks have ended.
 """
 TURNS = 20
-"""Number of terms in the series of reflections that matter before that point."""
+"""Number of reflections that matter as long as a walk has not reached `ENDED`."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def forecast(
 
     A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower bound
     A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ². It takes E(S)/μ results on
-    average, where S is the ratio at the end. Both bounds are moved outwards by the mean overshoot
-    of a random walk (Siegmund, "Sequential Analysis", 1985). Without that, the forecast for a gate
-    of .65 against .75 has 7 % too few matches.
+    average, where S is the log-likelihood ratio at the end. Both bounds are moved outwards by the
+    mean overshoot of a random walk (Siegmund, "Sequential Analysis", 1985). Otherwise the forecast
+    for a gate with p0 = .65 and p1 = .75 would have 7 % too few matches.
 
     Args:
         score: the candidate's true score.
@@ -89,8 +89,8 @@ def estimate(
 
     A test that stops when its ratio is high stops on good luck, so the mean of its results is too
     high after an acceptance and too low after a rejection. Here outcomes of the test are ordered by
-    when and where it stopped (`worse_outcome`). Counts beyond a bound are moved back along the line
-    from the start, to the point where it crosses the bound.
+    when and where it stopped (`worse_outcome`). Counts beyond a bound are moved back to it, along a
+    straight line to the start.
 
     Args:
         confidence: probability that the interval covers the score.
@@ -113,10 +113,11 @@ def estimate(
         return 1.0 - worse_outcome(*diffusion(score), risks, results, position)
 
     def score_at(wanted: float) -> float:
-        """Returns the score nearest to the mean where the probability is `wanted`, else 0 or 1.
+        """Returns the score nearest to the mean at which `same_or_better` is `wanted`. If there is
+        none, it returns 0 or 1.
 
-        The probability increases near the mean. Far from it this is not guaranteed, because the
-        variance depends on the score.
+        Near the mean, `same_or_better` increases with the score. Far from the mean this is not
+        guaranteed, because the variance depends on the score.
         """
         near, step = min(max(mean, EDGE), 1.0 - EDGE), EDGE
         upwards = same_or_better(near) < wanted
@@ -141,14 +142,15 @@ def worse_outcome(
     Worse means to cross the lower bound sooner, to be lower at that time, or to cross the upper
     bound later or never. This is the order of Siegmund ("Sequential Analysis", 1985), which
     compares tests that stopped at different times. The motion begins at 0. The series of
-    reflections is exact: it counts paths that end above `position` but crossed the lower bound
-    first as worse, and paths that end below it but crossed the upper bound first as better.
+    reflections is exact: a path that ends above `position` counts as worse if it crossed the lower
+    bound first, and a path that ends below `position` counts as better if it crossed the upper
+    bound first.
 
     Args:
-        drift, variance: of the motion per result.
+        drift, variance: drift and variance of the motion per result.
         risks: the error rates, which set the bounds.
         results: number of results.
-        position: between the bounds or on a bound.
+        position: a value of the motion, between the bounds or on a bound.
     """
     from scipy.special import log_ndtr
 

@@ -37,7 +37,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """Gives a candidate's score in a match, or its mean over a pair, and its place in the order."""
+    """Gives a candidate's score in a match, or its mean score in a pair of matches.
+
+    `ordinal` is the place of the match or pair in the order of assignment.
+    """
 
     ordinal: int
     score: float
@@ -146,7 +149,8 @@ class Assigned:
         score: the candidate's score, 1, ½ or 0. None without a result, or if the match failed.
         pair: a value that the two matches of a pair share, such as their seed.
         margin: the candidate's payoff minus its opponent's. None without payoffs.
-        coin: from 0 to 1, drawn for the pair, or for the match if there are no pairs.
+        coin: a random number from 0 to 1, with which `settled` decides whether a result counts. The
+            matches of a pair share it.
     """
 
     ordinal: int
@@ -160,8 +164,8 @@ class Assigned:
 def settled(
     assigned: Iterable[Assigned], *, paired: bool = False, stake: float = 0.0, most: float = 0.0
 ) -> list[Result]:
-    """Returns results before the oldest open lease, in assignment order. Matches without a result
-    are left out.
+    """Returns the results of the matches that were assigned before the oldest open lease, in the
+    order of assignment. Matches without a result are left out.
 
     Short matches end first, so counting results as they arrive would give quick wins or quick
     losses too much weight. Counting half a pair would favour a seat.
@@ -174,7 +178,8 @@ def settled(
     `most`, and then the error rates do not hold.
 
     Args:
-        paired: whether to return mean scores of whole pairs, placed by their first match.
+        paired: whether to return mean scores of whole pairs. A pair's place in the order is the
+            place of its first match.
         stake: the mean size of the margins other than 0.
         most: the largest possible margin, 0 to count every result.
 
@@ -229,8 +234,8 @@ class Certificate:
     """Certifies a gate's decision with its evidence. `certify` makes it, and JSON stores it.
 
     Attributes:
-        seeds: seeds of the matches or pairs counted, in this order.
-        mean: the candidate's share of the points in them.
+        seeds: seeds of the matches or pairs, in the order in which they were counted.
+        mean: the candidate's share of the points in the counted matches.
         wilson: the 95 % interval of the mean as if the number of matches had been fixed in advance.
             A pair counts as a single match, which is safe however its matches depend on each other.
         estimate: the score, corrected for the stopping.

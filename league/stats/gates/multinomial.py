@@ -39,7 +39,7 @@ PRIOR = 1e-3
 """Count of a cell that was never seen. With 0, the likeliest distribution would never use the cell.
 """
 LEAST = 1e-9
-"""Least variance of a score that the test uses."""
+"""Lower limit of the variance of a score."""
 FEW = 5
 """If fewer results than this differ from the most common kind, the spread is unknown."""
 Shares = list[float]
@@ -52,8 +52,8 @@ LARGEST_ELO = 1000.0
 
 
 def score_of(elo: float) -> float:
-    """Returns the expected score of a player that is `elo` (logistic) stronger. A draw is half a
-    point.
+    """Returns the expected score of a player that is stronger by `elo` (logistic Elo). A draw is
+    half a point.
     """
     return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
 

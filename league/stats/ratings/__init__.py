@@ -1,6 +1,6 @@
-"""Provides ratings: TrueSkill in commit order, and a fit of all games at once to check it.
+"""Provides ratings: TrueSkill in the order of the log, and a fit of all games at once to check it.
 
-The matchmaker folds results with the names below. The fit is in `league.stats.ratings.fit`.
+The matchmaker rates results with the names below. The fit is in `league.stats.ratings.fit`.
 """
 # ruff: noqa: F401
 

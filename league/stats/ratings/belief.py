@@ -34,14 +34,18 @@ of a player, and all weights are 1.
 _DIGITS = 50
 """Digits of the mpmath backend, enough for gaps of 100,000 points."""
 _FARTHEST = 6.0
-"""Gap in units of c to which `rate_points` limits the gap of two players."""
+"""Largest gap of two players in `rate_points`, in units of c (`spread`). Wider gaps count as this.
+"""
 _LOGISTIC_SCALE = 1.702
 """Scale of the logistic curve: 1/(1 + exp(−1.702 t)) is within .0095 of Φ(t) everywhere."""
 
 
 @dataclass(frozen=True)
 class Belief:
-    """Describes a player's strength as a Gaussian. `sigma` is a step size, not an interval."""
+    """Describes a player's strength as a Gaussian.
+
+    `sigma` determines how far a result moves `mu`. It does not give an interval of `mu`.
+    """
 
     mu: float = MU
     sigma: float = SIGMA
@@ -65,10 +69,10 @@ class Drift:
 
     Attributes:
         points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. In
-            runs of the preset `laptop` the strength climbs by 4 to 5 points in the same steps, and
-            its variance around this climb grows by 2 to 8. TrueSkill does not model the climb, so
-            it predicts the training matches of these runs best with a κ of 10 to 20.
-        settling_steps: s₀. Smaller steps count as the start.
+            runs of the preset `laptop` the strength climbs by 4 to 5 points in these steps, and its
+            variance around this climb grows by 2 to 8. TrueSkill does not model the climb, so it
+            predicts the training matches of these runs best with a κ of 10 to 20.
+        settling_steps: s₀. As long as s is far below s₀, the variance grows in proportion to s.
     """
 
     points2_per_fold: float = 10.0
@@ -89,12 +93,14 @@ NO_DRIFT = Drift(0.0)
 
 @dataclass(frozen=True)
 class Link:
-    """Turns a normalised rating gap t into a win probability, as measured at an epoch.
+    """Turns a normalised rating gap t into a win probability.
 
-    In TrueSkill it is Φ(t). That is inaccurate if upsets follow Elo's logistic curve, or if beliefs
-    are farther apart or closer together than the players' true strengths. In predictions, F(t) = (1
-    − λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both. Ratings themselves are updated with Φ, as
-    published.
+    Its parameters are measured at each epoch (`league.stats.ratings.table`).
+
+    In TrueSkill this probability is Φ(t). That is inaccurate if upsets follow Elo's logistic curve,
+    or if beliefs are farther apart or closer together than the players' true strengths. In
+    predictions, F(t) = (1 − λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both. Ratings themselves
+    are updated with Φ, as published.
 
     Attributes:
         sharpness: a, above 0.
@@ -163,8 +169,8 @@ def rate_points(
 ) -> tuple[Belief, Belief]:
     """Rates two players after a match that counts for several games, or for a part of a game.
 
-    The step is the mean of the steps for a win and a loss, with the weights `points` and 1 −
-    `points`. The variances shrink by the average amount for a game without draws.
+    μ moves by the mean of its steps after a win and a loss, with the weights `points` and 1 −
+    `points`. The variances shrink by the amount that is average for a game without draws.
 
     Args:
         first, second: their beliefs before.
@@ -208,7 +214,7 @@ def _rated(
 
 @lru_cache
 def _package(draw_probability: float, backend: str = "float") -> trueskill.TrueSkill:
-    """Returns the package's environment. τ is 0, because a book adds the drift.
+    """Returns the package's environment. τ is 0, because `RatingTable` adds the drift.
 
     "float" uses the C library's erfc, because the package's own has only 7 correct digits. "mpmath"
     has any number of digits.

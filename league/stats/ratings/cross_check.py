@@ -5,9 +5,9 @@ order, and it knows training matches, neighbours, and intervals. In healthy leag
 three ways, which say nothing about a player:
 
 - μ after a few games may be anywhere, which σ shows;
-- a snapshot inherits the rating of its parent, and with it the error, so a climb is pulled together
-  or moved as a whole;
-- a bot has a single μ, while in the fit of a league with learners its strength changes, and its
+- a snapshot inherits the rating of its parent together with its error, so the ratings of a lineage
+  may be too close to each other, or all too high or too low;
+- a bot has a single μ. But in the fit of a league with learners, its strength changes, and its
   rating is the last value.
 
 So bots are left out in leagues with learners, and the other players are compared with the line μ ≈
@@ -52,8 +52,8 @@ while there are few players.
 """
 MOST_TAU = 1.2
 """Largest τ, in points, at which ratings still describe a league. Runs of brawl have 0.3 to 0.7.
-Simulated leagues like them have at most 0.81. If half of their batches are reported the wrong way
-round, they have 0.9 to 3.1.
+Simulated leagues like them have at most 0.81. If half of the batches of results are reported with
+wins and losses swapped, these leagues have 0.9 to 3.1.
 """
 LEAST_FREEDOM = 30
 """`MOST_TAU` applies if the pairs' scores have at least this many degrees of freedom. With fewer,

@@ -40,10 +40,11 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
     """Draws ratings from the posterior of a fit without anchors and blocks.
 
     The intervals of `Fit` are symmetric. For a player that won or lost (nearly) all its games the
-    posterior is skewed, so that a symmetric interval of 20 wins in 20 games would include a loss.
+    posterior is skewed. A symmetric interval after 20 wins in 20 games would still allow that the
+    winner is the weaker player.
     These samples have the right shape. They come from elliptical slice sampling (Murray, Adams and
     MacKay 2010) around the fit's Gaussian (Nishihara, Murray and Adams 2014), with the fit's s and
-    ν. As in `Fit`, `Fit.widening` moves them apart.
+    ν. `Fit.widening` spreads the samples, as it widens the intervals of `Fit`.
 
     Args:
         fit: the fit of `counts`.

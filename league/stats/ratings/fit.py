@@ -54,14 +54,16 @@ from league.stats.ratings.belief import BETA, MU, NORMAL_LINK, SIGMA, draw_margi
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 MAX_NODES = 6_000
-"""Most players. Their covariance takes 0.3 GB, and its computation takes several times as much."""
+"""Largest number of players. The covariance of this many players takes 0.3 GB, and its computation
+takes several times as much.
+"""
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
 """Prior of ln ν: 95 % between a draw in 1,500 and 49 in 50 games of equal players."""
 LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
 """Bounds of s in points: 42 and 1,680 Elo."""
 _SPREAD_SIGMA = 1.0
-"""Prior of ln s, around ln SIGMA: 95 % between 59 and 3,000 Elo. It is needed because the games of
-two players do not determine s.
+"""Prior of ln s, around ln SIGMA: 95 % between 59 and 3,000 Elo. The prior is needed because the
+games of only two players do not determine s.
 """
 _KAPPA, _KAPPA_SIGMA = 5.0, 1.0
 """Prior of ln κ, around ln _KAPPA: 95 % between 0.7 and 36 points²."""
@@ -70,8 +72,8 @@ _TAU, _TAU_SIGMA = 0.5, 1.0
 """Prior of ln τ, around ln _TAU: 95 % between 4 and 180 Elo."""
 _LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
-"""Largest ln ν. At this value equal players draw 99.8 % of their games. It is needed because any
-large ν fits draws between distant anchors.
+"""Largest ln ν. At this value equal players draw 99.8 % of their games. The limit is needed because
+any large ν fits draws between distant anchors.
 """
 _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
 """`_SWEEPS` is the largest number of sweeps over all pairs (some twenty suffice). In a sweep, each
@@ -79,8 +81,8 @@ factor moves by the share `_DAMPING` of its full step. The sweeps end when the c
 errors, is below `_ENOUGH`.
 """
 _ROUGHLY = 0.1
-"""Weight of a step of ln κ or ln τ in the change that ends the sweeps. The uncertainty of κ and τ
-is much larger.
+"""Weight of a step of ln κ or ln τ in the change that ends the sweeps. It is small because κ and τ
+are far more uncertain than such a step.
 """
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
@@ -374,7 +376,7 @@ def fit(
 
 
 class _Posterior:
-    """Holds the posterior of θ of every player as a Gaussian, with η = ln ν and s.
+    """Holds a Gaussian posterior of every player's θ, and the values of η = ln ν and of s.
 
     θ and η are in logits. The logarithm of the posterior is, but for a constant,
 
@@ -688,7 +690,7 @@ class _Posterior:
 
 @dataclass
 class _Search:
-    """Searches the number, from `least` to `most`, at which a slope over its logarithm is 0."""
+    """Searches for the number from `least` to `most` at which a slope over its logarithm is 0."""
 
     least: float
     most: float

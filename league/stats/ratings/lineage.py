@@ -47,9 +47,9 @@ SLOPE_SIGMA = 10.0
 factor of e. Runs of brawl climb 4 to 5.
 """
 TRAINING_SIGMA = 1.0
-"""Standard deviation of the points by which a learner plays all its training matches better than
-its snapshots would. It may do so because it learns against just these opponents. A run of `laptop`
-measured 0.3.
+"""Standard deviation of the prior of a learner's advantage, in points: how much better it plays its
+training matches than its snapshots would. A learner may have an advantage because it learns against
+just these opponents. In a run of `laptop`, the advantage was 0.3 points.
 """
 _APART = 1e-4
 """Variance in points² that is added to each node, so that the covariance has an inverse even if two
@@ -64,7 +64,7 @@ _SEEN = " "
 _BIN = 0.125
 """E-folds of steps between two nodes of a bot."""
 _LINEAGES, _BOTS = 0, 1
-"""Groups of blocks. Each group has its κ."""
+"""Groups of blocks. Each group has its own κ."""
 _SETTLING = Drift().settling_steps
 
 
@@ -129,7 +129,7 @@ def fit_league(
 def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, _Node]:
     """Returns each frozen copy of a learner and each stretch of training, by name.
 
-    Steps count from where the weights were new.
+    Steps count from the step at which the weights were new.
     """
     frozen = dict[str, tuple[str, int]]()
     for player in players:

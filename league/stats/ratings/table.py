@@ -1,4 +1,4 @@
-"""Keeps the ratings and payoffs of a book. They depend only on its results in commit order.
+"""Keeps the ratings and payoffs of a book. They depend only on its results in log order.
 
 Before each match of a learner, the learner's σ² grows by the drift since its last match. Other
 players do not drift. A pinned player is an anchor: it keeps its points and affects only the others.
@@ -45,7 +45,7 @@ GROWTH = 1.5
 DRAWS_FLOOR, DRAWS_CEILING = 1e-3, 0.9
 """Bounds of the draw probability. A draw that was never seen may still come."""
 PRIOR_GAMES = 100
-"""The draw probability in force counts as this many games, next to the measured games."""
+"""In a measurement of the draw probability, its earlier value counts as this many games."""
 _BIN, _BINS = 0.1, 51
 """Width and number of the bins of |t|. The last bin holds everything from 5 on."""
 _SHARPNESS = np.round(np.arange(0.4, 1.6001, 0.01), 2)
@@ -86,7 +86,7 @@ class PredictionRecord:
     scores: list[float] = field(default_factory=_zeros)
 
     def add(self, t: float, c: float, outcome: float) -> None:
-        """Counts a game. `outcome` belongs to the player ahead by `t`, which may be < 0."""
+        """Counts a game. `outcome` and the gap `t` are of the first player, so `t` may be < 0."""
         index = min(int(abs(t) / _BIN), _BINS - 1)
         self.games[index] += 1.0
         self.draws[index] += outcome == 0.5
@@ -129,7 +129,10 @@ class PredictionRecord:
 
 @dataclass(frozen=True)
 class Epoch:
-    """Holds the measurements for a book's results after `after_position`, when it had `games`."""
+    """Holds the measurements that apply to a book's results after `after_position`.
+
+    They were made when the book had `games` rated results.
+    """
 
     after_position: int
     games: int
@@ -196,7 +199,7 @@ _UNKNOWN = _Standing()
 
 
 class RatingTable:
-    """Folds a book's results. Folding the same games gives the same table, bit for bit.
+    """Rates a book's results one by one. The same results give the same table, bit for bit.
 
     Attributes:
         drift: drift of players that learn.
@@ -232,7 +235,7 @@ class RatingTable:
         step1: int = 0,
         margin: float | None = None,
     ) -> None:
-        """Folds a result. Matches of a player against itself are not rated.
+        """Rates a result. Matches of a player against itself are not rated.
 
         Args:
             seat0, seat1: names of the players.
@@ -272,7 +275,7 @@ class RatingTable:
         second.take(1.0 - outcome, rated[1])
 
     def _tau(self, standing: _Standing, step: int) -> float:
-        """Returns by how many points a learner's σ grows before this match, in quadrature."""
+        """Returns the points that are added in quadrature to a learner's σ before this match."""
         last_step = standing.step
         if not standing.learns or (last_step is not None and step <= last_step):
             return 0.0  # a match that began earlier may end later, so steps may go back
@@ -289,7 +292,7 @@ class RatingTable:
         self._standing(name).learns = True
 
     def emptied(self) -> RatingTable:
-        """Returns a table without results and pins in which the same players learn."""
+        """Returns a table without results and pins, in which the same players count as learning."""
         table = RatingTable(self.drift)
         for name, standing in self._standings.items():
             if standing.learns:
@@ -382,8 +385,8 @@ class RatingTable:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> RatingTable:
-        """Returns the table that `state` describes. If further games are folded into it, the result
-        is equal, to the last bit, to that of the table from which `state` was taken.
+        """Returns the table from which `state` was taken. Further results change both tables in the
+        same way, to the last bit.
         """
         table = cls(Drift(**state["drift"]))
         epoch = dict(state["epoch"])

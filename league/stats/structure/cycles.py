@@ -10,9 +10,9 @@ with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not cou
 so the share is compared with simulated leagues without cycles.
 
 A three-cycle is as strong as its weakest side. A side is tested by an exact one-sided sign test
-without draws, and a cycle holds if its three sides do (intersection-union, Berger 1982). The sides'
-p-values go through Holm's step-down procedure (1979). So with 95 % probability no cycle that is
-called sure is false.
+without draws, and a cycle is sure if its three sides pass (intersection-union, Berger 1982). The
+sides' p-values go through Holm's step-down procedure (1979). So with 95 % probability no cycle that
+is called sure is false.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Split:
 def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split:
     """Splits an antisymmetric payoff into its transitive and its cyclic part.
 
-    If matches do not connect some players with the others, the strengths of that group have mean 0.
+    If no matches connect some groups of players, the strengths of each such group have mean 0.
 
     Args:
         payoff_NN: the payoff.
@@ -81,9 +81,9 @@ def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split
 
 @dataclass(frozen=True)
 class Cyclicity:
-    """Compares the cyclic share of a table's logits with leagues without cycles.
+    """Compares the cyclic share of a table's logits with the shares of leagues without cycles.
 
-    These leagues have the same strengths and numbers of matches.
+    These leagues are simulated, with the same strengths and numbers of matches.
 
     Attributes:
         share: the cyclic share over the pairs that met, NaN if there is nothing to split.
@@ -98,7 +98,7 @@ class Cyclicity:
 
 
 def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
-    """Compares ‖C‖² with leagues in which one rating per player explains all results.
+    """Compares ‖C‖² with its values in leagues where one rating per player explains all results.
 
     Comparing the shares would not work: if all players are equal, noise gives any share.
 

@@ -40,8 +40,8 @@ _TIED = 1e-8
 largest payoff.
 """
 _BEATEN = 1e-6
-"""No player's payoff against an equilibrium is this large. If a player's payoff is, rounding has
-misled the program that computed the equilibrium.
+"""If a player's payoff against a computed equilibrium is at least this, rounding has misled the
+program that computed the equilibrium.
 """
 _DIGITS = 12
 """Decimals to which the rows of copies are equal."""
@@ -123,7 +123,7 @@ def _largest_entropy(payoff_NN: Matrix, mass_N: Matrix) -> Matrix:
 
 
 def _is_single(payoff_SS: Matrix) -> bool:
-    """Returns whether a single direction earns 0 against all, so that there is no other
+    """Returns whether at most a single mixture earns 0 against all. Then there is no other
     equilibrium.
     """
     rank = int(np.linalg.matrix_rank(payoff_SS, tol=_TIED * max(len(payoff_SS), 1)))

@@ -66,8 +66,8 @@ class Table:
 
     @cached_property
     def chance_NN(self) -> Matrix:
-        """Returns the posterior mean of i's share of a match against j, a draw being half. ½ for i
-        = j.
+        """Returns the posterior mean of i's share of a match against j. A draw counts as half, and
+        the diagonal is ½.
         """
         scored_NN = self.wins_NN + 0.5 * self.draws_NN
         k = self.prior_games
@@ -75,7 +75,7 @@ class Table:
 
     @cached_property
     def variance_NN(self) -> Matrix:
-        """Returns the posterior variance of that share, as a Beta's, with 0 on the diagonal."""
+        """Returns the posterior variance of `chance_NN`, as of a Beta, with 0 on the diagonal."""
         p_NN, games_NN = self.chance_NN, self.prior_games + self.games_NN
         variance_NN = np.asarray(p_NN * (1 - p_NN) / (games_NN + 1))
         np.fill_diagonal(variance_NN, 0.0)
@@ -137,7 +137,7 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
     """Measures k by how well the predictions explain the pairs that met.
 
     It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
-    drawn from Beta(k p₀, k (1 − p₀)). It is large if one rating per player explains the league, and
+    drawn from Beta(k p₀, k (1 − p₀)). k is large if one rating per player explains the league, and
     small if players beat each other in cycles. The N ratings were fitted to the same M pairs. So
     they explain these pairs better than new pairs: the unexplained part is smaller by a factor of
     about 1 − (N − 1) / M, and 1 / (k + 1) is corrected by this factor.

@@ -127,6 +127,6 @@ class Gate:
 
 
 def _form(scope: Scope, words: str) -> Response:
-    """Asks for a token, at an address that is right under any prefix."""
+    """Asks for a token. The form's address is relative, because a proxy may add a prefix."""
     target = "../" * (scope["path"].count("/") - 1) + LOGIN[1:]
     return HTMLResponse(FORM.format(words, target), 401)

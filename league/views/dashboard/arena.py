@@ -45,7 +45,7 @@ BEAT_SECONDS = 5.0
 no heartbeats counts as hanging.
 """
 MOST = 4
-"""Matches at a time, because each takes a part of a core."""
+"""Largest number of matches at a time, because each takes a part of a core."""
 PRIVATE = {"card"}
 """Fields of a seat that a card game hides from the other player."""
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from league.runs.records import broken
 from league.views.html import Text, bar, joined, section, text
 
 MOST_POINTS: Final = 300
-"""Points of a line. A chart is some 600 pixels wide."""
+"""Largest number of points of a line. A chart is only some 600 pixels wide."""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
 """Lines that are visible in both themes."""
 SHORT: Final = {

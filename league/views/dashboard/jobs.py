@@ -12,7 +12,7 @@ from league.errors import NotFound, Refused
 from league.service import die_with_parent
 
 LINES = 14
-"""How many lines of its output are shown."""
+"""How many lines of the training's output are shown."""
 TRIES = 1
 
 
@@ -31,7 +31,7 @@ class ExploitJob:
 
     @property
     def log(self) -> Path | None:
-        """Returns the file that holds its output."""
+        """Returns the file that holds the training's output."""
         return None if self._run_dir is None else self._run_dir / "logs" / "exploit.log"
 
     def is_running(self) -> bool:
@@ -64,7 +64,7 @@ class ExploitJob:
             self.what = f"An exploiter of {player} with {steps:,} steps"
 
     def last_lines(self) -> list[str]:
-        """Returns the last lines of its output."""
+        """Returns the last lines of the training's output."""
         if self.log is None or not self.log.is_file():
             return []
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:]

@@ -1,7 +1,8 @@
 """Plays a match over a websocket. The server sends each frame, the browser its keys.
 
 The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It gets
-`begin` once, then each `frame`, with `choices` if the person must choose, and `end` in words.
+`begin` once, and then each `frame`, with `choices` if the person must choose. At the end it gets
+`end`, the outcome in words.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from league.views.dashboard.arena import BEAT_SECONDS, Arena, LiveMatch
 CHOICE_SECONDS = 0.6
 """Time between two choices of other players, because people want to see each choice."""
 LATEST_SECONDS = 0.25
-"""A match that lags by more drops the lost time."""
+"""A match that lags behind real time by more than this drops the lost time."""
 
 
 class Player:
@@ -47,7 +48,7 @@ class Player:
             self._chosen.put_nowait(number)
 
     def keys(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Returns the keys held in a frame, and the keys pressed since the last frame."""
+        """Returns the keys that are held now or were pressed since the last frame."""
         found_A = self.held_A | self._tapped_A
         self._tapped_A[:] = 0
         return found_A
@@ -139,7 +140,7 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
 
 
 def _keys(match: LiveMatch) -> list[str]:
-    """Returns the browser's key for each of the game's keys: their letters, else digits."""
+    """Returns a key of the keyboard for each key of the game: its letter, or else a digit."""
     names = match.spec.action_names
     if all(len(name) == 1 or name == "space" for name in names):
         return [" " if name == "space" else name.lower() for name in names]

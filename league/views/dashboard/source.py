@@ -31,9 +31,9 @@ BEHIND = 0.5
 """Seconds until a thread begins to read data that no page waits for."""
 FIRST_LOOK_SECONDS = 5.0
 READ_SECONDS = 3.0
-"""How long a page waits for a matchmaker that is gone, until it says so."""
+"""How long a page waits for a matchmaker that does not answer, before it says so."""
 FORGOTTEN = 60.0
-"""Seconds after which a value without a reader is forgotten."""
+"""Seconds after which a value that no page reads is forgotten."""
 MATCH_SECONDS = 3600.0
 """How long a match with a result is kept after a request. Such a match does not change."""
 SCORES_SECONDS = 60.0
@@ -251,7 +251,7 @@ class Source:
         return self.kept("reports", 2.0, self._reading.reports)
 
     def scores(self, report: Report) -> tuple[OpponentScore, ...]:
-        """Returns an evaluation's scores by opponent, read again when it has more matches."""
+        """Returns an evaluation's scores by opponent. New matches cause them to be read again."""
         number = report.evaluation.number
         key = ("report", number, report.matches_done)
         return self.kept(key, SCORES_SECONDS, lambda: self._reading.report(number)).scores

@@ -1,11 +1,11 @@
 "use strict";
 /* Plays a film (film_json in files.py) in an element with the parts of page.html. */
 
-const WARM_UP_FRAMES = 45; // that a scene sees before the one it shows, after a jump
+const WARM_UP_FRAMES = 45; // after a jump, a new scene sees these before the frame that it shows
 
-/** Draws the pictures of a film in any order: after a jump a new scene sees the frames before. */
+/** Draws the pictures of a film in any order. After a jump, a new scene sees earlier frames too. */
 function filmPainter(film, context) {
-  const frameOf = film.shown.flatMap((count, frame) => Array(count).fill(frame)); // of each picture
+  const frameOf = film.shown.flatMap((count, frame) => Array(count).fill(frame)); // by picture
   let scene = null, next = 0;
   function show(picture) {
     const wanted = frameOf[picture];

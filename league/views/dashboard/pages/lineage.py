@@ -18,8 +18,8 @@ from league.views.html import Text, joined, section, table, tag
 from league.views.style import SCREEN_PALETTE
 
 MOST = 400
-"""Snapshots that the picture shows. Active snapshots come first, then an evenly spaced choice of
-the others.
+"""Largest number of snapshots in the picture. Active snapshots come first, then an evenly spaced
+choice of the others.
 """
 ROWS = 60
 STATES = {

@@ -1,4 +1,4 @@
-"""Lists matches with a result, and shows a match: its reason, its course, and its replay."""
+"""Lists matches with a result, and shows a match: why it was drawn, its course, and its replay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from league.views.html import Text, facts, joined, section, table, tag
 
 ROWS = 50
 CANDIDATES = 15
-"""Listed opponents that might have been drawn, the likeliest first."""
+"""How many opponents that might have been drawn are listed, the likeliest first."""
 REPLAYS = {"": "with and without", "kept": f"the newest {ROWS} that are kept"}
 BOOKS = {"": "all", "train": "training", "eval": "clean", "greedy": "greedy"}
 

@@ -1,5 +1,5 @@
-"""Shows the learners' opponents: their shares as configured, as expected and as met, and expected
-against played scores.
+"""Shows the learners' opponents: configured, expected and realised shares, and expected scores next
+to the scores that were played.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _table(player: str, shares: Sequence[Share], is_changed: bool) -> Block:
 
 
 def _foreseen(player: str, parts: Sequence[Mapping[str, Any]]) -> Block:
-    """Returns expected against played scores by quarter of a learner's steps."""
+    """Compares expected with played scores, by quarter of a learner's steps."""
     rows = [
         (
             f"{span['since_step']:,} to {span['until_step']:,}",

@@ -1,11 +1,11 @@
 "use strict";
 /* Plays a match over a websocket: keys and choices go out, frames come in and are drawn. A press of
-   the button begins it, never an address: another site may have opened the page. */
+   the button begins it. Its address alone does not, because another site may open the page. */
 
 const ARROWS = { ArrowUp: "w", ArrowLeft: "a", ArrowDown: "s", ArrowRight: "d" };
 const PAD = { 0: " ", 1: "j", 2: "k", 3: "l", 4: "h", 5: "g", 12: "w", 13: "s", 14: "a", 15: "d" };
 const STALLED_MS = 3000;
-let leave = () => {};  // the match before
+let leave = () => {};  // leaves the match before
 
 function startMatch(root, asked) {
   leave();
@@ -38,7 +38,7 @@ function startMatch(root, asked) {
       socket.send(words);
     }
   }
-  function keyOf({ code }) {  // by its place on the keyboard, whatever layout is set
+  function keyOf({ code }) {  // by the key's place on the keyboard, whatever layout is set
     const found = /^(?:Key|Digit|Numpad)(.)$/.exec(code);
     return ARROWS[code] || (code === "Space" ? " " : found ? found[1].toLowerCase() : "");
   }
