@@ -1,11 +1,11 @@
 """Plays many seats by many different networks in a few batched forward passes.
 
-Seats that one snapshot plays form a group. Groups of similar size and one architecture run as one
-stack, in which each group is padded to the same number of rows. A group gets at most twice as many
-rows as it has seats, plus `SMALLEST`, unless more padding costs less than another forward pass. The
-weights of a stack are the rows of one matrix.
+Seats that one snapshot plays form a group. Groups of similar size and the same architecture run
+as one stack, in which each group is padded to the same number of rows. A group gets at most twice
+as many rows as it has seats, plus `SMALLEST`, unless more padding costs less than another forward
+pass. The weights of a stack are the rows of one matrix.
 
-Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a model, P weights of a
+Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows per model, P weights per
 model.
 """
 
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from league.agent.rivals import RivalSeats
 
 LIVE = "live"
-"""The digest of the network given to `set_live`, whose weights are read at every act."""
+"""The digest that means the network given to `set_live`. Its weights are read at every `act`."""
 SMALLEST = 4
 PADDING = 12_000_000
-"""Limit of padding, as the number of weights times the number of padding rows. Computing that much
-padding takes as long as the calls of another forward pass (0.5 ms).
+"""Limit of the padding in merged groups: the number of a network's weights times the number of
+padding rows. Padding of this size takes as long to compute as the calls of another forward pass
+(0.5 ms).
 """
 
 Loader = Callable[[str], PlayingNetwork]
 _Class = tuple[NetworkConfig, int]
-"""Architecture and rows of each model."""
+"""Architecture of a stack's models, and number of rows per model."""
 _Frozen = tuple[NetworkConfig, Tensor]
 """Architecture of a network, and its weights in one vector."""
 
@@ -52,7 +53,7 @@ class _Batch:
     """Describes a forward pass.
 
     `seats` has the seat of each row, model by model. A padding row has the number `num_seats`.
-    `state` is the state of the rows from the first pass until `_write_back`.
+    `state` has the states of the rows from the first pass until `_write_back`, and else is None.
     """
 
     network: PlayingNetwork
@@ -68,8 +69,9 @@ class BatchedPolicy:
         num_seats: S.
         load: digest → network. It is called when a digest is seated that is not in memory. Its
             errors pass through `seat`, and the seat stays unchanged.
-        seed: seed of the actions drawn. Learners with the same seed use another stream. All seats
-            draw at every act, so a seat's draws do not depend on the others.
+        seed: seed of the random numbers that draw actions. A learner with the same seed uses
+            another stream. All seats draw at every `act`, so a seat's draws do not depend on the
+            other seats.
         action_size: A of every network that is seated.
         action_kind: kind of actions of these networks.
         max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
@@ -78,8 +80,8 @@ class BatchedPolicy:
         rivals: plays the seats of rivals. All of its seats become empty.
 
     Attributes:
-        failures: the reason of each rival that failed when rivals last decided, by seat. These
-            seats are vacant now.
+        failures: by seat, the reasons of the rivals that failed when the rivals last decided.
+            These seats are vacant now.
         waiting: seats without a decision in this frame, because their rivals have not decided yet.
             The caller must not play a frame of their matches.
         logits_SA: logits of the last act, -inf for vacant seats.
@@ -185,7 +187,9 @@ class BatchedPolicy:
     def ask_rivals(
         self, observations_SO: NDArray[np.float32], rests_S: NDArray[np.bool_] | None = None
     ) -> None:
-        """Lets rivals think about their next decisions already, except in the seats `rests_S`."""
+        """Sends the observations to the rivals, which then decide in the background. The
+        rivals in the seats `rests_S` get nothing.
+        """
         if self._rivals is not None:
             self._rivals.ask(observations_SO, rests_S)
 
@@ -201,7 +205,8 @@ class BatchedPolicy:
         Args:
             observations_SO: observations.
             actions_SA: the actions of the frame. The rivals' keys are written into them.
-            may_wait: how many seats at most may go without a decision. They are then `waiting`.
+            may_wait: largest number of seats that may go without a decision. `waiting` then lists
+                these seats.
             rests_S: seats of rivals that do not decide.
         """
         if self._rivals is not None:
@@ -222,8 +227,8 @@ class BatchedPolicy:
         Args:
             observations_SO: observations.
             legal_SA: legal choices, None in games of keys.
-            may_wait: how many seats of rivals at most may go without a decision. They are then
-                `waiting`.
+            may_wait: largest number of rivals' seats that may go without a decision. `waiting`
+                then lists these seats.
             rests_S: seats of rivals that do not decide.
 
         Returns:
@@ -277,7 +282,7 @@ class BatchedPolicy:
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
         """Continues from `save` and loads the seated snapshots. Rivals begin without memory of the
-        match. Another number of seats raises `DataCorrupt`.
+        match.
 
         If seats are live, a live network must have been set.
 
@@ -377,7 +382,9 @@ class BatchedPolicy:
         return batches
 
     def _trim(self) -> None:
-        """Drops the least recently used weights that do not play, until the rest fits."""
+        """Drops weights that no seat uses, the least recently used first, until the rest fits into
+        `max_bytes`.
+        """
         over = self.resident_bytes - self._max_bytes
         for digest in [digest for digest in self._held if digest not in self._digests]:
             if over > 0:
@@ -390,7 +397,7 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def _write_back(self) -> None:
-        """Writes the batches' states to the seats. Only a change of seats needs them there."""
+        """Copies the states from the batches back to the seats, before the seats change."""
         for batch in self._batches or ():
             if batch.state is not None:
                 states = self._states[batch.network.config]
@@ -432,8 +439,9 @@ class BatchedPolicy:
 class NetworkStack:
     """Runs M networks, whose `step` is a batched product with inputs and outputs `[M, G, ...]`.
 
-    `members` names the rows of `weights_MP` in use. Spare rows follow them. A change of members
-    copies only the rows that change, unless the matrix has to be resized.
+    `members` has the digests of the snapshots whose weights are in the first rows of `weights_MP`.
+    The other rows are spare. A change of members copies only the rows that change, unless the
+    matrix has to be resized.
     """
 
     def __init__(self, config: NetworkConfig, device: torch.device) -> None:

@@ -1,4 +1,7 @@
-"""Holds the `[agent]` settings, and the sizes to build a network again. No torch here."""
+"""Holds the `[agent]` settings, and the sizes from which a network can be built again.
+
+This module does not load torch.
+"""
 
 from __future__ import annotations
 
@@ -99,9 +102,9 @@ class NetworkConfig:
     LEAST: ClassVar[Mapping[str, int]] = {"places": 0}
     """Smallest values by field. Other fields must be at least 1."""
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
-    """The known words by field."""
+    """The allowed values of some fields, by field."""
     REMOVED: ClassVar[Mapping[str, Any]] = {}
-    """Fields of older cards, with the one value that today's networks have."""
+    """Fields that only older cards have, each with the only value that a network can still have."""
 
     observation_size: int
     action_size: int
@@ -129,7 +132,9 @@ class NetworkConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Reads the values of `to_dict`, also from its JSON. Raises `DataCorrupt`."""
+        """Reads the values that `to_dict` returned, also if they went through JSON. Raises
+        `DataCorrupt`.
+        """
         try:
             fields: dict[str, Any] = {
                 name: _tuple_of(value) if isinstance(value, list) else value
@@ -167,7 +172,7 @@ class AgentConfig(NetworkConfig):
         observation_hidden: hidden width of the observation encoder (its output is `width`).
         memory: LSTM width.
         head_widths: hidden widths of actor and critic.
-        sequence_length: entries that reach the latent.
+        sequence_length: entries of the opponent's past that reach the strategy latent.
         span: entries that a streaming layer attends to.
         key_bias: initial logit of keys (all choices begin with the same logit).
         recurrent: whether the LSTM sees earlier states.

@@ -1,8 +1,8 @@
 """Defines the contract of every architecture: a network that plays step by step, alone or stacked.
 
-A new architecture is a `NetworkConfig` and a `PlayingNetwork`, which `league.agent.architectures`
-names. `league.agent.batched_policy` can stack it when it is made of the layers of
-`league.agent.layers` and of plain parameters.
+A new architecture consists of a `NetworkConfig` and a `PlayingNetwork`, and has an entry in
+`league.agent.architectures`. `league.agent.batched_policy` can stack it when it is made of the
+layers of `league.agent.layers` and of plain parameters.
 
 Shape suffixes: B matches, O observation, A keys, H memory, D width. L, S, P, E as in
 `league.agent.encoder`.
@@ -47,7 +47,7 @@ class StepOutput(NamedTuple):
 
 
 class PlayingNetwork(nn.Module, ABC):
-    """Plays. With weights stacked `[M, ...]`, `step` takes inputs `[M, G, ...]`."""
+    """Decides step by step. With weights stacked `[M, ...]`, `step` takes inputs `[M, G, ...]`."""
 
     config: NetworkConfig
 
@@ -68,8 +68,9 @@ class PlayingNetwork(nn.Module, ABC):
 
         Args:
             obs_BO: observations.
-            starts_B: bool, where this observation begins an episode: the state is cleared first.
+            starts_B: bool, true where this observation begins an episode. There the state is
+                cleared first.
             state: the state that the step before returned.
-            time_left_B: remaining share of the match's time, for the critic alone. If it is None,
-                the value is not needed and is 0.
+            time_left_B: remaining share of the match's time, which only the critic sees. If it is
+                None, the value is not computed and is 0.
         """

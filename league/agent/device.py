@@ -1,4 +1,4 @@
-"""Chooses the device to compute on, and says which and why."""
+"""Chooses the device to compute on, and describes the choice in a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _MALLOC_OPTIONS = ((-4, 0), (-1, (1 << 31) - 1), (-2, 64 << 20))
 
 
 def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.device, str]:
-    """Chooses `--gpu N`, `--cpu`, else CUDA, then MPS, then CPU.
+    """Chooses the device of the flag `--gpu N` or `--cpu`. Without a flag, chooses CUDA if it is
+    available, else MPS, else the CPU.
 
     Returns:
         The device, and a sentence with its name, the reason, and its memory or cores.
@@ -72,11 +73,11 @@ def _available(count: int) -> str:
 
 
 def keep_memory() -> bool:
-    """Makes the process keep freed memory for reuse, because a learner allocates the same large
-    tensors again in each update.
+    """Makes the process keep freed memory for reuse.
 
-    By default glibc returns blocks over 128 KiB to the kernel, and the next block then costs a page
-    fault for every 4 KiB. That halved the learner's speed on CPU.
+    A learner allocates the same large tensors again in each update. By default glibc returns blocks
+    over 128 KiB to the kernel, and the next block then costs a page fault for every 4 KiB. These
+    page faults halved the learner's speed on CPU.
 
     Returns:
         Whether it took effect, which needs glibc.

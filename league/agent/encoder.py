@@ -1,7 +1,7 @@
 """Encodes the opponent's past into a strategy latent and a conditioned context.
 
-A learned query reads the past for the strategy latent. The player's own observation is the query
-for the conditioned context.
+Both results are read from the past by attention. The query is learned for the strategy latent, and
+it is computed from the player's own observation for the conditioned context.
 
 The streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
 layer attends to the `span` newest entries through a learned relative bias (no absolute positions),
@@ -199,7 +199,9 @@ class LocalLayer(Block):
 
 
 class Encoder(nn.Module):
-    """Holds the common parts of both transformers. `kind` is the class of their layers."""
+    """Holds the common parts of the streaming and the windowed encoder. `kind` is the class of the
+    layers.
+    """
 
     kind: type[LocalLayer] | type[WindowLayer]
 
@@ -293,7 +295,7 @@ class WindowEncoder(Encoder):
         return torch.zeros(batch, 0, 0, 0, device=device), entries
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
-        """Takes in an entry, as `step` of the other encoders does."""
+        """Takes in an entry, as `StreamingEncoder.step` does."""
         window = torch.cat([rings[1], entry.unsqueeze(-2)], -2)
         return self._encode(window, own, age), (rings[0], window[..., 1:, :])
 
@@ -314,18 +316,18 @@ class WindowEncoder(Encoder):
 
 
 class NoEncoder(nn.Module):
-    """Reads nothing of the opponent's past. All its outputs have no width."""
+    """Is the encoder of agents that ignore the opponent's past. Its outputs have width 0."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.heads = config.attention_heads
 
     def initial(self, batch: int, device: torch.device) -> Rings:
-        """Makes rings without a slot."""
+        """Makes rings without slots."""
         return torch.zeros(batch, 0, 0, 0, device=device), torch.zeros(batch, 0, 0, device=device)
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
-        """Takes in nothing."""
+        """Returns empty readings and the same rings."""
         return self._nothing(entry), rings
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:

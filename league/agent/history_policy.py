@@ -23,7 +23,7 @@ def answers(
     Args:
         network: the agent.
         asked: the histories.
-        greedy: whether it takes the likeliest choice instead of sampling at temperature 1.
+        greedy: whether the agent takes the likeliest choice instead of sampling at temperature 1.
 
     Returns:
         The policy at each history's last frame, `[K, A]`.

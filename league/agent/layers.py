@@ -120,7 +120,7 @@ def empty_slots(age: Tensor, slots: int) -> Tensor:
     """Returns 0 for a slot with an entry of this episode, -inf for others: `[..., slots, 1]`.
 
     Args:
-        age: entries of the episode so far, the current one included, `[...]`.
+        age: entries of the episode so far, the current entry included, `[...]`.
         slots: number of slots. The newest entry is in the last slot.
     """
     offset = torch.arange(slots - 1, -1, -1, device=age.device)

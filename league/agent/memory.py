@@ -23,7 +23,9 @@ SATURATED = 1e4
 HAS_KERNEL = torch.backends.mkldnn.is_available()
 """Whether torch was built with oneDNN, whose LSTM is faster than products step by step."""
 MOST_INSERTED = 1 / 8
-"""Up to this share of inserted steps, torch's kernel is faster than `_Unroll`."""
+"""Largest share of inserted steps (see `_unroll_in_kernel`) with which torch's kernel is faster
+than `_Unroll`.
+"""
 
 
 class Memory(nn.Module):
@@ -73,7 +75,7 @@ class Memory(nn.Module):
 def _kernel_is_faster(x_TBI: Tensor, starts_TB: Tensor) -> bool:
     """Returns whether `_unroll_in_kernel` is faster than `_Unroll`.
 
-    It is faster with oneDNN if few episodes start in a row.
+    It is faster with oneDNN if few episodes start within the same row (match).
     """
     if not HAS_KERNEL or x_TBI.device.type != "cpu" or x_TBI.dtype != torch.float32:
         return False

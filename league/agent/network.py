@@ -1,4 +1,4 @@
-"""The agent: a strategy encoder for the opponent, an LSTM for its own play, keys and a value.
+"""The agent: a strategy encoder for the opponent, an LSTM, and heads for the keys and the value.
 
     opponent's past ─ encoder ─┬─ strategy latent ────┐
                                └─ conditioned context ┤

@@ -1,12 +1,13 @@
-"""Plays by two perceptrons, for the logits and for the value: Stable-Baselines3's MlpPolicy.
+"""Plays with two perceptrons, one for the logits and one for the value.
 
-With LSTMs before them it is sb3-contrib's MlpLstmPolicy.
+This is the architecture of Stable-Baselines3's MlpPolicy. With LSTMs before the perceptrons, it is
+the architecture of sb3-contrib's MlpLstmPolicy.
 
     both players now ─┬─ (LSTM) ─ policy layers → logits of the keys
                       └─ (LSTM) ─ value layers  → value
 
-With the weights of such a policy it gives the same numbers, so a policy that plain
-Stable-Baselines3 trained plays in the league as any other member does (`learner.sb3.publish`).
+With the weights of such a policy, the network gives the same numbers. So a policy that plain
+Stable-Baselines3 trained can play in the league as any other member does (`learner.sb3.publish`).
 
 Shape suffixes: B matches, O observation, A keys, H memory.
 """
@@ -69,7 +70,7 @@ class PerceptronConfig(NetworkConfig):
     value_memory: str = OWN
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain values for a card, which name the architecture."""
+        """Returns plain values for a card, with the name of the architecture."""
         return {"architecture": PERCEPTRON, **super().to_dict()}
 
 

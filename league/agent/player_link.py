@@ -1,9 +1,10 @@
-"""Plays a rival's seats by a player that runs elsewhere, and speaks gRPC (`player.proto`).
+"""Lets a player that runs elsewhere play a rival's seats, over gRPC (`player.proto`).
 
     python -m league.agent.player_link PARENT_PID CONNECTION
 
-It stands in for `rival_worker.py`, and answers the same requests. The working directory has `LINK`,
-which says where the player is. Nothing of the player runs here, and a league checks its keys.
+It takes the place of `rival_worker.py`, and answers the same requests. The file `LINK` in the
+working directory says where the player is. None of the player's code runs here, and the league
+checks the keys that the player sends.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from league.v1.player_pb2_grpc import PlayerServiceStub
 
 CONTRACT = 1
 SILENT_SECONDS = 5.0
-"""After this time without a request an empty request keeps the stream open."""
+"""After this many seconds without a request, an empty request keeps the stream open."""
 MOST_BYTES = 1 << 20
-"""The largest response."""
+"""Size of the largest response, in bytes."""
 
 
 class Stream:
@@ -88,14 +89,14 @@ class Stream:
 
 
 class Link:
-    """Answers requests of a league by the player's responses. If a stream ends, its matches fail,
-    and those that begin later get another stream.
+    """Answers a league's requests with the player's responses. If a stream ends, its matches fail,
+    and later matches get another stream.
     """
 
     def __init__(self, link: dict[str, Any]) -> None:
         self._link = link
         self._stream: Stream | None = None
-        self._why = ""  # the newest stream has ended
+        self._why = ""  # why the newest stream has ended
 
     def answers(self, request: Request) -> Iterator[bytes]:
         """Answers a request, seat by seat."""

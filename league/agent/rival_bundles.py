@@ -20,7 +20,7 @@ from league.ids import checked_digest
 from league.runs.blobs import BlobFolder, BlobKind
 
 LINK = "player.json"
-"""The only file in the bundle of a rival that plays elsewhere: says where (`player_link.py`)."""
+"""The only file in the bundle of a rival that plays elsewhere. It says where (`player_link.py`)."""
 MODELS = (".zip", ".onnx")
 """Endings of models that `rival_model.py` plays."""
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
@@ -73,7 +73,7 @@ def pack(path: Path) -> bytes:
             left -= inner.stat().st_size
             if left < 0:
                 raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
-            entry = zipfile.ZipInfo(name)  # with the same date always
+            entry = zipfile.ZipInfo(name)  # always with the same date
             entry.external_attr = 0o644 << 16
             bundle.writestr(entry, inner.read_bytes())
     return content.getvalue()
@@ -85,7 +85,7 @@ def link(address: str, game: str, version: str, token_file: Path | None, tls: Pa
     Args:
         address: HOST:PORT.
         game, version: the league's game, and the version of its rules.
-        token_file: a file with the token that the player wants.
+        token_file: a file with the token that the player requires.
         tls: a folder of certificates for a player that speaks TLS.
 
     Returns:
@@ -156,7 +156,8 @@ def trust(digest: str) -> None:
 def is_trusted(digest: str) -> bool:
     """Returns whether this user has agreed to run a bundle on this machine.
 
-    The notes are not in the run's folder, because a folder from another person could bring its own.
+    The notes are not in the run's folder, because a folder from another person could contain such
+    notes.
     """
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return digest in _trusted().read_text("ascii").split()

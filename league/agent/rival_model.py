@@ -1,4 +1,4 @@
-"""Plays a model of Stable-Baselines3, sb3-contrib or ONNX in the AI² tournament's interface.
+"""Plays a model of Stable-Baselines3, sb3-contrib or ONNX through the AI² tournament's interface.
 
 `league.agent.rival_bundles.pack` puts this file into a bundle as `my_agent.py`, next to the model.
 So a model is opened only in a rival's confined process.
@@ -18,7 +18,9 @@ KINDS = {
     "policy_delay": "TD3",
     "target_entropy": "SAC",
 }
-"""Algorithms by an attribute that a saved model has. The others are A2C."""
+"""The algorithm of a saved model, by an attribute that identifies it. A saved model with none of
+these attributes is of A2C.
+"""
 
 
 class SubmittedAgent(Agent):

@@ -2,9 +2,10 @@
 
     python -I -B -m league.agent.rival_worker PARENT_PID [CONNECTION MEMORY_BYTES]
 
-The working directory holds the rival's files. A request on the connection is `REQUEST`, then the
-numbers of the seats that end, begin and see (uint32), and then the observations of the seats that
-see, one row (float64) for each. Each seat that begins or sees answers with an `ANSWER`, in this
+The working directory holds the rival's files. In a request, a seat ends its match ("end"), begins a
+match ("begin"), or gets an observation ("see"). The request starts with the header `REQUEST`. The
+numbers (uint32) of the seats that end, begin and see follow, and then one observation (a row of
+float64) for each seat that sees. Each seat that begins or sees answers with an `ANSWER`, in this
 order. Every match runs the file again, so its own globals start afresh, as in the tournament.
 """
 
@@ -30,13 +31,13 @@ from league.service.die_with_parent import tie_to
 FILE = "my_agent.py"
 NICE = 5
 REASON = 300
-"""Most bytes of a reason."""
+"""Largest size of the reason of a failure, in bytes."""
 REQUEST = struct.Struct("=4I")
-"""How many seats end, begin and see, and how many numbers each of them sees."""
+"""How many seats end, begin and see, and how many numbers an observation has."""
 ANSWER = struct.Struct(f"=I10sB{REASON}s")
 """A seat, its keys (0 or 1), whether it failed, and why."""
 FRAMES = 4
-"""Most lines of the rival's files in a reason."""
+"""Largest number of lines of the rival's files in a reason."""
 LIMITS = {
     resource.RLIMIT_CORE: 0,
     resource.RLIMIT_FSIZE: 1 << 20,  # bytes of each file that it writes
@@ -52,9 +53,11 @@ FORBIDDEN = {
     **{"pidfd_open": 434, "pidfd_send_signal": 424, "setrlimit": 160, "unshare": 272},
     **{"setns": 308, "io_uring_setup": 425},
 }
-"""Calls of Linux on x86-64 that a rival may not make: other processes, and the network."""
+"""System calls of Linux on x86-64 that reach other processes or the network. Rivals may not make
+them.
+"""
 OWN_PROCESS = {"kill": 62, "tgkill": 234}
-"""Calls that a rival may make only for its own process."""
+"""System calls that a rival may make only for its own process."""
 
 
 BARRED: Mapping[str, Callable[[], object]] = {
@@ -62,10 +65,12 @@ BARRED: Mapping[str, Callable[[], object]] = {
     "other programs": lambda: os.fork() or os._exit(0),
     "the network": lambda: socket.socket().close(),
 }
-"""What a rival may not do, in words, with a way to try."""
+"""What a rival may not do, in words, with a function that tries it."""
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # Landlock's calls
 READ, WRITE, OF_FILES = 0b1101, 0b110, 0b111 | 1 << 14
-"""Rights of Landlock: to run, read and list, to read and write, and those that files can have."""
+"""Rights of Landlock. `READ` allows running, reading and listing, and `WRITE` allows reading and
+writing. `OF_FILES` has all rights that apply to files.
+"""
 READABLE = (
     *(sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/proc/self", "/sys/devices/system"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/passwd", "/proc/cpuinfo", "/proc/meminfo"),
@@ -75,13 +80,13 @@ READABLE = (
 
 
 def confine(parent: int, memory_bytes: int) -> None:
-    """Takes away from this process what an agent doesn't need. There is no way back."""
+    """Gives up the rights of this process that an agent doesn't need. This can't be undone."""
     tie_to(parent)
     os.nice(NICE)
     with contextlib.suppress(OSError):  # if memory runs out, Linux ends this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
     for limit, most in {**LIMITS, resource.RLIMIT_AS: memory_bytes}.items():
-        with contextlib.suppress(ValueError, OSError):  # another system
+        with contextlib.suppress(ValueError, OSError):  # not every system has this limit
             resource.setrlimit(limit, (most, most))
     if sys.platform == "linux":
         _hide_files(os.getcwd())
@@ -91,8 +96,8 @@ def confine(parent: int, memory_bytes: int) -> None:
 
 
 def _hide_files(own: str) -> None:
-    """Lets the kernel (Landlock, from Linux 5.13 on) refuse all files but those of Python and its
-    packages, which may be read, and those in the folder `own`.
+    """Makes the kernel (Landlock, from Linux 5.13 on) refuse access to most files. The rival may
+    only read `READABLE`, and read and write the files in the folder `own`.
     """
     libc = _libc()
     version = libc.syscall(CREATE_RULESET, None, 0, 1)
@@ -120,7 +125,7 @@ def _libc() -> Any:
 
 
 def _filter_calls() -> bool:
-    """Lets the kernel refuse calls (seccomp). Returns False where that is not possible."""
+    """Makes the kernel refuse system calls (seccomp). Returns False where that is not possible."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     load, equal, has, done = 0x20, 0x15, 0x45, 0x06  # BPF: ld, jeq, jset, ret
@@ -131,13 +136,13 @@ def _filter_calls() -> bool:
     for call in FORBIDDEN.values():
         code += [(equal, 0, 1, call), refuse]
     code += [(equal, 0, 1, CLONE3), (done, 0, 0, errno | 38)]  # ENOSYS: then libc calls clone
-    # A thread may be made (CLONE_THREAD), a process not.
+    # A thread may be made (CLONE_THREAD), but no process.
     code += [(equal, 0, 4, CLONE), (load, 0, 0, first), (has, 1, 0, 0x10000), refuse]
     code += [(done, 0, 0, allow)]
     for call in OWN_PROCESS.values():
         code += [(equal, 0, 4, call), (load, 0, 0, first), (equal, 1, 0, os.getpid()), refuse]
         code += [(done, 0, 0, allow)]
-    # Limits may be read (no new value), and not be set.
+    # Limits may be read (a call without a new value), but not set.
     code += [(equal, 0, 6, PRLIMIT), (load, 0, 0, third), (equal, 0, 3, 0)]
     code += [(load, 0, 0, third + 4), (equal, 0, 1, 0), (done, 0, 0, allow), refuse]
     code += [(done, 0, 0, allow)]
@@ -166,7 +171,7 @@ def reason_of(error: BaseException, folder: str) -> str:
 
 
 class Request(NamedTuple):
-    """Lists the seats that end, begin and see, and the observations, a row for each that sees."""
+    """Lists the seats that end, begin and see, with an observation for each seat that sees."""
 
     end: list[int]
     begin: list[int]
@@ -176,7 +181,7 @@ class Request(NamedTuple):
     @classmethod
     def read(cls, connection: BinaryIO) -> Request | None:
         """Reads the next request. Returns None at the end of the connection."""
-        import numpy as np  # its threads, if any, begin after `confine`
+        import numpy as np  # numpy's threads, if any, begin after `confine`
 
         head = connection.read(REQUEST.size)
         if not head:
@@ -235,7 +240,7 @@ class Agents:
 
 
 def answer(seat: int, keys: bytes = b"", reason: str = "") -> bytes:
-    """Returns the answer of a seat. It has failed if there is a reason."""
+    """Returns the answer of a seat. The seat has failed if there is a reason."""
     return ANSWER.pack(seat, keys, bool(reason), reason.encode("utf-8", "replace"))
 
 

@@ -1,8 +1,8 @@
 """Plays seats by other people's agents. Their Python runs in separate processes.
 
 All seats of a rival share at most `PROCESSES` processes, and each process plays several seats.
-Rivals are asked before the networks compute, and answer while these compute. They decide about
-every frame, also while the networks hold their keys.
+Rivals get their observations before the networks compute, and decide at the same time as the
+networks. Rivals decide in every frame, also while the networks hold their keys.
 
 Shape suffixes: S seats, O observation, A keys.
 """
@@ -38,24 +38,24 @@ from league.games.registry import game_spec
 from league.runs.blobs import BlobFolder
 
 PROCESSES = 2
-"""Most processes of a rival, as long as no match waits for it."""
+"""Largest number of processes of a rival for which no match waits."""
 SLOW_PROCESSES = max(3, (os.cpu_count() or 1) // 2)
-"""Most processes of a rival for which matches wait."""
+"""Largest number of processes of a rival for which matches wait."""
 IDLE_PROCESSES = 4
-"""Most processes that are kept for a later match."""
+"""Largest number of idle processes that are kept for later matches."""
 BROKEN = 4
-"""After this many steps with failures, without a finished match in between, a rival is not started
-again for `REST_SECONDS`. Its matches then fail at once.
+"""Number of frames with failures, without a finished match in between, after which a rival is not
+started again for `REST_SECONDS`. During this time, its matches fail at once.
 """
 REST_SECONDS = 600.0
 LOOK_SECONDS = 2.0
-"""Time between two looks at what a process has written."""
+"""Seconds between two checks of how much a process has written."""
 MOST_REASON = 400
 WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
 LINK = (*WORKER[:-1], "league.agent.player_link")
 PREFIX = "kumite-rival-"
 LEFT_SECONDS = 86_400.0
-"""Age of a folder that may be removed once the process that made it has ended."""
+"""Age in seconds from which a folder may be removed, once the process that made it has ended."""
 NONSENSE = "its process sent no keys"
 KEYS = 10
 ANSWER = np.dtype(
@@ -107,13 +107,14 @@ class _Process:
 
     Attributes:
         number: differs from all other processes'.
-        is_elsewhere: whether it only connects to the player, who gets the game's own observations.
-        begin: the seats that begin with the next request.
-        end: numbers of the seats that end with it.
+        is_elsewhere: whether the process only connects to a player elsewhere. Such a player gets
+            the game's own observations.
+        begin: the seats whose matches begin with the next request.
+        end: numbers of the seats whose matches end with the next request.
         asked: the seats of the newest request that have not answered, in the order of their
             answers.
         begins: whether the newest request begins matches.
-        since: when the newest request was sent or its newest answer came.
+        since: when the newest request was sent, or when its newest answer came.
     """
 
     def __init__(self, number: int, digest: str, bundle: bytes, limits: Limits) -> None:
@@ -154,19 +155,19 @@ class _Process:
 
     @property
     def waits_until(self) -> float:
-        """When its next answer is late."""
+        """The time from which the next answer is late."""
         limits = self._limits
         return self.since + (limits.start_seconds if self.begins else limits.decision_seconds)
 
     @property
     def lost_at(self) -> float:
-        """When its matches fail without its next answer."""
+        """The time at which the process's matches fail if its next answer has not come."""
         limits = self._limits
         return self.since + (limits.start_seconds if self.begins else limits.hang_seconds)
 
     def wrote_too_much(self) -> bool:
         """Returns whether its folder has twice as many files or bytes as a bundle may have. It
-        looks only once in `LOOK_SECONDS`.
+        checks this at most once in `LOOK_SECONDS`.
         """
         if time.monotonic() < self._look_at:
             return False
@@ -175,7 +176,7 @@ class _Process:
         for place, _, names in os.walk(self._folder):
             files += 1 + len(names)
             for name in names[: 2 * MOST_FILES]:
-                with contextlib.suppress(OSError):  # it is gone
+                with contextlib.suppress(OSError):  # the file is gone
                     size += os.lstat(os.path.join(place, name)).st_size
             if files > 2 * MOST_FILES or size > 2 * MOST_BYTES:
                 return True
@@ -187,9 +188,9 @@ class _Process:
         """Asks seats for keys, or lets them begin their matches.
 
         Args:
-            seats: the seats, those of `begin` if there are any.
-            numbers: their numbers.
-            seen_SO: their observations. Seats that begin have none.
+            seats: the seats. If `begin` is not empty, they are the seats of `begin`.
+            numbers: the numbers of these seats.
+            seen_SO: the observations of these seats, none for seats that begin.
         """
         self.begins, self.since = bool(self.begin), time.monotonic()
         self.asked, self._numbers = seats, numbers
@@ -204,7 +205,7 @@ class _Process:
                 self.socket.shutdown(socket.SHUT_RDWR)
 
     def read(self) -> tuple[NDArray[np.int64], NDArray[np.void]]:
-        """Reads answers, once some have come. Returns them with their seats.
+        """Waits until some answers have come. Returns their seats and the answers.
 
         Raises:
             InvalidInput: the process has ended, or sent something else.
@@ -218,7 +219,7 @@ class _Process:
         self._buffer += part
         answers = np.frombuffer(self._buffer, ANSWER, len(self._buffer) // ANSWER.itemsize)
         self._buffer, count = self._buffer[answers.nbytes :], len(answers)
-        # Bytes are compared sooner than such small arrays.
+        # Comparing bytes is faster than comparing such small arrays.
         numbers, other_keys = answers["number"].tobytes(), answers["keys"].tobytes().strip(b"\0\1")
         if count > len(self.asked) or numbers != self._numbers[:count].tobytes() or other_keys:
             raise InvalidInput(NONSENSE)
@@ -275,8 +276,8 @@ def _end(popen: subprocess.Popen[bytes], connection: socket.socket, folder: str)
 class RivalSeats:
     """Plays the seats in which rivals sit. Call `ask`, then `answer`, for every frame.
 
-    A call may leave some seats out whose rivals have not decided, so that a slow rival does not
-    stop the other matches. Nothing may change in the matches of these seats until they answer.
+    A call of `answer` may leave out seats whose rivals have not decided, so that a slow rival does
+    not stop the other matches. Nothing may change in the matches of these seats until they answer.
 
     A new match gets a new object of the rival's class. A process can't be saved: after a restart
     the rival's object is new in the middle of the match.
@@ -284,11 +285,11 @@ class RivalSeats:
     Args:
         blobs: blobs of the run, with the bundles.
         limits: bounds of a process.
-        is_trusted: whether a bundle of this digest may run. The others fail their matches.
+        is_trusted: whether the bundle with a digest may run. If not, the rival's matches fail.
 
     Attributes:
         digests: the digests of the rivals by seat.
-        late: decisions that came too late so far. The seats repeated their keys.
+        late: number of decisions so far that came too late. Their seats repeated the last keys.
         waiting: seats that the newest call of `answer` leaves out.
     """
 
@@ -356,9 +357,11 @@ class RivalSeats:
     def ask(
         self, observations_SO: NDArray[np.float32], rests_S: NDArray[np.bool_] | None = None
     ) -> None:
-        """Asks every rival for its keys, except those in the seats `rests_S`, which do not decide
-        before the next call. Asking again for the same frame does no harm. Until the next call,
-        `observations_SO` has to stay as it is in the seats that have not decided.
+        """Asks the rivals for their keys. The rivals in the seats `rests_S` are not asked before
+        the next call.
+
+        It is safe to call this again for the same frame. Until the next call, the rows of
+        `observations_SO` must not change for seats that have not decided.
         """
         self._observations_SO, self._rests_S = observations_SO, rests_S
         for index in self._unplaced:
@@ -382,7 +385,8 @@ class RivalSeats:
 
         Args:
             actions_SA: the actions of a frame.
-            may_wait: most seats that may be left out. The others' answers are waited for.
+            may_wait: largest number of seats that may be left out. The call waits for the answers
+                of the other seats.
 
         Returns:
             The reason for each seat whose match has failed. These seats are empty now.
@@ -408,7 +412,7 @@ class RivalSeats:
             self.late += len(late)
             seats_S["late"][late] += 1
             seats_S["stale"][late] = seats_S["asked"][late]
-        if len(due):  # other games have other actions, and no rivals
+        if len(due):  # games without rivals may have other actions
             seats_S["decided"][due], actions_SA[due] = False, seats_S["keys"][due]
         return {index: f"the rival failed: {reason}" for index, reason in self._settled().items()}
 
@@ -464,7 +468,7 @@ class RivalSeats:
                 "then name the folder in bin/league add --trust"
             )
         if self._starter is None:
-            # Linux ends a worker with the thread that started it, and not only with the process.
+            # Linux ends a worker when the thread that started it ends, not only with the process.
             self._starter = ThreadPoolExecutor(1, "rivals")
         self._started += 1
         process = self._starter.submit(
@@ -497,7 +501,9 @@ class RivalSeats:
                 process.ask(seats, seats_S["number"][seats], own_SO)
 
     def _read(self, seconds: float) -> None:
-        """Reads answers for at most this time, or until some have come, and asks for the next."""
+        """Waits at most `seconds` until some answers have come, and reads them. Then asks the
+        processes that owe no answer.
+        """
         seats_S = self._seats_S
         for key, _ in self._selector.select(seconds):
             process: _Process = key.data
@@ -507,7 +513,7 @@ class RivalSeats:
                 self._lose(process, str(error))
                 continue
             are_here = seats_S["number"][seats] == answers["number"]
-            if not are_here.all():  # the matches of the others have ended
+            if not are_here.all():  # the other answers are for matches that have ended
                 seats, answers = seats[are_here], answers[are_here]
             for number in answers["failed"].nonzero()[0].tolist():
                 self._fail(int(seats[number]), answers["reason"][number].decode(errors="replace"))
@@ -533,8 +539,8 @@ class RivalSeats:
         del self._processes[process.number]
 
     def _settled(self) -> dict[int, str]:
-        """Empties the failed seats, and lets rivals rest that fail again and again. Returns the
-        reasons.
+        """Empties the failed seats, and returns the reasons by seat. A rival that fails again and
+        again is not started for `REST_SECONDS`.
         """
         if not (self._failed or self._resting):
             return {}
@@ -580,7 +586,7 @@ class RivalSeats:
 
 
 def _original(seen_SO: NDArray[np.float32]) -> NDArray[np.float64]:
-    from league.agent.export.ai2_check import original  # it loads the compiler
+    from league.agent.export.ai2_check import original  # this loads numba
 
     return original(seen_SO)
 

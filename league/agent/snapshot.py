@@ -1,4 +1,4 @@
-"""Freezes each agent in a safetensors file, with its card in the metadata. Nothing is unpickled.
+"""Freezes agents in safetensors files, each with its card in the metadata. No file is unpickled.
 
 The card's fingerprint is the network's output on a fixed probe, recurrent state included. Every
 load computes it again on the CPU, so weights with another snapshot's card are refused.
@@ -132,7 +132,7 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
 
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
-    """Summarises logits, values, LSTM and latent on the probe, in 6 numbers for each step of it.
+    """Summarises logits, values, LSTM and latent on the probe, in 6 numbers per step of the probe.
 
     The probe has an episode start in the middle, so the fingerprint also covers the clearing of the
     state.
@@ -223,13 +223,14 @@ def load_snapshot(
     Raises:
         NotFound: no such blob.
         InvalidName: `digest` is not a sha256.
-        DataCorrupt: the file, its sizes or its outputs do not fit name and card.
+        DataCorrupt: the file does not match its digest, or its weights or outputs don't match its
+            card.
     """
     content = blobs.get(digest)
     about, tensors = read_header(content, digest)
     card = _card(about, digest)
     unfit = DataCorrupt(f"the weights in {digest} don't fit its card: take the snapshot again")
-    with torch.device("meta"):  # which needs no memory
+    with torch.device("meta"):  # this device needs no memory
         parts = network_of(card.agent).state_dict()
     if tensors != {name: ("F32", list(tensor.shape)) for name, tensor in parts.items()}:
         raise unfit

@@ -69,7 +69,7 @@ def encode_match(
 
 
 def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwork:
-    """Returns a network with a strategy encoder. `InvalidInput` names any other agent."""
+    """Returns `network` if it has a strategy encoder, else raises `InvalidInput`."""
     if not isinstance(network, AgentNetwork) or network.config.encoder == "none":
         raise InvalidInput(
             f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing "

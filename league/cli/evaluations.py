@@ -15,8 +15,8 @@ from league.evaluations import Report
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 LONGEST = 20
-"""Characters of the opponents' names that a terminal shows in the list. The view of a single
-evaluation shows all of them.
+"""Largest number of characters of the opponents' names in a terminal's list. Instead of longer
+names, the list shows the number of opponents. The view of a single evaluation shows all names.
 """
 LISTED = "number# state player against book matches# wanted# by at"
 

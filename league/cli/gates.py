@@ -99,7 +99,7 @@ def gates(context: LeagueContext, candidate: Candidate = None, out: Out = None) 
 
 
 def _learning_generations(client: MatchmakerClient) -> list[Generation]:
-    """The generations that learn now, or did when the run ended."""
+    """The generations that are learning now, or were learning when the run ended."""
     live = client.players(kinds=[PlayerKind.LIVE], states=[PlayerState.ACTIVE])
     names = [
         GenerationName.parse(player.name).learner for player in live if player.role in EXPLOITING
@@ -145,7 +145,9 @@ def _counts(test: VictimGate) -> tuple[str, ...]:
 
 
 def _pairs(test: VictimGate) -> str:
-    """«3,12,30,10,2»: pairs that scored 0, ½, 1, 1½ and 2, for `league sprt --pentanomial`."""
+    """Returns how many pairs scored 0, ½, 1, 1½ and 2, for `league sprt --pentanomial`:
+    «3,12,30,10,2».
+    """
     return ",".join(map(str, test.pairs))
 
 

@@ -12,7 +12,7 @@ PROGRAMS = {
     "matchmaker": ("matchmaker", "serves one league, as bin/matchmaker"),
     "evaluator": ("evaluator", "plays a league's clean matches, as bin/evaluator"),
 }
-"""By the word after ``kumite``: its module, and what it does."""
+"""The module of each program, and what the program does, by the word after ``kumite``."""
 
 
 def main() -> int:

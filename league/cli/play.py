@@ -214,7 +214,7 @@ def _draw(
                 size = (console.size.width, console.size.height)
                 live.update(view.draw(events, size), refresh=True)
                 drawn_at = time.monotonic()
-            due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt it does not catch up
+            due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt, the drawing does not catch up
             time.sleep(max(0.0, due - time.monotonic()))
     return events
 

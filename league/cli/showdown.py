@@ -41,12 +41,14 @@ function asText() {{
 </script>
 <script src="https://play.pokemonshowdown.com/js/replay-embed.js" onerror="asText()"></script>
 """
-"""Showdown's own form of a saved replay. Its script draws the log, which is otherwise shown as
-text.
+"""The page of a saved replay, in Showdown's own form. Showdown's script draws the log. Without the
+script, the page shows the log as text.
 """
 
 LOGIN_SECONDS = 60
-"""A server that has just started on a busy machine takes longer than poke-env's five seconds."""
+"""Seconds that the login may take. poke-env's own limit of five seconds is too short for a
+server that has just started on a busy machine.
+"""
 
 app = typer.Typer(
     help="Pokémon Showdown: its simulator, replays as pages, and battles with people.",
@@ -167,7 +169,7 @@ def replay(
 
 
 def page_of(found: Replay) -> str:
-    """The page of a battle, which is played again for it."""
+    """Plays a battle again and returns its page."""
     from league.replay import Playback
 
     with Playback(found) as playback:

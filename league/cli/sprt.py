@@ -113,7 +113,7 @@ def _test(given: dict[str, Any], *, by_match: bool) -> Test:
     """Returns the test that the flags describe.
 
     Raises:
-        InvalidInput: the flags describe no test, or two.
+        InvalidInput: the flags describe no test, or two tests.
     """
     from league.stats.gates import BernoulliTest, MultinomialTest
 

@@ -86,7 +86,7 @@ def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
     troubles = {
         worker.trouble: worker.is_quarantined for worker in league.workers if worker.trouble
     }
-    for trouble, is_quarantined in troubles.items():  # workers that disagree have the same text
+    for trouble, is_quarantined in troubles.items():  # workers that disagree share one text
         yield "quarantine" if is_quarantined else "disagree", trouble
     if league.pause is not None:
         since = f"{league.pause.by} at {when(league.pause.at)}"
@@ -101,7 +101,7 @@ def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
 
 
 def _set_aside(client: MatchmakerClient) -> Iterator[str]:
-    """The rivals in quarantine, with the reason of the newest match if it failed."""
+    """The rivals in quarantine, and why their newest match failed if it did."""
     for player in client.players(states=[PlayerState.QUARANTINED]):
         if player.kind is PlayerKind.RIVAL:
             newest, _ = client.matches(player=player.name, limit=1)

@@ -31,7 +31,7 @@ CYCLES = "first beats who_beats and_back# p_value# games#"
 CLUSTERS = "cluster# nash# nash_low# nash_high# players# members"
 SPARED = "games in_support cluster alpha_low alpha_high alpha_rank nash_low nash_high rating"
 SHOWN_MASS = 0.01
-"""Clusters of one player are listed when their mass may be as large as this."""
+"""A cluster of a single player is listed if its mass's interval reaches up to this value."""
 Groups = tuple[str, str] | None
 
 

@@ -15,7 +15,7 @@ from league.console.text import Words, plain, share, when
 __all__ = ["operator", "plain", "print_pairs", "print_table", "share", "when"]
 
 SECONDS_APART = 10.0
-"""Between lines of progress that go to a file or another program."""
+"""Seconds between two lines of progress that go to a file or another program."""
 
 
 def is_terminal() -> bool:
@@ -39,8 +39,8 @@ def operator() -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Shows progress. On a terminal the line replaces the last one, otherwise a new line is printed
-    every few seconds.
+    """Shows progress. On a terminal, each line replaces the line before. Elsewhere, a new line is
+    printed every few seconds.
     """
     said_at = time.monotonic()
 
@@ -69,7 +69,7 @@ def print_table(
 ) -> None:
     """Prints a line per row. Without a terminal, headings and values are separated by tabs.
 
-    A narrow terminal leaves columns out and names them.
+    On a narrow terminal, some columns are left out, and a message names them.
 
     Args:
         columns: headings. A ``#`` at the end marks numbers, which a terminal aligns to the right.

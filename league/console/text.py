@@ -1,4 +1,4 @@
-"""Values as short texts (times, shares, sizes, durations), and strangers' words on a terminal."""
+"""Formats values as short texts, and makes texts from strangers safe for a terminal."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def ask(
     Args:
         player: a member, a mixture or weights files.
         against: opponents, by default every bot.
-        wait: waits until the matches are played and prints the report.
-        as_json: prints the report as JSON.
+        wait: whether to wait until the matches are played, and then print the report.
+        as_json: whether to print the report as JSON.
 
     Returns:
         The exit status.
@@ -82,8 +82,8 @@ def _in_league(league: League, client: MatchmakerClient, who: str, game: str | N
 
 
 def _registered(league: League, client: MatchmakerClient, file: Path, game: str | None) -> str:
-    """Returns the player that has a file's weights. They are uploaded to a league that is named by
-    its address.
+    """Returns the player that has a file's weights. The weights are uploaded if the league is named
+    by its address.
 
     A new player is held out of all training, like the players of `import`.
     """
@@ -128,14 +128,14 @@ def follow(client: MatchmakerClient, number: int) -> Report:
 
 
 def line_of(report: Report) -> str:
-    """«12 main@2000: 40 of 80 matches, open»."""
+    """Returns a line such as «12 main@2000: 40 of 80 matches, open»."""
     evaluation, done = report.evaluation, f"{report.matches_done} of {report.matches_total}"
     return f"{evaluation.number} {evaluation.player}: {done} matches, {evaluation.state.value}"
 
 
 def show(report: Report, *, as_json: bool = False) -> int:
-    """Prints a report, with all fields `as_json`. Returns exit status 1 when its evaluation was
-    cancelled.
+    """Prints a report. `as_json` prints all fields as JSON. Returns the exit status: 1 if the
+    evaluation was cancelled, else 0.
     """
     one = report.evaluation
     status = int(one.state is EvaluationState.CANCELLED)

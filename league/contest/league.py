@@ -93,7 +93,11 @@ class League:
             yield client
 
     def require_running(self, then: str) -> None:
-        """Raises `Refused` unless the league's own matchmaker is running: only it can change it."""
+        """Raises `Refused` unless the league's own matchmaker runs. Nothing else can change it.
+
+        Args:
+            then: what to do once the league runs again, for the message.
+        """
         if not self.address and finding.live_address(self.folder()) is None:
             raise Refused(
                 f"{self.run_dir} is not running: start it again "

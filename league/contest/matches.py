@@ -27,7 +27,7 @@ from league.replay.recorder import keys_for_decision
 ROWS = 64
 """Number of matches at once. More matches cost memory and gain little."""
 SHORTEST, LONGEST = 2, 12
-"""Frames that a mistake lasts."""
+"""Smallest and largest number of frames that a mistake lasts (see `play_bouts`)."""
 
 
 def paired(
@@ -171,10 +171,10 @@ def play_bouts(
     The result depends on the arguments alone, unless rivals play.
 
     An agent that learns from recordings alone sees only the recorded player's situations, and does
-    not know how to recover from its own mistakes. Therefore the demonstrations contain mistakes,
-    which the agent does not learn (DART, arXiv 1703.09327). A mistake repeats the player's own keys
-    from an earlier moment of the match. These are the right keys at the wrong time, like a clone's
-    mistakes.
+    not know how to recover from its own mistakes. Therefore `disturb` makes the
+    recorded player make mistakes, which the agent does not learn (DART, arXiv 1703.09327). A
+    mistake repeats the player's own keys from an earlier moment of the match. These are the right
+    keys at the wrong time, like the mistakes of an agent that imitates the player.
 
     Args:
         recipe: the game.
@@ -213,7 +213,7 @@ def play_bouts(
             for frame in range(max(frame_skip, pace)):
                 if frame > 0:
                     table.decide_rivals(actions_N2A)
-                if rivals is not None and rivals.late > late:  # play in real time until it decides
+                if rivals is not None and rivals.late > late:  # waits a frame for a late rival
                     late = rivals.late
                     time.sleep(1.0 / spec.frames_per_second)
                 recorded.step(actions_N2A)
@@ -314,7 +314,7 @@ class _Recorded:
 
     def finished(self, failures: dict[Bout, str], conduct: dict[Bout, Conduct]) -> Iterator[Replay]:
         """Yields the matches that ended in the last frame. `failures` gets the reasons of failed
-        matches, and `conduct` tells of the rivals in all of them.
+        matches, and `conduct` gets the conduct of the rivals in all matches.
         """
         for row in map(int, np.flatnonzero(self._game.ended_N)):
             bout = self.bouts.pop(row, None)

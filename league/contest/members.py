@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A player for a seat. It is a bot, given by its index in the game's spec, or a network in
-    memory, or weights or a rival's bundle, given by the digest in the folder `blobs`.
+    """A player for a seat: a bot, a network in memory, a snapshot or a rival.
+
+    `bot` is a bot's index in the game's spec. `digest` is the digest of a snapshot's weights or of
+    a rival's bundle in the folder `blobs`.
     """
 
     name: str

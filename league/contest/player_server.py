@@ -36,9 +36,9 @@ from league.v1.player_pb2 import DecideRequest, DecideResponse, PlayerFailure, P
 
 SERVICE = player_pb2.DESCRIPTOR.services_by_name["PlayerService"].full_name
 MOST_SEATS = 1024
-"""Most seats of a stream."""
+"""Largest number of seats of a stream."""
 THREADS = 32
-"""Most streams that decide at the same time."""
+"""Largest number of streams that decide at the same time."""
 
 
 def find_player(finder: Finder, name: str, folder: Path, *, trust: bool) -> Member:
@@ -46,7 +46,7 @@ def find_player(finder: Finder, name: str, folder: Path, *, trust: bool) -> Memb
 
     Args:
         finder: finds snapshots and rivals of a run.
-        name: such a member, or a path to an agent's file, folder or model.
+        name: the name of a snapshot or rival, or the path of an agent's file, folder or model.
         folder: gets the bundle of a file.
         trust: whether the user agrees to run a file. Otherwise a person at the terminal is asked.
 
@@ -96,11 +96,11 @@ class Seats(ABC):
 
 
 class FileSeats(Seats):
-    """Plays by the processes of a rival."""
+    """Plays with a rival's processes."""
 
     def __init__(self, member: Member, spec: GameSpec) -> None:
         assert member.blobs is not None
-        # A league that waits counts late decisions itself.
+        # No decision is late here, because the league itself counts late decisions.
         patient = replace(LIMITS, decision_seconds=LIMITS.hang_seconds)
         self._rivals = RivalSeats(member.blobs, patient)
         self._digest = member.digest
@@ -121,7 +121,7 @@ class FileSeats(Seats):
         rests_S[seats_B], self._seen_SO[seats_B] = False, seen_BO
         self._rivals.ask(self._seen_SO, rests_S)
         failures = self._rivals.answer(keys_SA)
-        # The league says so itself.
+        # The league adds the part of the reason before the colon itself.
         return keys_SA[seats_B], {seat: why.partition(": ")[2] for seat, why in failures.items()}
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class FileSeats(Seats):
 
 
 class NetworkSeats(Seats):
-    """Plays by a snapshot, which decides at the pace at which it was trained."""
+    """Plays with a snapshot, which decides at the pace at which it was trained."""
 
     def __init__(self, member: Member) -> None:
         assert member.blobs is not None
@@ -175,7 +175,7 @@ class Session:
         self._seats: Seats | None = None
         self._rows: dict[int, int] = {}  # by the league's number of the seat
         self._free = list(range(MOST_SEATS))
-        self._lost: dict[int, str] = {}  # by this number, why its match has failed
+        self._lost: dict[int, str] = {}  # by the same number, why the match has failed
         self._lock = threading.Lock()  # a league may leave while its seats decide
 
     def respond(self, request: DecideRequest) -> DecideResponse:

@@ -19,8 +19,8 @@ from league.replay import Bout
 
 
 class Conduct(NamedTuple):
-    """Tells of the rivals in a match, by seat: whether the rival failed, and how many of its
-    decisions came late (0 if it failed).
+    """Describes the conduct of the rivals in a match, by seat: whether the rival failed, and how
+    many of its decisions came late (0 if it failed).
     """
 
     failed: tuple[bool, bool]
@@ -135,5 +135,7 @@ class Table:
         self._game.idle_N[row] = True
 
     def conduct(self, row: int) -> Conduct:
-        """Tells of the rivals in a row whose match has just ended. Call it before `leave`."""
+        """Describes the conduct of the rivals in a row's match. Call this when the match has just
+        ended, before `leave`.
+        """
         return Conduct((2 * row in self._failed, 2 * row + 1 in self._failed), self.late_in(row))

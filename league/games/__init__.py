@@ -1,8 +1,8 @@
 """Provides the games, and registers the built-in game with Gymnasium.
 
 After `import league.games`, `gymnasium.make("league/Brawl-v0", opponent="based")` works.
-`league.games.parallel_env()` makes the same game for PettingZoo, and `register` adds a game. The
-import loads neither a game nor the compiler.
+`league.games.parallel_env()` makes the same game for PettingZoo, and `register` adds a game.
+Importing this package loads neither a game nor the compiler.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class GameSpec:
 
     `observation[:own_size]` is the seat's own part. The rest is the opponent as the seat sees it,
     and the agent's encoder keeps a history of the rest. If a game's observations have no such
-    parts, the game puts the whole observation into the rest. Its own part then shows only the seat,
+    parts, the game puts the whole observation into the rest. The own part then shows only the seat,
     whether the seat has to act, and the legal choices.
     """
 
@@ -182,14 +182,14 @@ class BatchedGame(ABC):
         """Ends matches as failed, after `step`. Their rows begin the next match.
 
         Args:
-            reasons: by row, the reason. The row's reason is added to `failures`.
+            reasons: the reasons by row. They are added to `failures`.
         """
         if not reasons:
             return
         rows = list(reasons)
         now_N = np.zeros(self.num_matches, np.bool_)
         now_N[rows] = True
-        now_N &= ~self.ended_N  # the others have begun the next match already
+        now_N &= ~self.ended_N  # the other rows have begun their next match already
         self.final_observations_N2O[now_N] = self.observations_N2O[now_N]
         self.final_frames_N[now_N] = self.frames_N[now_N]
         self.final_stats_N2S[now_N] = self.stats_N2S[now_N]
@@ -359,7 +359,9 @@ class BatchedGame(ABC):
 
 
 def pressed(keys: Any) -> NDArray[np.bool_]:
-    """Returns which keys are down: values above 0.5. Raises `InvalidInput` for NaN and words."""
+    """Returns which keys are down (those with values above 0.5). Raises `InvalidInput` for NaN and
+    words.
+    """
     numbers = np.asarray(keys)
     if numbers.dtype.kind not in "biuf" or np.isnan(numbers).any():
         raise InvalidInput(f"keys are {keys!r:.200}: give 0 or 1 for each")

@@ -1,6 +1,6 @@
 """Plays batched matches of any `ChoiceRules`, in numpy alone.
 
-The rules have players 0 and 1, and the contract has seats 0 and 1. If the rules draw sides, a bit
+The rules have players 0 and 1, and a batched game has seats 0 and 1. If the rules draw sides, a bit
 of the match's seed decides which seat is player 0. Shape suffixes: N matches, 2 seats (or players),
 A actions, O observation width, K reward terms, S stats.
 """
@@ -19,7 +19,7 @@ from league.games.choice_rules import ChoiceRules, probabilities_of
 REWARD_TERMS = PAYOFF, WIN = ("payoff", "win")
 FIRST = "first"
 MAX_COUNTED = 32
-"""Most actions that a game counts separately in its stats."""
+"""Largest number of actions of a game whose stats count each action separately."""
 
 ROUNDING = 1e-9
 """A match is a draw if the sum of its payoffs is at most this share of the largest payoff. So

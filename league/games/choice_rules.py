@@ -66,7 +66,7 @@ class TreeRules(ABC):
     ) -> tuple[
         NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], Positions
     ]:
-        """Plays a frame in every way that chance allows. The positions may be changed.
+        """Plays a frame in every way that chance allows. This may change `positions_E` in place.
 
         Args:
             positions_E: the positions.

@@ -38,7 +38,7 @@ END = -1
 """Value of `Level.next_E` where the match ends."""
 NO_VIEW = -1
 MAX_POSITIONS = 1_000_000
-"""Most positions of a level. A larger tree would take minutes and gigabytes."""
+"""Largest number of positions of a level. A larger tree would take minutes and gigabytes."""
 
 
 class Level(NamedTuple):
@@ -46,11 +46,11 @@ class Level(NamedTuple):
 
     Attributes:
         views_M2: each player's view, an index into the tree's views.
-        nodes_E: the position where an edge begins.
-        choices_E2: both players' choices on it.
-        chance_E: its probability, given the choices.
-        paid_E: the payoff to player 0 on it.
-        next_E: its position in the next level, or `END`.
+        nodes_E: the position where each edge begins.
+        choices_E2: both players' choices on the edge.
+        chance_E: the edge's probability, given the choices.
+        paid_E: the payoff to player 0 on the edge.
+        next_E: the position in the next level to which the edge leads, or `END`.
     """
 
     views_M2: NDArray[np.intp]
@@ -63,8 +63,8 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GameTree:
-    """Holds a game's levels and views. A view comes after its parent (`NO_VIEW` in the first
-    frame).
+    """Holds a game's levels and views. A view's parent is the player's view one frame earlier
+    (`NO_VIEW` in the first frame). Each view comes after its parent.
 
     `dealt_M` are the probabilities of the first level's positions. `infosets_K` are the views with
     a decision. A policy is a table `[K, A]` of probabilities.
@@ -112,7 +112,7 @@ def rules_of(game: BatchedGame) -> TreeRules:
 def is_exact(name: str, **options: Any) -> bool:
     """Returns whether exact values of a game can be computed here."""
     try:
-        if game_spec(name, **options).action_kind != CHOICE:  # so that its processes need not start
+        if game_spec(name, **options).action_kind != CHOICE:  # then its processes need not start
             return False
         game = make_batched(name, 1, **options)
         try:
@@ -258,7 +258,8 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
 
     The pass goes backwards over the levels. In each infoset it takes the action of greatest value,
     summed over the infoset's positions. A position's weight is the probability that chance and the
-    opponent lead there. The player's own choices don't matter, because it remembers them.
+    opponent lead there. The player's own earlier choices don't matter, because the
+    player remembers them.
 
     Args:
         tree: the tree.
@@ -381,12 +382,13 @@ def uniform_table(tree: GameTree) -> Table:
 def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[float]) -> Table:
     """Returns the policy of a player that draws a table before each match and keeps it.
 
-    In an infoset it takes an action as often as the drawn policy does, given that the player's own
-    choices led there (Kuhn's theorem, weights w, own reaches r):
+    In an infoset, the policy takes an action as often as the drawn tables do on average, given that
+    the player's own choices led there (Kuhn's theorem). w_i are the weights, and r_i(I) is the
+    probability that the player's own choices by table i lead to infoset I:
 
         π(a|I) = Σ_i w_i r_i(I) π_i(a|I) / Σ_i w_i r_i(I)
 
-    In an infoset that no table reaches it is uniform. This has no effect on the values.
+    In an infoset that no table reaches, the policy is uniform. This has no effect on the values.
 
     Args:
         tree: the tree.

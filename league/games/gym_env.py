@@ -155,7 +155,7 @@ class OneMatch(Matches):
         self.ended = False
 
     def begin(self, random: np.random.Generator) -> None:
-        """Begins a match. Its seed, and so its sides, come from the next number of `random`."""
+        """Begins a match. The next number of `random` gives its seed, which decides its sides."""
         self.ended = False
         self.reset(random.integers(GREATEST_SEED, size=1).astype(np.uint64))
         if self.render_mode == "rgb_array":

@@ -1,5 +1,5 @@
-"""Hosts games elsewhere than in the league's process: in worker processes, many matches in each, or
-wherever a `Host` plays them.
+"""Plays games outside the league's process: in worker processes with many matches each, or wherever
+another `Host` plays them.
 
 gymnasium's `AsyncVectorEnv` has a process for each environment. So 128 matches would take 128
 interpreters, and a process that dies would end the whole vector. Here, if an environment raises,
@@ -54,8 +54,8 @@ class Process:
     connection is closed.
 
     Args:
-        command: the worker's command. It gets the number of its end of the connection as the last
-            argument.
+        command: the worker's command. The file descriptor of the worker's end of the connection is
+            appended to the command.
     """
 
     def __init__(self, command: Sequence[str], rows: range, **options: Any) -> None:
@@ -93,7 +93,7 @@ class Host(ABC):
     @property
     @abstractmethod
     def is_started(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the host can answer requests."""
 
     @property
     def pids(self) -> list[int]:
@@ -102,7 +102,7 @@ class Host(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Starts unless it is started. Raises `Unavailable` if it can't play."""
+        """Starts the host unless it is started. Raises `Unavailable` if it can't play."""
 
     @abstractmethod
     def run(
@@ -346,7 +346,9 @@ class HostedGame(BatchedGame):
         self.begin(np.flatnonzero(where_N))
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`. A match that can't begin is broken."""
+        """Begins the matches of `seeds_N` in `rows`. A match that can't begin fails in the
+        next step.
+        """
         self.frames_N[rows], self.stats_N2S[rows] = 0, 0.0
         for n in rows.tolist():
             self._broken.pop(n, None)
@@ -470,7 +472,7 @@ class HostedGame(BatchedGame):
     def ask_all(self, verb: str, rows: Sequence[int]) -> list[Any]:
         """Asks the workers of `rows` and returns their answers.
 
-        The matches of workers that die are broken.
+        The matches of workers that die fail in the next step.
         """
         answers, failed = self.host.run(verb, rows, lambda worker_rows: ())
         self._broken |= failed

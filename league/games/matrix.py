@@ -1,5 +1,4 @@
-"""Plays matrix games: both players choose at once, and a table gives the payoff, in 1 or more
-rounds.
+"""Plays matrix games of one or more rounds: both players choose at once, a table has the payoff.
 
 Tables are rock-paper-scissors, matching pennies, or read from CSV files. Shape suffixes: N
 positions, 2 players, A actions, O observation width, R rows, C columns.
@@ -27,8 +26,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 
 
 Payoffs = tuple[NDArray[np.float64], tuple[str, ...]]
-"""A zero-sum game's matrix, and the names of both players' choices. Player 0 picks a row and player
-1 a column. Player 1 pays the number there to player 0.
+"""A zero-sum game's matrix, and the names of both players' choices. Player 0 picks a row, and
+player 1 picks a column. Player 1 pays the number in this row and column to player 0.
 """
 
 _HANDS = ("rock", "paper", "scissors")
@@ -132,7 +131,7 @@ class MatrixRules(ChoiceRules):
         self.name, self.longest = name, rounds
         self.matrix_RC, self.action_names = payoffs
         matrix_RC = self.matrix_RC
-        # Another table is another version.
+        # The version depends on the table.
         text = f"{matrix_RC.tolist()} {self.action_names}"
         self.version = f"1-{hashlib.sha256(text.encode()).hexdigest()[:8]}-{rounds}"
         # A symmetric game has no sides to draw.

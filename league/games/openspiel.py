@@ -39,7 +39,9 @@ except ImportError as error:
 STATS = ("moves", PAYOFF)
 LONGEST_TEXT = 20_000
 MOST_POSITIONS = 100_000
-"""Most positions of a level of a tree. OpenSpiel makes them one by one, in 30 microseconds each."""
+"""Largest number of positions in a level of a tree. OpenSpiel makes them one by one, in 30
+microseconds each.
+"""
 
 
 class OpenSpielGame(SeenGame):
@@ -85,7 +87,7 @@ class OpenSpielGame(SeenGame):
 
 
 class Spiel:
-    """A game of OpenSpiel, and what seats see of its states.
+    """A game of OpenSpiel, with the observations that seats get of its states.
 
     Attributes:
         clipped: how often a number was outside [-1, 1], by the names of `BatchedGame.clipped`.
@@ -138,7 +140,9 @@ class Spiel:
 
     @cached_property
     def action_names(self) -> tuple[str, ...]:
-        """OpenSpiel's names, if both players have the same. Otherwise numbers."""
+        """The names of the choices: OpenSpiel's names if they are the same for both players,
+        otherwise numbers.
+        """
         numbers = tuple(f"choice {action}" for action in range(self.action_size))
         with contextlib.suppress(pyspiel.SpielError, RuntimeError):
             of_player = [
@@ -164,7 +168,7 @@ class Spiel:
         return seen_R
 
     def play(self, state: Any, choices: Sequence[int]) -> None:
-        """Plays a choice of each player. The choice of a player that waits is not read."""
+        """Plays a choice of each player. The choice of a player that waits is ignored."""
         if state.is_simultaneous_node():
             # a player without a legal choice passes
             legal = [state.legal_actions(player) for player in (0, 1)]
@@ -229,7 +233,7 @@ class _InProcess(Host):
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Calls the method of this verb."""
+        """Calls the method for `verb`."""
         asked = list(rows)
         return [(asked, getattr(self, f"_{verb}")(asked, *arguments(asked)))], {}
 
@@ -330,7 +334,9 @@ class SpielRules(TreeRules):
         return *numbers, _states(states)
 
     def label(self, position: Any, player: int) -> str:
-        """Returns OpenSpiel's text of an information state, or of a state where all is open."""
+        """Returns OpenSpiel's text of the player's information state, or of the whole state in
+        games without information states.
+        """
         has_text = self._spiel.game.get_type().provides_information_state_string
         return position.information_state_string(player) if has_text else str(position)
 

@@ -119,7 +119,7 @@ class PokerRules(ChoiceRules):
     The player's own part of an observation has its number and card (rank, and suit if there are
     several), whether it is the player's turn, and the legal choices. The rest has the chips in the
     pot, first the opponent's and then the player's, and the opponent's last choice. With several
-    rounds it also has the round, the raises in it, and the public card once it is revealed.
+    rounds, the rest also has the round, the raises in it, and the public card once it is revealed.
     """
 
     version = "1"
@@ -164,7 +164,7 @@ class PokerRules(ChoiceRules):
                 ("chips", np.int16, (2,)),
                 ("last", np.int8, (2,)),
                 ("moves", np.int8, (variant.longest,)),  # every choice made, in order
-                ("turns", np.int8, (variant.longest,)),  # and the round it was made in
+                ("turns", np.int8, (variant.longest,)),  # the round of each choice
                 ("count", np.int8),
             ]
         )
@@ -236,10 +236,9 @@ class PokerRules(ChoiceRules):
         return views_N2O
 
     def label(self, position: np.void, player: int) -> str:
-        """Names the player's own card, the public card and the choices by round, as `second J1
-        K0:crc/r`.
+        """Names the player's place, its own card, the public card and the choices by round.
 
-        Choices are f, c and r.
+        An example is `second J1 K0:crc/r`. Choices are f, c and r (`_said`).
         """
         shown = [self._card(position["cards"][player])]
         if position["round"] > 0:

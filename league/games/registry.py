@@ -78,7 +78,7 @@ def register(name: str, factory: GameFactory) -> None:
 
     Args:
         name: the game's name, without a colon.
-        factory: makes the game (see above).
+        factory: makes the game, as described at the top of this module.
 
     Raises:
         ConfigError: the name is taken, empty or has a colon.
@@ -116,7 +116,7 @@ def users_module(name: str) -> ModuleType:
 
 
 def users_path() -> dict[str, str]:
-    """Returns the variable by which another process finds the same modules as this process."""
+    """Returns the environment variable by which another process finds the same modules."""
     return {PATH: os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
 
 
@@ -219,15 +219,15 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def family(game: str) -> str:
-    """Returns the name of the game whose observations and keys `game` has: brawl for the original,
-    and the game itself for any other game."""
+    """Returns the name of the game whose observations and keys `game` has. It is brawl for
+    `ai2:FOLDER`, and `game` itself for any other game."""
     return "brawl" if game.startswith("ai2:") else game
 
 
 def takes_agents_of(spec: GameSpec, game: str, version: str) -> bool:
     """Returns whether an agent of `game` and a `version` of its rules can play in a game.
 
-    An agent of brawl can play the original, and an agent of the original can play brawl, whatever
+    An agent of brawl can play `ai2:FOLDER`, and an agent of `ai2:FOLDER` can play brawl, whatever
     the versions of their rules.
     """
     is_original = family(game) != game or family(spec.name) != spec.name

@@ -46,8 +46,8 @@ MOST_FRAMES, MOST_FRAMES_PER_SECOND = 1_000_000, 1000
 LONGEST_TEXT, LONGEST_STATE, LONGEST_REASON = 20_000, 65_536, 200
 DESCRIBE_SECONDS = 5.0
 WAIT_SECONDS = 240.0
-"""Longest wait for a server that is away. The supervisor takes a learner without progress as
-hanging after 300 s.
+"""Longest wait for a server that is away. It is shorter than the 300 s without progress after which
+the supervisor treats a learner as hanging.
 """
 PAUSE_SECONDS = 0.5
 STATS = ("moves", "reward")
@@ -55,7 +55,7 @@ STATS = ("moves", "reward")
 _KINDS = {pb.ACTION_KIND_KEYS: KEYS, pb.ACTION_KIND_CHOICE: CHOICE}
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
 _MOST_BYTES = 1 << 20, (1 << 31) - 1
-"""Largest description, and largest message that gRPC can carry."""
+"""Sizes of the largest description, and of the largest message that gRPC can carry, in bytes."""
 log = logging.getLogger(__name__)
 
 
@@ -102,7 +102,7 @@ class RemoteGame(SeenGame):
         return (*super().request(verb, rows), *([states] if verb == "begin" else []))
 
     def save(self) -> dict[str, NDArray]:
-        """Copies the whole state, with the server's states of matches if it has them."""
+        """Copies the whole state, with the server's states of the matches if it provides them."""
         states = [b""] * self.num_matches
         if self._has_state:
             good = [row for row in range(self.num_matches) if row not in self._broken]
@@ -232,7 +232,7 @@ def _spec(address: str, game: pb.DescribeGameResponse, max_frames: int | None) -
 
 
 def _digest(game: pb.DescribeGameResponse) -> str:
-    """Returns 8 digits that differ between descriptions of rules."""
+    """Returns 8 hexadecimal digits that identify the rules in a description."""
     rules = pb.DescribeGameResponse()
     rules.CopyFrom(game)
     rules.ClearField("has_text")
@@ -313,7 +313,7 @@ class _Server(Host):
 
     @property
     def is_started(self) -> bool:
-        """Whether it can be asked. It stays true while the server is away."""
+        """Whether the host can answer requests. It stays true while the server is away."""
         return self._started
 
     def start(self) -> None:
@@ -368,7 +368,7 @@ class _Server(Host):
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Asks the server. If it does not answer as it must, all matches are lost."""
+        """Asks the server. If it does not answer as the contract says, all matches are lost."""
         asked = list(rows)
         if not asked:
             return [], {}

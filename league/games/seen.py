@@ -20,11 +20,11 @@ from league.games.hosted import Host, HostedGame
 WIN = "win"
 MOST_NUMBERS, MOST_NAMED = 65_536, 8
 CLOSE = 1e-6
-"""A number that is outside its bounds by at most this share of its size and span is a rounding
-error.
+"""Largest rounding error of a number outside its bounds, as a share of the sum of the number's
+size and its span (upper minus lower bound). A larger excess is counted as clipped.
 """
 _MOVES, _EARNED = -2, -1
-"""The last two stats of every game of this kind."""
+"""Indices of the last two stats of every `SeenGame`."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -44,7 +44,7 @@ def seen_type(view_size: int, action_size: int, terms: int = 1) -> np.dtype[np.v
 
 
 def seen_spec(*, view_size: int, terms: Sequence[str], max_frames: int, **rest: Any) -> GameSpec:
-    """Returns the spec of a game of this kind.
+    """Returns the spec of a `SeenGame`.
 
     Args:
         view_size: V.
@@ -119,7 +119,9 @@ class SeenGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O  # no seat acts in it
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`. A match that can't begin is broken."""
+        """Begins the matches of `seeds_N` in `rows`. A match that can't begin fails in the
+        next step.
+        """
         self.totals_N2[rows] = 0.0
         super().begin(rows)
 

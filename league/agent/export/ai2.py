@@ -25,7 +25,7 @@ from league.games.ai2 import observation
 from league.runs.files import write_whole
 
 MOST_BYTES = 100_000_000
-"""Largest file that GitHub takes."""
+"""Size of the largest file that GitHub accepts, in bytes."""
 
 
 class Exported(NamedTuple):

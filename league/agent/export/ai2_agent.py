@@ -24,7 +24,7 @@ class SubmittedAgent(Agent):
     begins.
 
     Args:
-        file_path: ignored. The original's agents take it, but this agent has no further file.
+        file_path: ignored. The tournament's own agents take it, but this agent reads no file.
         seed: seed of its draws. By default every object draws differently.
     """
 
@@ -39,7 +39,7 @@ class SubmittedAgent(Agent):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything: a match begins. `predict` also notices when a match begins."""
+        """Forgets the match so far. `predict` also does so when a match begins."""
         drawn = 0
         if len(self.networks) > 1:
             shares = [card["share"] for card in CARD["members"]]
@@ -177,7 +177,9 @@ class Network:
 
 
 def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Computes `x Wᵀ` in one thread. numpy's `@` uses several and waits if they are busy."""
+    """Computes `x Wᵀ` in one thread. numpy's `@` uses several threads, and
+    waits while they are busy.
+    """
     return np.einsum("ci,oi->co", x, weight)
 
 
@@ -195,7 +197,7 @@ def mixed(weights: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Computes the softmax over the last axis but one, the keys."""
+    """Computes the softmax over the axis of the keys, the last but one."""
     odds = np.exp(scores - scores.max(-2, keepdims=True))
     return odds / odds.sum(-2, keepdims=True)
 

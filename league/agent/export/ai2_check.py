@@ -1,7 +1,7 @@
-"""Plays a tournament file as UTMIST's AI² tournament does, on our own game.
+"""Plays a file for UTMIST's AI² tournament as the tournament does, but in this project's own game.
 
-Each match is a process (`ai2_seat.py`) that sees the original's observations and has only the
-tournament's packages.
+In each match, the file's agent runs in its own process (`ai2_seat.py`). The agent sees observations
+as in the original (the tournament's game), and can import only the tournament's packages.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ PYTHONS = ("python3.10", "python3.12")
 """Pythons of the tournament: validations run under the first, battles under the second."""
 PROBE = "import sys, numpy; print(sys.version.split()[0], numpy.__version__)"
 MATCHES = (("validation", "constant", 90), ("battle", "based", 300))
-"""Name, opponent and seconds."""
+"""Name, opponent and length in seconds of each match."""
 MOST_SECONDS = 300.0
-"""Longest time of a match."""
+"""Longest real time of a match, in seconds."""
 MEASURED_FRAMES = 600
 
 
@@ -42,7 +42,7 @@ class Played:
     Attributes:
         match: as in `MATCHES`.
         opponent: as in `MATCHES`.
-        outcome: 1, 0.5 or 0.
+        outcome: 1 if the file won, 0.5 for a draw, 0 if it lost.
         stocks: stocks that the file took from its opponent, and stocks that it lost.
         ms: milliseconds per frame: the mean and the 99th percentile.
         frames: frames that were played.
@@ -75,7 +75,7 @@ class Seat:
     def predict(self, raw_O: NDArray[np.float64]) -> list[float]:
         """Returns the ten keys for an observation of the original."""
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # then there is no answer either
+        with suppress(BrokenPipeError):  # an ended process gives no answer either
             print(json.dumps(raw_O.tolist()), file=self._process.stdin, flush=True)
         answer = self._answer()
         self.ms.append(answer["ms"])
@@ -131,7 +131,7 @@ def seated(
 
 
 def ms_a_frame(file: Path) -> float:
-    """Measures the milliseconds of a frame under this Python."""
+    """Measures how many milliseconds the file's agent needs per frame under this Python."""
     with seated(file) as seat:
         for _ in range(MEASURED_FRAMES):
             seat.predict(original(np.full(64, 0.5)))
@@ -199,8 +199,8 @@ def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
 
 
 def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
-    """Converts our observations `[..., O]` to the original's `[..., 64]`, which clips heights at ±7
-    units and speeds at ±10 u/s.
+    """Converts this project's observations `[..., O]` to the original's `[..., 64]`. There,
+    heights are clipped at ±7 units and speeds at ±10 units/s.
     """
     seen, half = np.array(seen_O[..., : 2 * len(SCALES)], np.float64), len(SCALES)
     raw = seen.reshape(*seen.shape[:-1], 2, half)

@@ -3,9 +3,10 @@
     python -I ai2_seat.py FILE [CHECKOUT]
 
 It needs Python 3.10 and numpy. The file may import only those packages of the tournament's
-environment that this Python has too. With a checkout of the tournament's repository the agent gets
-the original's environment. The first line of output is {"start_seconds": …}. Each line of input is
-an observation of the original as a JSON list, and the answer is {"action": […], "ms": …}.
+environment that this Python has too. With a checkout of the tournament's repository, the agent gets
+the environment of the original (the tournament's game). The first line of output is
+{"start_seconds": …}. Each line of input is an observation of the original as a JSON list, and the
+answer is {"action": […], "ms": …}.
 """
 
 import collections
@@ -58,7 +59,7 @@ SPAWNED = {1: "Random", 2: "Spear", 3: "Hammer"}
 
 
 class Missing(types.ModuleType):
-    """Replaces the rest of the tournament's code, which an exported agent does not need."""
+    """Replaces those modules of the tournament that an exported agent does not need."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,7 +1,8 @@
 """Writes a snapshot's step as an ONNX graph: observation and state in, logits and next state out.
 
 The graph computes `PlayingNetwork.step`, for any number of rows. It does not sample: its caller
-draws actions from the logits. It keeps no state either: its `next_NAME` is the next step's `NAME`.
+draws actions from the logits. It keeps no state either: its caller passes each output `next_NAME`
+to the next step as the input `NAME`.
 `write_folder` adds a card and a program with a class that plays it.
 
 Shape suffixes: B rows, O observation, A actions.
@@ -27,7 +28,7 @@ from league.games.base import CHOICE, GameSpec
 from league.runs.files import write_whole
 
 STATE_NAMES = ("encoder_rings", "pooling_ring", "age", "memory_h", "memory_c")
-"""The graph's names for the parts of an `AgentState`. Parts of no width are left out."""
+"""The graph's names for the parts of an `AgentState`. Parts of width 0 are left out."""
 
 
 class OneStep(nn.Module):
@@ -83,7 +84,7 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
     """Makes the content of a `.onnx` file, with the card under the metadata key `kumite`.
 
     Raises:
-        InvalidInput: the packages for it are missing.
+        InvalidInput: the package onnx or onnxscript is missing.
     """
     try:
         import onnx  # noqa: F401
@@ -99,7 +100,7 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
     # Two rows, because from one row the exporter would conclude that there is always one row.
     inputs = step.example(2)
     shapes: list[Any] = [{0: batch} for _ in inputs]
-    # The exporter notes optional packages and deprecations.
+    # Hides the exporter's messages about optional packages and deprecations.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

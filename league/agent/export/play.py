@@ -42,7 +42,7 @@ class Agent:
                 f"{folder / 'model.onnx'} is not the file that card.json names: export it again"
             )
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # a row is too little to share
+        options.intra_op_num_threads = 1  # one row is too little work for several threads
         self._session = onnxruntime.InferenceSession(
             model, options, providers=["CPUExecutionProvider"]
         )
@@ -53,7 +53,7 @@ class Agent:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything: a match begins."""
+        """Forgets the match so far. Call it when a match begins."""
         self._state = {
             name: np.zeros([1, *field["shape"]], field["type"])
             for name, field in self.card["state"].items()

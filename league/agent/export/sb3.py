@@ -158,7 +158,7 @@ def _by_value() -> Iterator[None]:
         for names, name, value in hidden:
             names[name] = value
         cloudpickle.unregister_pickle_by_value(sys.modules["league"])
-        with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # it has no public name for this
+        with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # this lock has no public name
             classes = cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS
             for kind in [kind for kind in classes if kind.__module__.startswith("league.")]:
                 cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(classes.pop(kind), None)

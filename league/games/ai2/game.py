@@ -1,4 +1,4 @@
-"""Runs the batched game over a user's checkout of the original.
+"""Plays the original (UTMIST's game, which `brawl` reimplements) from a user's checkout.
 
 Shape suffixes: N matches, R rows, 2 seats.
 """
@@ -51,7 +51,7 @@ STATS = (
     "spawn_side",
 )
 PYTHONS = (".venv/bin/python", "venv/bin/python")
-"""Places of a checkout's own Python."""
+"""Paths at which a checkout may have its own Python."""
 
 _STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
 _REAL, _WHOLE = ("x", "y", "vx", "vy", "last_x", "dealt"), ("state", "grounded", "keys", "combos")
@@ -115,7 +115,9 @@ class Ai2Game(HostedGame):
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`. A match that can't begin is broken."""
+        """Begins the matches of `seeds_N` in `rows`. A match that can't begin fails in the
+        next step.
+        """
         super().begin(rows)
         self._unhit_N2[rows] = UNHIT_FRAMES
         self._stats()["spawn_side"][rows] = np.sign(_shown(self._seen_N[rows], "x"))
@@ -181,7 +183,7 @@ class Ai2Game(HostedGame):
         return super().own_state() | {"unhit_N2": self._unhit_N2}
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Returns a match in the form of `brawl`, without the stages of attacks."""
+        """Returns a match in the form of `brawl`'s frames, without the stages of attacks."""
         seen, stage = self._seen_N[match], self._stage
         weapons = seen["raw"][0, len(OWN_FIELDS) : len(OWN_FIELDS) + 3 * SLOTS].reshape(-1, 3)
         return {

@@ -2,8 +2,9 @@
 
 It is a separate program with FOLDER as its working directory, and needs Python 3.10, the standard
 library and numpy. Requests and answers are as in `league.games.hosted`. They have a connection of
-their own, because the original prints to standard output. Shape suffixes: 2 seats, A keys, T
-frames.
+their own, because the original prints to standard output.
+
+Shape suffixes: 2 seats, A keys, T frames.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches, and plays actions again."""
+        """Begins matches, and plays their earlier actions again."""
 
         def begin_one(row: int, index: int, seen: Any) -> None:
             match = Match(self._environment, self._agents, seeds[index])
@@ -155,7 +156,7 @@ class Worker:
 
 
 def _draw_from(numbers: np.random.MT19937) -> None:
-    """Makes `numpy.random` draw from `numbers`. Setting its state would take 60 µs longer."""
+    """Makes `numpy.random` draw from `numbers`. Copying the state would take 60 µs longer."""
     np.random.set_bit_generator(numbers)
 
 
@@ -164,7 +165,9 @@ def _actions(content: bytes) -> Any:
 
 
 def _spare_the_assets(environment: ModuleType) -> None:
-    """Reads each animation once, not at each reset (0.29 s), and downloads nothing."""
+    """Makes the original read its animations once instead of at each reset (0.29 s), and download
+    nothing.
+    """
     sprite = environment.AnimationSprite2D
     load, loaded = sprite.load_animation, dict[str, Any]()
 

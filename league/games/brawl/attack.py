@@ -55,8 +55,9 @@ def _apply(change: Any, player: Any, victim: Any) -> None:
 
 @njit
 def _lands(player: Any, cast: Any) -> bool:
-    """Returns whether the cast's point is low enough for its power to end. The first frame of a
-    cast never counts.
+    """Returns whether the cast has a point (moves.toml) that is low enough for the power to end.
+
+    The first frame of a cast never counts.
     """
     if player.is_new_cast:
         player.is_new_cast = 0

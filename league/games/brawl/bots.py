@@ -19,18 +19,20 @@ from league.games.brawl.physics import gap
 from league.games.brawl.random_stream import draw, share
 
 EDGE_MARGIN: Final = 0.6
-"""Distance that a character keeps from an edge, units."""
+"""Distance that a bot keeps from an edge, units."""
 DIVE_MARGIN: Final = 1.2
 ARRIVED: Final = 0.25
 HESITATION: Final = 0.08
-"""Share of frames in which a character presses no key. It makes matches differ."""
+"""Share of frames in which a bot presses no key, which makes matches differ."""
 KITE_FROM: Final = 5.0
 KITE_CYCLE: Final = 180
 KITE_STRIKES: Final = 55
 """Frames of each cycle in which the kiter comes in to hit. It keeps away in the other frames."""
 GUARDS_WITHIN: Final = 3.0
 SPAMMER_CHARGE: Final = 20
-"""Most frames for which the sig_spammer charges an attack while its opponent is out of reach."""
+"""Largest number of frames for which the sig_spammer charges an attack while its opponent is out of
+reach.
+"""
 DRUNKENNESS: Final = 0.3
 BASED_TURNS_BACK: Final = 5.335
 BASED_JUMPS_BELOW: Final = 1.6
@@ -140,7 +142,8 @@ def _is_in_reach(me: Any, opponent: Any) -> bool:
 def _blow(me: Any, opponent: Any, stage: Any) -> int:
     """Returns the keys of a light attack that reaches the opponent, or 0 if none does.
 
-    A dive moves forward too, so no dive starts near an edge.
+    One of these attacks is a dive, straight down from the air. The dive also moves forward, so the
+    bot doesn't dive near an edge.
     """
     if opponent.state == rules.KO:
         return 0

@@ -34,7 +34,7 @@ class BrawlGame(BatchedGame):
         num_matches: matches that step together.
         stage: a name in `stage.STAGES`.
         rules: "ai2" for the original's rules, or "fair" (docs/game.md).
-        variation: 0 to 1, how much every match differs from the original's (variation.py).
+        variation: 0 to 1, how much every match differs from the original (variation.py).
         loop: the original's "run_match", which its tournament uses, or "env.step" alone.
         max_frames: time limit in frames. None is 90 s.
         threads: threads that share the rows of a step. Results don't depend on their number. A

@@ -142,8 +142,8 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 @njit
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Records a hit on the victim, which `land` applies. A power hits only once. A power that
-    `pulls` hits without force.
+    """Records a hit on the victim, which `land` applies. A power hits only once. If it
+    `pulls` the victim, the hit has no knockback.
     """
     if attacker.power_has_struck:
         return

@@ -105,8 +105,8 @@ def _act(
 ) -> None:
     """Lets both seats turn their keys into states and speeds, and hit each other.
 
-    Seat 0 acts first, so if both hit in the same frame, only seat 0's hit counts. By the fair rules
-    hits take effect after both have acted.
+    Seat 0 acts first, so if both hit in the same frame, only seat 0's hit counts. Under the
+    fair rules, hits take effect after both seats have acted.
     """
     if stage.is_fair:
         player_0.hurt_x, player_0.hurt_y = player_0.x, player_0.y
@@ -133,7 +133,7 @@ def _use_weapons(
 ) -> None:
     drops_0 = pressed_0 & rules.PICK != 0 and player_0.weapon and player_0.state != rules.ATTACK
     drops_1 = pressed_1 & rules.PICK != 0 and player_1.weapon and player_1.state != rules.ATTACK
-    both = drops_0 and drops_1 and stage.is_fair  # neither weapon would be the older
+    both = drops_0 and drops_1 and stage.is_fair  # else neither weapon would be older
     if drops_0 and not both:
         drop(player_0, match)
     if drops_1 and not both:

@@ -21,14 +21,16 @@ STATS: Final = (
 """Totals of one player over a match."""
 
 PLACES: Final = 6
-"""Places for weapons (weapons.py)."""
+"""Number of places for weapons (weapons.py)."""
 SLOTS: Final = 4
-"""An observation shows the first places, up to this number."""
+"""Number of places that an observation shows, the first ones."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
 """Largest number of frames that the platform takes for its way there and back (stage.py)."""
 COUNTERS: Final = 5
-"""States that count jumps: in the air, turning there, attacking, dodging, stunned."""
+"""Number of states that count jumps: in the air, turning in the air, attacking, dodging, and
+stunned.
+"""
 MIRROR_DELAY: Final = 15
 """Frames after which the bot `mirror` repeats its opponent's keys."""
 
@@ -105,7 +107,7 @@ PLAYER = np.dtype(
         ("recovering", np.int32),  # frames of the power's recovery so far
         ("is_new_cast", np.int32),
         ("power_has_hit", np.int32),  # a box of the power has met the opponent
-        ("power_has_struck", np.int32),  # the power has hurt it
+        ("power_has_struck", np.int32),  # the power has hurt the opponent
         ("move_has_hit", np.int32),
         ("charged", np.int32),  # frames that the attack has been held back, 0 once it is released
         # Pending effects of the opponent's attack on this player.
@@ -121,7 +123,7 @@ PLAYER = np.dtype(
         ("is_put", np.int32),
         ("put_x", np.float64),
         ("put_y", np.float64),
-        ("push_x", np.float64),  # of hits and pulls, added to the speed in the next act
+        ("push_x", np.float64),  # of hits and pulls, added to the speed when it acts next
         ("push_y", np.float64),
         ("stun_due", np.int32),
         # Events of this frame, for rewards and statistics.
@@ -164,7 +166,7 @@ MATCH = np.dtype(
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
         ("last_cleared", np.int32),  # frame in which a dropped weapon was last taken away
-        # How this match differs from the original's (variation.py).
+        # How this match differs from the original (variation.py).
         ("random", np.uint64),
         ("platform_ahead", np.int32),  # frames by which the platform starts ahead on its way
         ("friction", np.float64),  # factor of the usual friction

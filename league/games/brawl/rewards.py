@@ -82,7 +82,7 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 5.0,
     },
-    # The first weights. A learner changes them into `sparse` on the schedule below.
+    # The weights at the start of a run. A learner changes them into `sparse` on the schedule below.
     "curriculum": _DENSE,
 }
 ANNEALED: Final[Mapping[str, tuple[str, str]]] = {"curriculum": ("dense", "sparse")}

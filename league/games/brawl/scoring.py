@@ -37,7 +37,7 @@ def _score_state(me: Any, paid: Any) -> None:
 
 @njit
 def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, paid: Any) -> None:
-    """Adds the terms of movement and position, while both are on the stage."""
+    """Adds the terms of movement and position. A knock-out or respawn suspends most of them."""
     if not me.moved_by_hand:
         paid.toward_middle += abs(me.last_x) - abs(me.x)
     if opponent.moved_by_hand:

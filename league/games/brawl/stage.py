@@ -28,9 +28,10 @@ def _platform_path(
     """Returns [P, 4] positions and velocities, by frame, of a platform that moves back and forth.
 
     The platform begins in the middle and moves toward `end`. Its speed is sin(π·progress) + SLOWEST
-    u/s, where progress is the fraction of the way between the waypoints. At a turn `env.step` stops
-    it for a frame. `run_match` asks it for its speed twice a frame, and so turns it at once. The
-    original integrates in the same way, and repeats itself within 4e-6 units after P frames.
+    u/s, where progress is the fraction of the way between the waypoints. At a turn, the
+    loop `env.step` stops the platform for a frame. The loop `run_match` asks for the platform's
+    speed twice a frame, so the platform turns at once. The original integrates in the same way, and
+    its path repeats itself within 4e-6 units after P frames.
     """
     stops = loop == "env.step"
     length = math.dist(start, end)

@@ -2,8 +2,8 @@
 
 Each match draws from its seed where the platform begins, how much grounds slow a body, and whether
 keys arrive a frame late. In every view it draws errors of both players' places and speeds. The
-option `variation` scales all of these, from 0 (no variation) to 1. docs/tournament.md measures the
-benefit.
+option `variation` scales all of these, from 0 (no variation) to 1. docs/tournament.md has
+measurements of the benefit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def begin_variation(match: Any, stage: Any) -> None:
 
 @njit
 def take_keys(match: Any, keys_0: int, keys_1: int) -> None:
-    """Sets the keys of this frame, or the keys of the frame before if keys are late."""
+    """Sets the keys that take effect in this frame. If keys are late, they are the keys of the
+    frame before.
+    """
     match.keys_0, match.keys_1 = keys_0, keys_1
     if match.keys_late:
         match.keys_0, match.keys_1 = match.late_keys_0, match.late_keys_1

@@ -34,7 +34,7 @@ def _integer(slot: Any, least: int, most: int) -> int:
 
 @njit
 def begin_weapons(match: Any, seed: Any) -> None:
-    """Empties all slots, and draws each spawner's cooldown and the frame of its first weapon."""
+    """Empties all places, and draws each spawner's cooldown and the frame of its first weapon."""
     for p in range(PLACES):
         slot = match.weapons[p]
         slot.type, slot.leaves, slot.comes = _NOTHING, NEVER, NEVER
@@ -59,7 +59,7 @@ def _lay(slot: Any, kind: int, x: float, y: float, match: Any) -> None:
 
 @njit
 def _clear(slot: Any, p: int, match: Any, since: int) -> None:
-    """Removes the weapon. A spawner waits from frame `since` on."""
+    """Removes the weapon in place `p`. A spawner waits from frame `since` on."""
     match.weapons_lying -= 1
     if p < SPAWNERS:
         least, most = int(slot.cooldown * 0.5), int(slot.cooldown * 1.5)

@@ -187,7 +187,7 @@ class Face:
         return legal_A
 
     def action(self, seat: int, row_A: NDArray[np.uint8]) -> Any:
-        """Returns the environment's action."""
+        """Returns a seat's action in the form that the environment takes."""
         space = self._done[seat]
         if isinstance(space, spaces.Discrete):
             return int(space.start) + int(row_A.argmax())
@@ -221,7 +221,9 @@ def _without_mask(space: spaces.Space) -> spaces.Space:
 
 
 class _Scale(NamedTuple):
-    """Holds factor, offset and bounds of each number, and the indices of numbers without bounds."""
+    """Holds the factor, the offset and the bounds of each number, and the indices of numbers
+    without bounds.
+    """
 
     scale_W: NDArray[np.float64]
     offset_W: NDArray[np.float64]
@@ -371,7 +373,7 @@ class TurnSeats(Seats):
         self._find_turn()
 
     def _find_turn(self) -> None:
-        """Finds the next agent that can act. Done agents take the step None and leave."""
+        """Finds the next agent that can act. Agents that are done step with None and leave."""
         env = self.env  # its attributes come through several wrappers: ask for each once
         for _ in range(1 + len(self.agents)):
             ended, cut, turn = env.terminations, env.truncations, env.agent_selection

@@ -42,7 +42,7 @@ class Worker:
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
     def begin(self, rows: list[int], seeds: list[int], played: list[bytes]) -> Answer:
-        """Begins matches, and plays actions again."""
+        """Begins matches, and plays their earlier actions again."""
 
         def begin_one(row: int, index: int, seen: Seen) -> None:
             if row not in self._seats:

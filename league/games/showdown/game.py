@@ -32,7 +32,7 @@ MAX_FRAMES = 300
 TERMS = ("faint", "damage", "win")
 STATS = ("turns", "fainted", "switches", "refused", "team")
 PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win": 1.0}}
-"""Weights by preset. The first two terms are shares of a team."""
+"""Weights by preset. The terms `faint` and `damage` count shares of a team."""
 
 
 class ShowdownGame(HostedGame):
@@ -47,8 +47,8 @@ class ShowdownGame(HostedGame):
         argument: the format, one of `FORMATS`.
         max_frames: rounds of choices after which the player with more Pokémon left wins. None is
             300.
-        teams: folder of PokePaste texts, for a format to which players bring their teams. A match
-            draws a team for each seat by its seed.
+        teams: folder of PokePaste texts, for a format to which players bring their teams. The
+            match's seed draws a team for each seat.
         step_seconds: longest time that one process may take to play a round of all its battles.
         workers: processes, each with a simulator. 0 chooses by matches and processor cores.
 

@@ -117,7 +117,7 @@ class Kind(ABC, Generic[Followed]):
 
 
 class Singles(Kind[Battle]):
-    """Lets a Pokémon of each side fight."""
+    """Lets one Pokémon of each side fight at a time."""
 
     active, brings_team = 1, False
     action_names = (
@@ -217,8 +217,8 @@ class Doubles(Kind[DoubleBattle]):
     def _numbers(battle: DoubleBattle) -> NDArray[np.int64]:
         """Returns the number of each of the 45 choices among poke-env's 107.
 
-        There 1 is a switch to the team's first Pokémon, and 7 is the first move at the first
-        target.
+        In poke-env's numbering, 1 is a switch to the team's first Pokémon, and 7 is the first move
+        at the first target.
         """
         team, picked = list(battle.team.values()), own_team(battle)[:_PICKED]
         switches = [1 + team.index(pokemon) for pokemon in picked]

@@ -95,10 +95,10 @@ FIELD_NUMBERS = (
     *(f"field_{field.name.lower()}" for field in FIELDS),
 )
 MOST_DAMAGE = 2_000.0
-"""Expected power of a move, with all multipliers, that counts as 1."""
+"""Expected power of a move, with all multipliers, that an observation shows as 1."""
 UNKNOWN_ITEM = "unknown_item"
 BUCKETS = 2048
-"""Buckets for names of which poke-env has no list."""
+"""Number of ids of items, and also of abilities. poke-env has no lists of their names."""
 
 
 @cache
@@ -249,7 +249,7 @@ def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
 
 
 def own_team(battle: AbstractBattle) -> list[Pokemon]:
-    """Returns the player's own Pokémon in the battle, as its last request names them."""
+    """Returns the player's own Pokémon in the battle, those that Showdown's last request names."""
     side = battle.last_request.get("side", {})
     named = {pokemon["ident"] for pokemon in side.get("pokemon", ())}
     return [pokemon for ident, pokemon in battle.team.items() if ident in named]

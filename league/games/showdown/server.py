@@ -31,7 +31,7 @@ class Server:
     Raises:
         ConfigError: Node or the simulator is missing.
         InvalidInput: another program listens on the port.
-        Unavailable: the server did not come up.
+        Unavailable: the server did not start.
     """
 
     def __init__(self, port: int) -> None:

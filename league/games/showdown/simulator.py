@@ -59,7 +59,7 @@ class Simulator:
     def close(self) -> None:
         """Ends the process."""
         assert self._node.stdin
-        with contextlib.suppress(OSError):  # it died with a command unread
+        with contextlib.suppress(OSError):  # it died before it read a command
             self._node.stdin.close()
         try:
             self._node.wait(END_SECONDS)

@@ -146,7 +146,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches, and plays actions again."""
+        """Begins matches, and plays their earlier actions again."""
         seen_R = np.zeros(len(rows), seen_type(self._kind))
         drawn = [self._drawn(seed) for seed in seeds]
         packed = [[self._teams[n] if n >= 0 else None for n in both] for both in drawn]
@@ -202,7 +202,7 @@ class Worker:
         return self._replay("log", rows[0])
 
     def last(self, rows: list[int]) -> str:
-        """Returns the whole of the first row's match before the current match."""
+        """Returns the whole match that ended last in the first row."""
         return self._replay("last", rows[0])
 
     def _replay(self, verb: str, row: int) -> str:
@@ -212,7 +212,7 @@ class Worker:
         return str(text)
 
     def _drawn(self, seed: int) -> list[int]:
-        """Draws each seat's team of the pool by the match's seed, or returns -1 without a pool."""
+        """Draws the number of each seat's team from the match's seed. Without a pool, it is -1."""
         if not self._teams:
             return [-1, -1]
         draws_2 = mixed(np.array([seed], np.uint64) + np.array([1, 2], np.uint64))
