@@ -173,7 +173,7 @@ def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
     present (`fit_league`). An exploiter's matches with mains decide about patches, so their number
     is fixed in advance.
     """
-    players, can_meet = plan.facts.players, plan.facts.can_meet
+    players, facts = plan.facts.players, plan.facts
     subjects = {player.name for player in plan.snapshots if player.role not in EXPLOITING}
     newest = {player.name for player in plan.newest()}
     bots = {
@@ -191,7 +191,8 @@ def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
             or (name in newest and opponent in bots)
             or (name in bots and opponent in newest)
         )
-        and can_meet(name, opponent)
+        and facts.can_meet(name, opponent)
+        and facts.can_begin(name, opponent)
     ]
     numbers = np.array(pairs, np.intp).reshape(-1, 2)
     return numbers[:, 0], numbers[:, 1]

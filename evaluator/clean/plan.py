@@ -158,6 +158,7 @@ class Facts:
         requests: open evaluations, the earliest first.
         curricula: the learners' stages.
         can_meet: whether this evaluator can let two players meet.
+        rivals_wait: whether matches of rivals can't begin yet, because others are in progress.
     """
 
     players: Mapping[str, Player]
@@ -167,6 +168,16 @@ class Facts:
     requests: Sequence[Evaluation] = ()
     curricula: Sequence[CurriculumStatus] = ()
     can_meet: Callable[[str, str], bool] = field(default=lambda player, opponent: True)
+    rivals_wait: bool = False
+
+    def have_rival(self, player: str, opponent: str) -> bool:
+        """Returns whether one of two players is a rival."""
+        both = (self.players.get(name) for name in (player, opponent))
+        return any(one is not None and one.kind is PlayerKind.RIVAL for one in both)
+
+    def can_begin(self, player: str, opponent: str) -> bool:
+        """Returns whether matches of two players can begin now."""
+        return not (self.rivals_wait and self.have_rival(player, opponent))
 
 
 class Plan:
@@ -417,7 +428,13 @@ def next_work(plan: Plan, turn: int) -> NextWork:
     Exploiters' gates come first. Mains' gates, requests, snapshots and milestones take turns. Small
     batches are played together: a larger batch of matches costs almost no extra time.
     """
-    kinds: list[Sequence[CandidateGate | Batch]] = [plan.gates, *plan.batches()]
+    facts, kinds = plan.facts, list[Sequence[CandidateGate | Batch]]([plan.gates])
+    for kind in plan.batches():
+        now = (
+            replace(batch, entries=tuple(x for x in batch.entries if facts.can_begin(*x[:2])))
+            for batch in kind
+        )
+        kinds.append([batch for batch in now if batch.entries])
     order = [(turn + offset) % len(kinds) for offset in range(1, len(kinds) + 1)]
     due = [(kind, item) for kind in order for item in kinds[kind]]
     due.sort(key=lambda pair: not (isinstance(pair[1], CandidateGate) and pair[1].is_exploiters))

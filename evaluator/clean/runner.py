@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,7 +98,7 @@ class Work:
         self._player, self._at_once = player, min(at_once, arena.rows)
         self._in_play: set[str] = set()
         self._unreported: list[MatchResult] = []
-        self._reported_at = time.monotonic()
+        self._began_at = self._reported_at = time.monotonic()
         self.accepted = 0
 
     @property
@@ -109,7 +109,8 @@ class Work:
     @property
     def progress(self) -> dict[str, Any]:
         """Returns the fields of `Progress` that depend on the work."""
-        raise NotImplementedError
+        seconds = max(1e-9, time.monotonic() - self._began_at)
+        return {"matches_per_second": self.accepted / seconds}
 
     def _lease(self, room: int) -> list[Assignment]:
         raise NotImplementedError
@@ -125,16 +126,20 @@ class Work:
 
     def step(self) -> None:
         """Fills free rows, plays a decision of every match, and reports results that are due."""
-        room = min(self._at_once - len(self._in_play), self._arena.free)
-        if not self.done and room >= max(2, self._at_once // 8):
-            assignments = self._lease(room)
-            self._in_play |= {assignment.match_id for assignment in assignments}
-            self._arena.seat(assignments)
+        self.fill()
         if self._arena.busy:
             self._unreported += self._arena.step()
         is_due = self._unreported and time.monotonic() - self._reported_at >= REPORT_SECONDS
         if is_due or not self._arena.busy:
             self._report()
+
+    def fill(self) -> None:
+        """Begins further matches in free rows."""
+        room = min(self._at_once - len(self._in_play), self._arena.free)
+        if not self.done and room >= max(2, self._at_once // 8):
+            assignments = self._lease(room)
+            self._in_play |= {assignment.match_id for assignment in assignments}
+            self._arena.seat(assignments)
 
     def _report(self) -> None:
         results, self._unreported = self._unreported, []
@@ -142,13 +147,15 @@ class Work:
         self._in_play -= {result.match_id for result in results}
         self.accepted += self._settle(results)
 
-    def hand_back(self) -> int:
-        """Reports finished matches and releases the rest. Returns the number of leases released."""
+    def hand_back(self) -> None:
+        """Reports finished matches and releases the rest."""
         if self._unreported:
             self._report()
-        return self._release("the evaluator stops")
+        released = self.release("the evaluator stops")
+        _log.info("%d leases of %s are handed back", released, self._player)
 
-    def _release(self, reason: str) -> int:
+    def release(self, reason: str) -> int:
+        """Gives up all matches in progress. Returns the number of leases released."""
         match_ids, self._in_play = sorted(self._in_play), set()
         if not match_ids:
             return 0
@@ -170,8 +177,9 @@ class Work:
 class BatchWork(Work):
     """Plays the matches of batches, except matches that other evaluators have leased.
 
-    `failures` counts reports of broken matches by pair of players. `reports_refused` counts
-    consecutive reports of which the matchmaker accepted no result.
+    `met` has the names of the players. `failures` counts reports of broken matches by pair of
+    players. `reports_refused` counts consecutive reports of which the matchmaker accepted no
+    result.
     """
 
     def __init__(
@@ -184,7 +192,8 @@ class BatchWork(Work):
         refused_before: int = 0,
     ) -> None:
         super().__init__(client, incarnation, arena, subject, arena.rows)
-        self._open = deque(entries)
+        self._open, self.subject = deque(entries), subject
+        self.met = {name for entry in self._open for name in entry[:2]}
         self.reports_refused, self.leased = refused_before, 0
         self.failures: Counter[frozenset[str]] = Counter()
 
@@ -194,7 +203,7 @@ class BatchWork(Work):
 
     @property
     def progress(self) -> dict[str, Any]:
-        return {"matches_done": self.accepted, "matches_total": self.leased}
+        return super().progress | {"matches_done": self.accepted, "matches_total": self.leased}
 
     def _lease(self, room: int) -> list[Assignment]:
         pairings = list[Pairing]()
@@ -253,8 +262,8 @@ class GateWork(Work):
     def progress(self) -> dict[str, Any]:
         test = self.gate.playing
         if test is None:
-            return {"gate": "its victims", "matches_done": 0}
-        return {"gate": test.victim, "matches_done": test.matches}
+            return super().progress | {"gate": "its victims", "matches_done": 0}
+        return super().progress | {"gate": test.victim, "matches_done": test.matches}
 
     def _lease(self, room: int) -> list[Assignment]:
         return self._client.acquire_gate_matches(self._incarnation, self._player, room)
@@ -264,7 +273,7 @@ class GateWork(Work):
         accepted, _ = self._reported(results) if results else (set(), [])
         self.gate = self._client.decide_gate(self._incarnation, self._player)
         if self.done:
-            self._release("the gate is decided")
+            self.release("the gate is decided")
         return len(accepted)
 
 
@@ -314,7 +323,7 @@ class Evaluator:
 
     Args:
         worker: its name. A newer evaluator with this name takes over.
-        recipe: names the game for replays. Without it no replay is kept.
+        recipe: describes `game`, for replays and for a second game, in which rivals play.
 
     Attributes:
         progress: the matches in progress.
@@ -329,9 +338,9 @@ class Evaluator:
         run_dir: Path,
         settings: EvaluatorSettings,
         *,
+        recipe: Recipe,
         worker: str = "evaluator-0",
         stop: threading.Event | None = None,
-        recipe: Recipe | None = None,
     ) -> None:
         self._client, self._game, self._worker = client, game, worker
         self._settings, self._bots = settings, [bot.name for bot in game.spec.bots]
@@ -350,7 +359,10 @@ class Evaluator:
         self._stall, self._learners_train = Pace(), True
         self._lane, self._lane_priority = ThreadPoolExecutor(1), (0, False)
         self._is_starved = self._has_rivals = False
-        self._frames = 0  # played by this process: the progress that keeps leases alive
+        # Played by this process: the progress that keeps leases alive.
+        self._frames = self._rival_frames = 0
+        self._rival_game: BatchedGame | None = None
+        self._rival_play: tuple[BatchWork, Mapping[str, Player], Future[None]] | None = None
         self._incarnation = 0
         self.stop = stop or threading.Event()
         self.fenced = False
@@ -370,12 +382,18 @@ class Evaluator:
     def run(self) -> None:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
         with self._heartbeats(), closing(self._rivals):
-            while not self.stop.is_set():
-                self._stall.moved()
-                if not self._work():
-                    self.progress = Progress()
-                    self._write_table()
-                    self.stop.wait(POLL_SECONDS)
+            try:
+                while not self.stop.is_set():
+                    self._stall.moved()
+                    if not self._work():
+                        self.progress = self._rival_progress
+                        self._write_table()
+                        self.stop.wait(POLL_SECONDS)
+            finally:
+                self.stop.set()
+                if self._rival_play is not None:
+                    wait([self._rival_play[2]])
+            self._end_rivals()
         if self.fenced:
             raise Fenced(f"a newer evaluator named {self._worker} took over, so this one stops")
         self._write_table()
@@ -400,6 +418,7 @@ class Evaluator:
             requests=requests,
             curricula=client.curricula(),
             can_meet=lambda player, opponent: not self._problem(players, player, opponent),
+            rivals_wait=self._rival_play is not None,
         )
         return Plan(facts, self._settings, self._bots)
 
@@ -407,6 +426,7 @@ class Evaluator:
 
     def _work(self) -> bool:
         """Plays a gate or batches; returns whether this evaluator could lease matches for it."""
+        self._end_rivals()
         plan = self.plan()
         self.snapshots_done = len(plan.evaluated)
         self._refuse_requests(plan)
@@ -438,6 +458,7 @@ class Evaluator:
 
     def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> bool:
         """Plays a candidate's gate until it is decided. Gives it up if a player can't play."""
+        work: GateWork | None = None
         try:
             for name in (gate.candidate, *(test.victim for test in gate.victims)):
                 if problem := self._problem(players, gate.candidate, name):
@@ -451,44 +472,121 @@ class Evaluator:
             if isinstance(error, Fenced):
                 raise
             _log.error("the gate of %s is given up: %s", gate.candidate, error)
-            self._client.release_matches(self._incarnation, reason="the gate is given up")
+            if work is not None:
+                work.release("the gate is given up")
             self._client.give_up_gate(self._incarnation, gate.candidate, str(error)[:400])
         return True
 
     def _play_batches(self, batches: Sequence[Batch], plan: Plan) -> bool:
-        """Plays all matches that no other evaluator has leased. Returns whether there were any."""
+        """Plays all matches that no other evaluator has leased. Returns whether there were any.
+
+        Matches of rivals only begin here.
+        """
         players = plan.facts.players
         try:
             entries, pace = self._playable(batches, players)
         except UNPLAYABLE:
             return True  # the next plan leaves the player out
-        recorder, subject = None, ", ".join(batch.subject for batch in batches if batch.subject)
-        subjects = {batch.subject for batch in batches if batch.subject in players}
-        if self._recipe is not None:
-            subjects = {name for name in subjects if players[name].digest}
-            recorder = Recorder(self._replays, self._recipe, frozenset(subjects), REPLAYS_KEPT)
-        arena, refused = self._arena(pace, recorder), self._reports_refused
-        work = BatchWork(self._client, self._incarnation, arena, subject, entries, refused)
-        try:
+        of_rivals = [entry for entry in entries if plan.facts.have_rival(*entry[:2])]
+        others = [entry for entry in entries if not plan.facts.have_rival(*entry[:2])]
+        have_begun = False
+        if of_rivals:
+            if self._rival_game is None:
+                self._rival_game = self._recipe.make(self._game.num_matches)
+            work, arena = self._work_of(batches, of_rivals, pace, players, self._rival_game)
+            have_begun = self._begin_rivals(work, arena, players)
+        if not others:
+            return have_begun
+        work, arena = self._work_of(batches, others, pace, players)
+        with self._planned_again(work, players):
             whole = self._play(work, arena)
+            self._note(work)
+            for batch in batches:
+                if whole and batch.of_exploiters:
+                    self._client.review_exploiters(self._incarnation, batch.subject)
+            if time.monotonic() - self._table_written_at >= TABLE_SECONDS:
+                self._write_table()
+            return have_begun or work.leased > 0
+        return True
+
+    def _work_of(
+        self,
+        batches: Sequence[Batch],
+        entries: Sequence[Entry],
+        pace: int,
+        players: Mapping[str, Player],
+        rival_game: BatchedGame | None = None,
+    ) -> tuple[BatchWork, Arena]:
+        """Returns the work of a new arena."""
+        subject = ", ".join(batch.subject for batch in batches if batch.subject)
+        subjects = {batch.subject for batch in batches if batch.subject in players}
+        subjects = {name for name in subjects if players[name].digest}
+        recorder = Recorder(self._replays, self._recipe, frozenset(subjects), REPLAYS_KEPT)
+        arena, refused = self._arena(pace, recorder, rival_game), self._reports_refused
+        work = BatchWork(self._client, self._incarnation, arena, subject, entries, refused)
+        return work, arena
+
+    @contextmanager
+    def _planned_again(self, work: BatchWork, players: Mapping[str, Player]) -> Iterator[None]:
+        """Gives up the matches of `work` if the body fails because a player left the league."""
+        try:
+            yield
         except (Refused, NotFound, InvalidInput) as error:
             now = {player.name: player.state for player in self._client.players()}
-            met = {name for entry in entries for name in entry[:2]}
-            left = any(name in players and now.get(name) is not players[name].state for name in met)
+            left = any(
+                name in players and now.get(name) is not players[name].state for name in work.met
+            )
             if isinstance(error, Fenced) or not left:
                 raise
-            _log.warning("matches of %s are planned again: %s", subject, error)
-            self._client.release_matches(self._incarnation, reason="they are planned again")
-            return True
+            _log.warning("matches of %s are planned again: %s", work.subject, error)
+            work.release("they are planned again")
+
+    def _note(self, work: BatchWork) -> None:
+        """Remembers the outcome of matches that ended."""
         self._failures += work.failures
         self._reports_refused = work.reports_refused
-        for batch in batches:
-            if whole and batch.of_exploiters:
-                self._client.review_exploiters(self._incarnation, batch.subject)
         self._unwritten = self._unwritten or work.leased > 0
-        if time.monotonic() - self._table_written_at >= TABLE_SECONDS:
-            self._write_table()
-        return work.leased > 0
+
+    # --- matches of rivals
+
+    def _begin_rivals(self, work: BatchWork, arena: Arena, players: Mapping[str, Player]) -> bool:
+        """Begins matches of rivals in another thread, so that no other match waits for their
+        decisions. Returns whether this evaluator could lease any.
+        """
+        with self._planned_again(work, players):
+            work.fill()
+        if not arena.busy:
+            return False
+        step = functools.partial(step_back, self._settings.nice if self._learners_train else 0)
+        thread = ThreadPoolExecutor(1, "rivals", step)
+        self._rival_play = work, players, thread.submit(self._play_rivals, work, arena)
+        thread.shutdown(wait=False)
+        return True
+
+    def _play_rivals(self, work: BatchWork, arena: Arena) -> None:
+        """Plays matches of rivals to their end, or until `stop`."""
+        frames_before = self._rival_frames
+        while not work.finished and not self.stop.is_set():
+            work.step()
+            self._rival_frames = frames_before + arena.frames_played
+        if not work.finished and not self.fenced:
+            work.hand_back()
+
+    @property
+    def _rival_progress(self) -> Progress:
+        """Returns the progress of an evaluator without other work."""
+        if self._rival_play is None:
+            return Progress()
+        work = self._rival_play[0]
+        return Progress(current=work.subject, is_idle=False, **work.progress)
+
+    def _end_rivals(self) -> None:
+        """Notes the outcome of the matches of rivals, once they have ended."""
+        if self._rival_play is not None and self._rival_play[2].done():
+            (work, players, played), self._rival_play = self._rival_play, None
+            with self._planned_again(work, players):
+                played.result()
+                self._note(work)
 
     # --- who can play
 
@@ -566,15 +664,20 @@ class Evaluator:
                     self._client.cancel_evaluation(request.number, by=self._worker, reason=problem)
                     break
 
-    def _arena(self, frame_skip: int, recorder: Recorder | None = None) -> Arena:
+    def _arena(
+        self,
+        frame_skip: int,
+        recorder: Recorder | None = None,
+        rival_game: BatchedGame | None = None,
+    ) -> Arena:
         return Arena(
-            self._game,
+            self._game if rival_game is None else rival_game,
             self._weights.network,
             frame_skip=frame_skip,
             seed=int(self._rng.integers(1 << 62)),
             recorder=recorder,
             device=self._settings.device,
-            rivals=self._rivals,
+            rivals=None if rival_game is None else self._rivals,
         )
 
     def _write_table(self) -> None:
@@ -598,8 +701,8 @@ class Evaluator:
 
     def _play(self, work: Work, arena: Arena) -> bool:
         """Plays matches to their end, or until `stop`. Returns whether they ended."""
-        began, frames_before = time.monotonic(), self._frames
-        looked_at, waited_before, core_wait = began, self._aside(seconds_without_core), 0.0
+        frames_before, looked_at = self._frames, time.monotonic()
+        waited_before, core_wait = self._aside(seconds_without_core), 0.0
 
         def step() -> float:
             work.step()
@@ -613,11 +716,9 @@ class Evaluator:
                 waited_before, looked_at = waited, time.monotonic()
                 self._is_starved = self._is_starved or core_wait > STARVED
             self._frames = frames_before + arena.frames_played
-            speed = work.accepted / max(1e-9, time.monotonic() - began)
-            progress: dict[str, Any] = {"matches_per_second": speed, "core_wait": core_wait}
-            self.progress = replace(self.progress, **progress | work.progress)
+            self.progress = replace(self.progress, core_wait=core_wait, **work.progress)
         if not work.finished and not self.fenced:
-            _log.info("%d leases of %s are handed back", work.hand_back(), self.progress.current)
+            work.hand_back()
         return work.finished
 
     def _aside(self, work: Callable[[], T]) -> T:
@@ -626,8 +727,8 @@ class Evaluator:
         The ranks of a learner wait for each other at every minibatch, so a rank that waits for a
         core leaves the cores of all other ranks idle. Therefore this thread runs under the policy
         SCHED_IDLE, with which it gives way at once. It keeps the normal policy if it gets too
-        little time under SCHED_IDLE, or if there are rivals, whose processes would inherit
-        SCHED_IDLE.
+        little time under SCHED_IDLE, or if there are rivals, whose thread would wait for the
+        interpreter's lock.
 
         A thread can't raise its priority again. So when the priority changes, a new thread takes
         over.
@@ -680,7 +781,7 @@ class Evaluator:
             self._learners_train = any(training)
             fenced, *_ = self._client.heartbeat(
                 self._incarnation,
-                self._frames,
+                self._frames + self._rival_frames,
                 activity=progress.activity,
                 metrics=self._stall.judged(metrics),
             )

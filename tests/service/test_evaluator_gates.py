@@ -19,6 +19,7 @@ from evaluator.settings import EvaluatorSettings
 from league.games.registry import make_batched
 from league.gates import GateState
 from league.players import Book, Player, PlayerKind, PlayerState, Role
+from league.replay import Recipe
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate
 from matchmaker.main import MatchmakerServer
@@ -50,7 +51,9 @@ def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
 def evaluating(client: MatchmakerClient, folder: Path) -> Iterator[Evaluator]:
     settings = EvaluatorSettings(**SETTINGS.model_dump())
     with MatchmakerClient(client.address, wait_seconds=5) as own:
-        evaluator = Evaluator(own, make_batched(GAME, 8), folder, settings)
+        game = make_batched(GAME, 8)
+        recipe = Recipe(name=GAME, version=game.spec.version)
+        evaluator = Evaluator(own, game, folder, settings, recipe=recipe)
         evaluator.open()
         thread = threading.Thread(target=evaluator.run)
         thread.start()

@@ -28,6 +28,7 @@ from matchmaker.acts.report import FAILED_IN_A_ROW
 from matchmaker.main import MatchmakerServer
 from matchmaker.tools.fsck import full_scan
 
+SLEEP = "from time import sleep"
 ACTIVE, RETIRED = PlayerState.ACTIVE, PlayerState.RETIRED
 
 
@@ -168,6 +169,24 @@ def test_an_evaluator_rates_a_new_rival_and_new_snapshots_meet_it(tmp_path: Path
         record = client.match(failed[-1].match_id)
         assert record.result is not None
         assert record.result.failure.startswith("the rival failed: ZeroDivisionError")
+
+
+def test_no_other_match_of_an_evaluator_waits_for_a_slow_rival(tmp_path: Path) -> None:
+    write_config(tmp_path)
+    digest = stored(BlobFolder(tmp_path / "blobs"), predicts("sleep(0.4)", SLEEP), tmp_path)
+    with matchmaker_of(tmp_path) as client:
+        register_snapshot(client, tmp_path, 1000)
+        slow = Player(name="slow", game="brawl", kind=PlayerKind.RIVAL, digest=digest)
+        client.add_rival(slow, "anna@desk")
+        with running(client, tmp_path) as run:
+            wait_for(lambda: run.status().current == "slow")
+            register_snapshot(client, tmp_path, 2000, parent="main@1000")
+            wait_for(lambda: sum(games(client, Book.EVAL, "main@2000").values()) >= 10)
+            assert "slow" not in games(client, Book.EVAL, "main@1000"), "its match goes on"
+            wait_for(lambda: run.status().current == "slow")
+            assert not run.status().drained, "its matches are in progress"
+            assert run.error is None
+        assert client.status().open_leases == 0
 
 
 def test_the_command_adds_a_rival_that_other_commands_play(
