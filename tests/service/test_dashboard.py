@@ -443,6 +443,39 @@ def test_operators_change_a_mix(page: Page, address: str, client: MatchmakerClie
     page.wait_for_selector(f'tr:has-text("{change.mix}"):has-text("random = 2")')
 
 
+def test_operators_pause_the_learners(page: Page, address: str, client: MatchmakerClient) -> None:
+    page.goto(f"{address}/mix")
+    page.click("button:has-text('Pause')")
+    page.wait_for_selector('[role="status"]:has-text("learners hold")')
+    assert (pause := client.status().pause) is not None
+    assert pause.by == "dashboard"
+    page.goto(address)
+    page.click("section:has-text('Paused since') a:has-text('resume the learners')")
+    page.wait_for_selector("p:has-text('Paused since')")
+    page.click("button:has-text('Resume')")
+    page.wait_for_selector('[role="status"]:has-text("learners go on")')
+    assert client.status().pause is None
+
+
+def test_only_operators_change_the_league(run: Path, client: MatchmakerClient) -> None:
+    import httpx
+
+    TokenFile(run).ensure()
+    mix = {"mix": "league", "opponent": "based", "weight": "7"}
+    changes = client.status().changes
+    with serving(run, "--name", "kumite.test") as address:
+        port = address.rpartition(":")[2]
+        with httpx.Client(base_url=address, headers={"host": f"kumite.test:{port}"}) as visitor:
+            token = (TokenFile(run).folder / "worker.token").read_text().strip()
+            assert visitor.post("/pause").status_code == 401
+            visitor.post("/login", data={"token": token})
+            for path, form in (("/pause", {}), ("/resume", {}), ("/mix", mix)):
+                answer = visitor.post(path, data=form)
+                assert "token+of+an+operator" in answer.headers["location"]
+    assert client.status().pause is None
+    assert client.status().changes == changes
+
+
 def test_operators_ask_for_evaluations(
     page: Page, address: str, client: MatchmakerClient, run: Path
 ) -> None:

@@ -199,6 +199,22 @@ def _add_files(source: Source) -> None:
 
         return _answered(request, act, "/mix")
 
+    @app.post("/pause")
+    def _pause(request: Request) -> Response:
+        def act() -> str:
+            source.client.pause_learners(WORKER)
+            return "The learners hold before their next rollouts."
+
+        return _answered(request, act, "/mix")
+
+    @app.post("/resume")
+    def _resume(request: Request) -> Response:
+        def act() -> str:
+            source.client.pause_learners(WORKER, resume=True)
+            return "The learners go on."
+
+        return _answered(request, act, "/mix")
+
     arena = Arena(source)
 
     @app.websocket("/play/socket")

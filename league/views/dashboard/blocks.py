@@ -11,10 +11,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from league.console.text import percent
+from league.console.text import percent, when
 from league.errors import plain
 from league.metrics import wilson_interval
 from league.runs.records import broken
+from league.status import Pause
 from league.views.html import Text, bar, joined, section, text
 
 MOST_POINTS: Final = 300
@@ -125,6 +126,11 @@ def answer(parameters: Mapping[str, str]) -> list[Block]:
     message = parameters.get("said", "")
     words = Markup('<p role="status">{}</p>').format(text(message))
     return [section("Asked", words)] if message else []
+
+
+def paused(pause: Pause) -> str:
+    """Returns the state of learners that an operator has paused."""
+    return f"Paused since {when(pause.at)} by {pause.by}. The evaluator goes on."
 
 
 def suggestions(number: str, names: Iterable[str]) -> Markup:

@@ -19,6 +19,7 @@ from league.views.dashboard.blocks import (
     entry,
     form,
     link,
+    paused,
     suggestions,
 )
 from league.views.dashboard.source import Source
@@ -44,7 +45,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
             blocks.append(section(f"What {player} met", words=joined([words, counted])))
     if not shares:
         blocks.append(section("Opponent mix", words="No learner has drawn an opponent yet."))
-    return [*blocks, *_change(source, status)]
+    return [*blocks, *_change(source, status), *_pause(status)]
 
 
 def _change(source: Source, status: LeagueStatus) -> list[Block]:
@@ -68,10 +69,20 @@ def _change(source: Source, status: LeagueStatus) -> list[Block]:
     named = [player.name for player in source.players().values() if player.kind in kinds]
     words = "An operator changes a weight of a mix, and the next draws follow."
     return [
-        suggestions("opponents", [*CATEGORIES, *named]),
-        section("Change a mix", ask, words=words),
+        section("Change a mix", suggestions("opponents", [*CATEGORIES, *named]), ask, words=words),
         *([section("Changed mixes", changes)] if rows else []),
     ]
+
+
+def _pause(status: LeagueStatus) -> list[Block]:
+    """Returns the button by which operators pause the learners, or let them go on."""
+    pause = status.pause
+    if pause is None and not status.shares:
+        return []
+    name = "Pause" if pause is None else "Resume"
+    ask = form(action=f"/{name.lower()}", method="post", button=name)
+    words = "An operator lets the learners hold before their next rollouts. The evaluator goes on."
+    return [section(f"{name} the learners", ask, words=paused(pause) if pause else words)]
 
 
 def _bars(player: str, shares: Sequence[Share]) -> Chart:

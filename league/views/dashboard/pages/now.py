@@ -11,7 +11,7 @@ from league.console.text import long_duration, percent, speed, when
 from league.metrics import wilson_interval
 from league.runs.alarms import of_metrics as alarms_of
 from league.status import SILENT_SECONDS, WorkerStatus
-from league.views.dashboard.blocks import Block, player_link, wins_bar
+from league.views.dashboard.blocks import Block, link, paused, player_link, wins_bar
 from league.views.dashboard.source import Source
 from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
@@ -51,7 +51,11 @@ def _progress(league: LeagueFacts) -> Block:
     trouble = (
         Markup('<p class="alarm">{}</p>').format(text(league.trouble)) if league.trouble else ""
     )
-    return section("Progress", trouble, bar, facts(numbers))
+    words: Text = ""
+    if status and status.pause:
+        resumed = link("resume the learners", "/mix")
+        words = joined([f"{paused(status.pause)} Operators ", resumed, "."])
+    return section("Progress", trouble, bar, facts(numbers), words=words)
 
 
 def _alarms(league: LeagueFacts) -> Block:
