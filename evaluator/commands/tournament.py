@@ -28,8 +28,8 @@ def tournament(
         list[str],
         typer.Argument(
             metavar="ENTRANT...",
-            help="Members (main@5000000, based), files (a.py, b.zip, a folder with my_agent.py), "
-            "or folders of files.",
+            help="Members (main@5000000, based), files (a.py, b.zip, c.onnx, a folder with "
+            "my_agent.py), or folders of files.",
         ),
     ],
     format: Annotated[Format, typer.Option(help="How entrants are paired.")] = Format.ROUND_ROBIN,

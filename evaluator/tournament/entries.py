@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from league.agent.rival_bundles import (
+    MODELS,
     MOST_BYTES,
     bundles,
     is_link,
@@ -31,7 +32,7 @@ from league.runs.files import open_file
 
 LEAST, MOST = 2, 256
 MOST_NAME = 40
-ENDINGS = (".py", ".zip")
+ENDINGS = (".py", *MODELS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ def find_entries(
     Args:
         finder: finds members and the game. It needs no league if no word names a member.
         words: names of members, files, and folders of files. A word is a file if it ends in .py or
-            .zip, has a slash, or is a folder here.
+            .zip or .onnx, has a slash, or is a folder here.
         blobs: where the rivals' bundles are stored.
         trusted: whether the user agrees to run the files. Otherwise a person at the terminal is
             asked, unless this user has agreed to the same files before.
@@ -124,13 +125,13 @@ def _files(path: Path) -> list[Path]:
     agents = [one for one in inside if one.suffix in ENDINGS or (one / FILE).exists()]
     if not agents:
         raise InvalidInput(
-            f"{path} has no agents: put .py and .zip files there, or folders with {FILE}"
+            f"{path} has no agents: put .py, .zip and .onnx files there, or folders with {FILE}"
         )
     return agents
 
 
 def _packed(path: Path) -> bytes:
-    """Returns a file's bundle. In a zip file the agent may be in a folder."""
+    """Returns a file's bundle. In a zip file the agent may be in a folder, and a model is whole."""
     if path.suffix != ".zip":
         return pack(path)
     try:
@@ -139,8 +140,10 @@ def _packed(path: Path) -> bytes:
             if sum(entry.file_size for entry in entries) > MOST_BYTES:
                 raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
             agents = [one.filename for one in entries if PurePosixPath(one.filename).name == FILE]
+            if not agents and "data" in files.namelist():  # a model of Stable-Baselines3
+                return pack(path)
             if not agents:
-                raise InvalidInput(f"{path} has no {FILE}: name a zip file that holds it")
+                raise InvalidInput(f"{path} has no {FILE}, and is no model: name another zip file")
             top, content = min(agents, key=len).removesuffix(FILE), io.BytesIO()
             with zipfile.ZipFile(content, "w") as inner:
                 for entry in entries:

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from cli_league import rows, served
 from rival_files import RUNS_RIGHT, predicts, stored
+from rival_models import Original, onnx_model
+from stable_baselines3 import PPO
 from waiting import wait_for
 
 from league.agent import rival_bundles
@@ -123,6 +125,21 @@ def test_a_late_decision_costs_its_time_and_not_the_match(agents: Path, capsys: 
     (late,) = [row for row in played(capsys, *words) if row["entrant"] == "late"]
     assert late["crashes"] == "0"
     assert 2 <= int(late["late"]) < 200, "0.1 s of each match, and not all the rest of it"
+
+
+def test_models_play(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # no file is trusted yet
+    models = tmp_path / "models"
+    models.mkdir()
+    PPO("MlpPolicy", Original(), n_steps=8, batch_size=8).save(models / "dora.zip")
+    onnx_model(models / "emil.onnx")
+    (models / "emil.onnx.txt").write_text("no agent")
+    words = ["models", "models/emil.onnx", "--rounds", "1", "--seconds", "1"]
+    assert "read them, then add --trust" in refused(capsys, *words)
+    table = played(capsys, *words, "--trust")
+    assert {row["entrant"] for row in table} == {"dora", "emil", "emil (2)"}
+    assert {(row["kind"], row["crashes"]) for row in table} == {("file", "0")}
+    assert len(results()["matches"]) == 3 * 2
 
 
 def test_members_of_a_league_play(finished: Path, agents: Path, capsys: Capture) -> None:

@@ -13,12 +13,11 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-import gymnasium
 import numpy as np
-import onnx
 import pytest
 from learning import LIVE, assignments, make_env, network_of
 from rival_files import CLASS, CYCLES, FORGES, HOSTILE, LIMITS, RUNS_RIGHT, predicts, seats, stored
+from rival_models import Original, onnx_model
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import A2C, PPO
 from waiting import PATIENCE
@@ -449,18 +448,6 @@ def test_a_folder_brings_its_files_and_is_packed_alike(tmp_path: Path) -> None:
     ]
 
 
-class Original(gymnasium.Env):
-    """What a model for the tournament learns in: it sees the original's 64 numbers."""
-
-    action_space = gymnasium.spaces.Box(0.0, 1.0, (10,), np.float32)
-
-    def __init__(self, numbers: int = 64) -> None:
-        self.observation_space = gymnasium.spaces.Box(-100.0, 100.0, (numbers,), np.float32)
-
-    def reset(self, **_):
-        return self.observation_space.sample(), {}
-
-
 @pytest.mark.parametrize("algorithm", [PPO, A2C, RecurrentPPO], ids=lambda kind: kind.__name__)
 def test_a_model_of_stable_baselines_plays(algorithm: type, tmp_path: Path) -> None:
     policy = "MlpLstmPolicy" if algorithm is RecurrentPPO else "MlpPolicy"
@@ -473,25 +460,6 @@ def test_a_model_of_stable_baselines_plays(algorithm: type, tmp_path: Path) -> N
     algorithm(policy, Original(63), n_steps=8, **options).save(tmp_path / "other.zip")
     with pytest.raises(InvalidInput, match=r"\(63,\): the tournament's 64 numbers"):
         check(pack(tmp_path / "other.zip"))
-
-
-def onnx_model(file: Path, numbers: int = 64) -> None:
-    """A graph whose keys are those of the first ten numbers above 0.5."""
-    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
-    ends = [
-        helper.make_tensor(name, onnx.TensorProto.INT64, [1], [value])
-        for name, value in (("from", 0), ("to", 10), ("axis", 1))
-    ]
-    graph = helper.make_graph(
-        [helper.make_node("Slice", ["seen", "from", "to", "axis"], ["keys"])],
-        "keys",
-        [helper.make_tensor_value_info("seen", floats, [1, numbers])],
-        [helper.make_tensor_value_info("keys", floats, [1, 10])],
-        ends,
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), file
-    )
 
 
 def test_a_model_of_onnx_plays(blobs: BlobFolder, tmp_path: Path) -> None:
