@@ -1,12 +1,18 @@
+"""Runs `python -m learner`."""
+
 import logging
 import os
 import sys
 
 from league.garbage import collect_rarely
-from learner.main import main
+from learner.distributed.watch import WATCHED, watch
 
 if __name__ == "__main__":
+    if WATCHED in os.environ:
+        sys.exit(watch())
     collect_rarely()
+    from learner.main import main
+
     code = main()
     # Skips the interpreter's clean-up, which takes seconds on a busy machine. All data is on disk.
     logging.shutdown()

@@ -145,7 +145,7 @@ def _work(words: list[str]) -> int:
             _load(learner.threads)
             _load_brawl(sections)
             gc.freeze()  # the collector would copy the memory that the ranks share
-            return launch(functools.partial(main, words), flags.ranks)
+            launch(functools.partial(main, words), flags.ranks)
     run(options, sections)
     return 0
 

@@ -27,7 +27,6 @@ from league.errors import ConfigError
 from league.runs.settings import LearnerEntry
 from league.settings import device_flags
 from league.settings.device_flags import DeviceFlags, add_device_flags
-from learner.distributed.launch import launch
 from learner.ppo.advantage import ReturnScale
 from learner.ppo.loss import WeightedMeans
 from learner.settings import LearnerSettings
@@ -134,7 +133,7 @@ def test_means_are_weighted_by_share():
 # -- the launcher --------------------------------------------------------------------------------
 
 LAUNCH = "import sys; from learner.distributed.launch import launch; " \
-    "sys.exit(launch(lambda: exec(sys.argv[1]), 2))"  # fmt: skip
+    "launch(lambda: exec(sys.argv[1]), int(sys.argv[2]))"  # fmt: skip
 RANK = """
 import os, sys, time
 from league.errors import *
@@ -150,18 +149,9 @@ os.write(1, b"rank %d %d\\n" % (rank, os.getpid()))  # in one piece: the ranks s
 """
 
 
-@pytest.fixture
-def _signals():
-    """Takes back the handlers that the launcher sets in its process."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-def launched(program):
+def launched(program, count=2):
     return subprocess.Popen(
-        [sys.executable, "-c", LAUNCH, RANK + program],
+        [sys.executable, "-c", LAUNCH, RANK + program, str(count)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -184,10 +174,10 @@ def launched(program):
     ],
     ids=["full", "killed"],
 )
-@pytest.mark.usefixtures("_signals")
-def test_the_launcher_ends_all_ranks_and_names_the_cause(program, code, named, capfd):
-    assert launch(lambda: exec(RANK + program, {}), 2) == code
-    printed, errors = capfd.readouterr()
+def test_the_launcher_ends_all_ranks_and_names_the_cause(program, code, named):
+    process = launched(program)
+    printed, errors = process.communicate()
+    assert process.returncode == code
     assert named in errors.splitlines()[-1]
     assert errors.count("learner:") == 1
     for line in printed.splitlines():
@@ -206,6 +196,18 @@ def test_ranks_end_with_their_launcher(number):
     wait_for(lambda: not any(Path(f"/proc/{rank}").exists() for rank in ranks))
 
 
+def test_the_launcher_does_not_keep_what_the_ranks_share():
+    program = f"ballast = b'.' * 100_000_000; {LAUNCH}"
+    command = [sys.executable, "-c", program, RANK + "time.sleep(600)", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(2):
+            process.stdout.readline()
+        status = Path(f"/proc/{process.pid}/status")
+        wait_for(lambda: int(status.read_text().partition("VmRSS:")[2].split()[0]) < 30_000)
+        process.terminate()
+    assert process.returncode == 0
+
+
 SUMS = """
 import torch
 from learner.distributed.rank_group import RankGroup, join, leave
@@ -215,7 +217,6 @@ random = torch.Generator().manual_seed(rank)
 """
 
 
-@pytest.mark.usefixtures("_signals")
 def test_forked_ranks_get_the_same_sums_as_by_gloo(tmp_path):
     """Odd sizes, more numbers than a slot holds, and more messages than slots."""
     program = f"""
@@ -232,12 +233,13 @@ def test_forked_ranks_get_the_same_sums_as_by_gloo(tmp_path):
     leave()
     open({str(tmp_path)!r} + f"/{{rank}}", "w").close()
     """
-    assert launch(lambda: exec(RANK + SUMS + textwrap.dedent(program), {}), 3) == 0
+    process = launched(SUMS + textwrap.dedent(program), 3)
+    process.communicate()
+    assert process.returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2"]
 
 
-@pytest.mark.usefixtures("_signals")
-def test_a_sum_ends_when_another_rank_has_ended(capfd):
+def test_a_sum_ends_when_another_rank_has_ended():
     program = """
     import signal
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher must not end it before it says so
@@ -251,8 +253,9 @@ def test_a_sum_ends_when_another_rank_has_ended(capfd):
         print("gone", flush=True)
         sys.exit(report_failure(error))
     """
-    assert launch(lambda: exec(RANK + SUMS + textwrap.dedent(program), {}), 2) == 1
-    assert "gone" in capfd.readouterr().out
+    process = launched(SUMS + textwrap.dedent(program))
+    assert "gone" in process.communicate()[0]
+    assert process.returncode == 1
 
 
 # -- how many ranks ------------------------------------------------------------------------------
