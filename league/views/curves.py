@@ -7,13 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from league.errors import NotFound
@@ -23,6 +19,9 @@ from league.players import Book
 from league.runs.records import Row, Series, broken, read_rows, read_scalars
 from league.views import style as figures
 from league.views.style import FAINT, GRID, INK, PALETTE, png_of
+
+if TYPE_CHECKING:  # a dashboard, which reads histories only, would need 22 MiB for it
+    from matplotlib.axes import Axes
 
 TOGETHER = 3
 """Number of successive snapshots whose clean matches are counted together, because a single
@@ -154,6 +153,9 @@ def _stages(index: Series | None, config: Path) -> list[Stage]:
 
 def draw(history: History) -> bytes:
     """Draws twelve panels over the learner's steps. Returns a PNG of 1600 x 1000 pixels."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
         figure.subplots_adjust(0.035, 0.045, 0.93, 0.9, hspace=0.34, wspace=0.52)
@@ -171,6 +173,8 @@ def draw(history: History) -> bytes:
 
 def _panels(panels: Sequence[Axes], history: History) -> int:
     """Fills the panels from the top left. Returns the learner's last step."""
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
     named = history.scalars
     (trained, others, scores, training, reward, entropy, kl, critic,
      losses, gradients, latent, speed) = panels  # fmt: skip
@@ -266,6 +270,8 @@ def _label_right(axes: Axes, labels: Sequence[Label]) -> None:
 
 
 def _percent_axis(axes: Axes) -> None:
+    from matplotlib.ticker import PercentFormatter
+
     axes.set_ylim(-0.02, 1.03)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 
@@ -304,6 +310,8 @@ def _scores(axes: Axes, history: History) -> None:
 
 
 def _speed(axes: Axes, named: Mapping[str, Series]) -> None:
+    from matplotlib.ticker import EngFormatter
+
     axes.set_title("Steps/s, and where its time goes")
     speed = named.get("rate/steps_per_second")
     if speed is None:
