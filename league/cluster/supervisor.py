@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
@@ -142,9 +141,6 @@ class Supervisor:
             try:
                 self._group.start()
                 self._reader.start()
-                # Loading takes seconds, and a busy machine has no time for them at the end.
-                fit = ("league.stats.ratings.cross_check",)
-                threading.Thread(target=import_module, args=fit, daemon=True).start()
                 self._train()
                 self._drain()
             finally:
