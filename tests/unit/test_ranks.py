@@ -200,11 +200,13 @@ def test_the_launcher_does_not_keep_what_the_ranks_share():
     program = f"ballast = b'.' * 100_000_000; {LAUNCH}"
     command = [sys.executable, "-c", program, RANK + "time.sleep(600)", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for _ in range(2):
-            process.stdout.readline()
-        status = Path(f"/proc/{process.pid}/status")
-        wait_for(lambda: int(status.read_text().partition("VmRSS:")[2].split()[0]) < 30_000)
-        process.terminate()
+        try:
+            for _ in range(2):
+                process.stdout.readline()
+            status = Path(f"/proc/{process.pid}/status")
+            wait_for(lambda: int(status.read_text().partition("VmRSS:")[2].split()[0]) < 30_000)
+        finally:
+            process.terminate()
     assert process.returncode == 0
 
 
