@@ -156,7 +156,8 @@ def pass_over(
     for gate in league.view.exploiters.open_gates(newer.creator):
         candidate, rules = players[gate.candidate], league.view.exploiters.rules[gate.candidate]
         waits = candidate.state is PlayerState.CANDIDATE
-        if waits and not any(played(tx, candidate.name, x.victim, rules)[0] for x in gate.victims):
+        begun = (tx.gate_match_count(rules.after, candidate.name, x.victim) for x in gate.victims)
+        if waits and not any(begun):
             reason = f"{newer.name} was frozen before its gate had begun"
             close_gate(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))
             retired.append(replace(candidate, state=PlayerState.RETIRED))
@@ -201,7 +202,7 @@ def acquire_gate_matches(
     if now.state is not GateState.OPEN or test is None or not fitting:
         return []
     players = (candidate, test.victim)
-    begun = len(played(tx, *players, rules)[0])
+    begun = tx.gate_match_count(rules.after, *players)
     seed = derived_seed(rules.seed, now.victims.index(test))
     arguments = caller, players, seed, begun, fitting, matches_per_seed
     return lease_gate_matches(league, tx, *arguments)

@@ -57,6 +57,10 @@ TABLES = (
     *("meta", "players", "incarnations", "heartbeats", "policies", "draws", "assignments"),
     *("results", "lost_results", "events", "requests", "folds"),
 )
+_GATE_MATCHES = (
+    "INDEXED BY gate_matches WHERE category = 'gate' AND ordinal > ? "
+    "AND ((seat0 = ? AND seat1 = ?) OR (seat1 = ? AND seat0 = ?)) ORDER BY ordinal"
+)
 _BOOKS = {book.value: book for book in Book}
 _BOOK = AssignmentRow._fields.index("book")
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
@@ -227,17 +231,18 @@ class Reader:
         """Reads a gate's matches of ordinals above `after` with their results, in order of
         assignment. A match without a result has None.
         """
-        where = (
-            "INDEXED BY gate_matches WHERE category = 'gate' AND ordinal > ? "
-            "AND ((seat0 = ? AND seat1 = ?) OR (seat1 = ? AND seat0 = ?)) ORDER BY ordinal"
-        )
-        leases = list(self._assignments(where, after, *(candidate, victim) * 2))
+        leases = list(self._assignments(_GATE_MATCHES, after, *(candidate, victim) * 2))
         ordinals = json.dumps([lease.ordinal for lease in leases])
         rows = self._rows(
             "results", "WHERE r.ordinal IN (SELECT value FROM json_each(?))", ordinals
         )
         results = {row.ordinal: row for row in map(_result, rows)}
         return [(lease, results.get(lease.ordinal)) for lease in leases]
+
+    def gate_match_count(self, after: int, candidate: str, victim: str) -> int:
+        """Returns the number of a gate's matches of ordinals above `after`."""
+        count = f"SELECT count(*) FROM assignments {_GATE_MATCHES}"
+        return int(self._db.execute(count, (after, *(candidate, victim) * 2)).fetchone()[0])
 
     def draw(self, number: int) -> DrawRow | None:
         row = next(map(DrawRow._make, self._rows("draws", "WHERE number = ?", number)), None)
