@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from league.games.brawl import hits, moves, rules
+from league.games.brawl.compiling import inner
 from league.games.brawl.physics import toward
 
 _POINT_LANDS_AT = 1.54
 
 
-@njit
+@inner
 def begin_attack(player: Any, move: int, tables: Any) -> None:
     """Starts a move of the weapon in the player's hand."""
     player.move, player.move_frame, player.move_has_hit = move, 0, 0
     _begin_power(player, tables.first_power[player.weapon, move])
 
 
-@njit
+@inner
 def _begin_power(player: Any, power: int) -> None:
     player.power, player.cast, player.cast_frame, player.power_frame = power, 0, 0, 0
     player.recovering, player.is_new_cast, player.power_has_hit = 0, 1, 0
@@ -27,7 +26,7 @@ def _begin_power(player: Any, power: int) -> None:
     player.charged = 0
 
 
-@njit
+@inner
 def _change_now(player: Any, cast: Any, tables: Any) -> int:
     """Returns the row of the change in the cast's current frame, or -1."""
     for index in range(cast.first_change, cast.first_change + cast.changes):
@@ -36,7 +35,7 @@ def _change_now(player: Any, cast: Any, tables: Any) -> int:
     return -1
 
 
-@njit
+@inner
 def _apply(change: Any, player: Any, victim: Any) -> None:
     player.vx = player.vx * change.factor_x + player.facing * change.shift_x
     player.vy = player.vy * change.factor_y + change.shift_y
@@ -53,7 +52,7 @@ def _apply(change: Any, player: Any, victim: Any) -> None:
         victim.put_y = player.y + change.victim_y
 
 
-@njit
+@inner
 def _lands(player: Any, cast: Any) -> bool:
     """Returns whether the cast has a point (moves.toml) that is low enough for the power to end.
 
@@ -65,7 +64,7 @@ def _lands(player: Any, cast: Any) -> bool:
     return cast.has_point and player.y + cast.point_y > _POINT_LANDS_AT
 
 
-@njit
+@inner
 def attack(player: Any, victim: Any, keys: int, direction: int, tables: Any, stage: Any) -> bool:
     """Plays one frame of the attack. Returns whether it is over.
 

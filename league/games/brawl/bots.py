@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from league.games.brawl import moves, rules, spec
+from league.games.brawl.compiling import inner
 from league.games.brawl.layout import MIRROR_DELAY, PLACES, SOLIDS
 from league.games.brawl.physics import gap
 from league.games.brawl.random_stream import draw, share
@@ -60,7 +60,7 @@ _CLOCKWORK_KEYS = np.repeat(
 )
 
 
-@njit
+@inner
 def _walk(direction: float) -> int:
     """Returns the key toward this side, or 0 (no key) for direction 0."""
     if direction == 0.0:
@@ -68,7 +68,7 @@ def _walk(direction: float) -> int:
     return rules.RIGHT if direction > 0.0 else rules.LEFT
 
 
-@njit
+@inner
 def _ground_toward(x: float, stage: Any) -> int:
     """Returns the number of the ground on the side of `x`. The middle counts as left."""
     for r in range(SOLIDS):
@@ -77,7 +77,7 @@ def _ground_toward(x: float, stage: Any) -> int:
     return 0
 
 
-@njit
+@inner
 def _is_off_stage(player: Any, stage: Any) -> bool:
     """Returns whether the player is in the air with no ground below."""
     if player.grounded:
@@ -89,7 +89,7 @@ def _is_off_stage(player: Any, stage: Any) -> bool:
     return True
 
 
-@njit
+@inner
 def _back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
     """Returns the keys back to a ground for a player over the pit or outside.
 
@@ -108,7 +108,7 @@ def _back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
     return keys
 
 
-@njit
+@inner
 def _go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
     """Returns the keys toward `goal_x`, with a jump if the pit lies between."""
     if _is_off_stage(me, stage):
@@ -125,20 +125,20 @@ def _go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
     return keys
 
 
-@njit
+@inner
 def _reach_of(me: Any) -> float:
     """Returns the distance at which the weapon's side light hits a body, units."""
     return 1.2 if me.weapon == moves.UNARMED else 2.1
 
 
-@njit
+@inner
 def _is_in_reach(me: Any, opponent: Any) -> bool:
     if opponent.state == rules.KO:
         return False
     return abs(opponent.x - me.x) < _reach_of(me) and abs(opponent.y - me.y) < 0.9
 
 
-@njit
+@inner
 def _blow(me: Any, opponent: Any, stage: Any) -> int:
     """Returns the keys of a light attack that reaches the opponent, or 0 if none does.
 
@@ -156,14 +156,14 @@ def _blow(me: Any, opponent: Any, stage: Any) -> int:
     return 0
 
 
-@njit
+@inner
 def _leap(me: Any, opponent: Any, frame: int) -> int:
     """Returns the jump key if the opponent is near and stands higher."""
     higher = opponent.y < me.y - 1.0 and abs(opponent.x - me.x) < 3.0
     return rules.JUMP if higher and frame % 2 == 0 and (me.grounded or me.vy > 0.0) else 0
 
 
-@njit
+@inner
 def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Runs up to its opponent all the time and strikes it within reach."""
     keys = _go(me, opponent.x, frame, stage)
@@ -177,7 +177,7 @@ def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     return keys | _leap(me, opponent, frame)
 
 
-@njit
+@inner
 def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Waits in the middle of its ground, dodges attacks and strikes back in the opening."""
     home = _ground_toward(me.side, stage)
@@ -193,7 +193,7 @@ def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     return _walk(opponent.x - me.x) if near and (opponent.x - me.x) * me.facing < 0.0 else keys
 
 
-@njit
+@inner
 def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Hits and runs: comes in for a blow in some frames, and keeps away in all others."""
     comes_in = frame % KITE_CYCLE < KITE_STRIKES and opponent.state != rules.KO
@@ -216,7 +216,7 @@ def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     )
 
 
-@njit
+@inner
 def _aerial(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Stays in the air: leaves the ground at once and strikes from above."""
     keys = _go(me, opponent.x, frame, stage)
@@ -227,7 +227,7 @@ def _aerial(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     return keys if me.grounded else keys | _blow(me, opponent, stage)
 
 
-@njit
+@inner
 def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Uses only heavy attacks, and charges them until the opponent is in reach."""
     keys = _go(me, opponent.x, frame, stage)
@@ -249,7 +249,7 @@ def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     return keys | _leap(me, opponent, frame)
 
 
-@njit
+@inner
 def _nearest_weapon(me: Any, match: Any) -> int:
     """Returns the place of the weapon at the smallest horizontal distance, or -1."""
     nearest, least = -1, 1e9
@@ -260,7 +260,7 @@ def _nearest_weapon(me: Any, match: Any) -> int:
     return nearest
 
 
-@njit
+@inner
 def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
     """Fetches every weapon that comes, then attacks. Unarmed it waits for a near opponent."""
     nearest = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
@@ -277,7 +277,7 @@ def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -
     return keys
 
 
-@njit
+@inner
 def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Stands at the edge of the pit and strikes an opponent that comes back over it."""
     r = _ground_toward(me.side, stage)
@@ -295,7 +295,7 @@ def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     return keys
 
 
-@njit
+@inner
 def _drunk(me: Any, sober_keys: int) -> int:
     """Replaces each key of `based` by a random key state with probability DRUNKENNESS."""
     keys = sober_keys
@@ -306,7 +306,7 @@ def _drunk(me: Any, sober_keys: int) -> int:
     return keys
 
 
-@njit
+@inner
 def _based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Plays the original's BasedAgent. It never jumps in even frames, the first included."""
     keys = 0
@@ -328,7 +328,7 @@ def _based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     return keys
 
 
-@njit
+@inner
 def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> int:
     if share(me) < HESITATION:
         return 0
@@ -348,7 +348,7 @@ def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) ->
     return _edge_guarder(me, opponent, frame, stage)
 
 
-@njit
+@inner
 def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
     """Returns the key bits of a bot (index in spec.BOTS) for the frame after `match.frame`."""
     if bot == spec.RANDOM:

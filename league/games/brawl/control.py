@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numba import njit
-
 from league.games.brawl import moves, rules
 from league.games.brawl.attack import attack, begin_attack
+from league.games.brawl.compiling import inner
 from league.games.brawl.layout import COUNTERS, SOLIDS
 from league.games.brawl.physics import is_on_floor, meets_platform, toward
 
@@ -27,7 +26,7 @@ _AIR, _TURN, _ATTACK, _DODGE, _STUN = range(5)
 _UNKNOWN: Final = -1
 
 
-@njit
+@inner
 def place(player: Any, stage: Any) -> None:
     """Places a player at its spawn, in the air, without damage or weapon."""
     player.x, player.y = player.side * stage.spawn_x, stage.spawn_y
@@ -36,7 +35,7 @@ def place(player: Any, stage: Any) -> None:
     player.moved_by_hand = 1
 
 
-@njit
+@inner
 def begin_player(player: Any, side: int, stage: Any) -> None:
     """Sets all fields of a player at the start of a match, except its random stream."""
     player.side, player.facing = side, -side
@@ -60,7 +59,7 @@ def begin_player(player: Any, side: int, stage: Any) -> None:
         player.normal_impulse[k], player.friction_impulse[k] = 0.0, 0.0
 
 
-@njit
+@inner
 def _way(keys: int) -> int:
     """Returns the direction of the keys: -1 left, 1 right, or 0. A and D together give 0."""
     right = 1 if keys & rules.RIGHT else 0
@@ -68,7 +67,7 @@ def _way(keys: int) -> int:
     return right - left
 
 
-@njit
+@inner
 def _remember_ways(player: Any, keys: int, is_fair: int) -> None:
     """Records which of A and D was pressed last."""
     pressed, released = keys & ~player.keys, player.keys & ~keys
@@ -87,14 +86,14 @@ def _remember_ways(player: Any, keys: int, is_fair: int) -> None:
     player.last_way = side
 
 
-@njit
+@inner
 def _last_way(player: Any) -> int:
     if player.last_way == NO_WAY:
         return 0
     return 1 if player.last_way == RIGHT or player.last_way == LEFT_RIGHT else -1
 
 
-@njit
+@inner
 def _face(player: Any, direction: int, stage: Any) -> None:
     """Turns the player at once in the direction of the keys.
 
@@ -107,7 +106,7 @@ def _face(player: Any, direction: int, stage: Any) -> None:
         player.facing = -1
 
 
-@njit
+@inner
 def chosen_move(keys: int, grounded: bool) -> int:
     """Returns the move type that the keys ask for, or NO_MOVE. Heavy beats light."""
     heavy = keys & rules.HEAVY != 0
@@ -124,12 +123,12 @@ def chosen_move(keys: int, grounded: bool) -> int:
     return first + 1 if down else first + 2
 
 
-@njit
+@inner
 def _refresh(player: Any, counter: int) -> None:
     player.jumps[counter], player.recovery_of[counter] = rules.AIR_JUMPS, rules.RECOVERIES
 
 
-@njit
+@inner
 def _copy_counts(player: Any, source: int, target: int) -> None:
     player.jumps[target], player.recovery_of[target] = (
         player.jumps[source],
@@ -137,7 +136,7 @@ def _copy_counts(player: Any, source: int, target: int) -> None:
     )
 
 
-@njit
+@inner
 def _counter(state: int) -> int:
     """Returns the counter of a state, or -1 for a state without a counter."""
     if state == rules.IN_AIR:
@@ -151,19 +150,19 @@ def _counter(state: int) -> int:
     return _STUN if state == rules.STUN else -1
 
 
-@njit
+@inner
 def _leave_ground(player: Any) -> int:
     _refresh(player, _AIR)
     player.jump_waits[0] = 0
     return rules.IN_AIR
 
 
-@njit
+@inner
 def _ground_state(keys: int) -> int:
     return rules.WALKING if _way(keys) != 0 else rules.STANDING
 
 
-@njit
+@inner
 def _begin_move(player: Any, move: int, counter: int, tables: Any, stats: Any) -> int:
     if counter >= 0:
         _copy_counts(player, counter, _ATTACK)
@@ -174,7 +173,7 @@ def _begin_move(player: Any, move: int, counter: int, tables: Any, stats: Any) -
     return rules.ATTACK
 
 
-@njit
+@inner
 def _on_ground(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any
 ) -> int:
@@ -198,7 +197,7 @@ def _on_ground(
     return rules.TAUNT if pressed & rules.TAUNT_KEY else _SAME
 
 
-@njit
+@inner
 def _in_air(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any, stage: Any
 ) -> int:
@@ -237,7 +236,7 @@ def _in_air(
     return _SAME if move == moves.NO_MOVE else _begin_move(player, move, counter, tables, stats)
 
 
-@njit
+@inner
 def _air_turn(player: Any) -> int:
     if player.state_left > 0:
         player.state_left -= 1
@@ -251,7 +250,7 @@ def _air_turn(player: Any) -> int:
     return rules.IN_AIR
 
 
-@njit
+@inner
 def _turn(player: Any, pressed: int) -> int:
     if player.state_left <= 0:
         ahead, direction = player.facing, _last_way(player)
@@ -265,7 +264,7 @@ def _turn(player: Any, pressed: int) -> int:
     return _SAME
 
 
-@njit
+@inner
 def _stand(player: Any, keys: int, pressed: int, stage: Any, match: Any) -> int:
     direction = _way(keys)
     if direction == -player.facing:
@@ -279,7 +278,7 @@ def _stand(player: Any, keys: int, pressed: int, stage: Any, match: Any) -> int:
     return _SAME
 
 
-@njit
+@inner
 def _walk(player: Any, keys: int, pressed: int, speed: float, stage: Any, match: Any) -> int:
     """Plays a frame of walking or sprinting."""
     ahead = rules.RIGHT if player.facing > 0 else rules.LEFT
@@ -298,7 +297,7 @@ def _walk(player: Any, keys: int, pressed: int, speed: float, stage: Any, match:
     return _SAME
 
 
-@njit
+@inner
 def _run_for_a_time(player: Any, speed: float, then: int) -> int:
     """Plays a frame of a dash or backdash."""
     player.vx = speed
@@ -306,7 +305,7 @@ def _run_for_a_time(player: Any, speed: float, then: int) -> int:
     return _SAME if player.state_left > 0 else then
 
 
-@njit
+@inner
 def _fly_on(player: Any, source: int) -> int:
     """Continues in the air with the counts of jumps and recoveries of the state that ends."""
     if player.jumps[source] != _UNKNOWN:
@@ -315,7 +314,7 @@ def _fly_on(player: Any, source: int) -> int:
     return rules.IN_AIR
 
 
-@njit
+@inner
 def _stunned(player: Any, keys: int, on_floor: bool) -> int:
     player.stun_left = max(player.stun_left - 1, 0)
     player.vx = toward(player.vx, 0.0, rules.STUN_DRAG_PER_FRAME)
@@ -329,7 +328,7 @@ def _stunned(player: Any, keys: int, on_floor: bool) -> int:
     return rules.IN_AIR
 
 
-@njit
+@inner
 def _down(player: Any, is_out: bool, stage: Any) -> int:
     if not is_out:
         player.dodge_wait = max(player.dodge_wait - 1, 0)
@@ -342,7 +341,7 @@ def _down(player: Any, is_out: bool, stage: Any) -> int:
     return rules.IN_AIR
 
 
-@njit
+@inner
 def _decide(
     player: Any, opponent: Any, keys: int, match: Any, stage: Any, tables: Any, stats: Any
 ) -> int:
@@ -397,7 +396,7 @@ def _decide(
     return _stand(player, keys, pressed, stage, match)
 
 
-@njit
+@inner
 def _enter(player: Any, state: int, keys: int, stage: Any) -> None:
     if player.state == rules.DODGE or player.state == rules.KO:
         player.vx, player.vy = 0.0, 0.0
@@ -431,7 +430,7 @@ def _enter(player: Any, state: int, keys: int, stage: Any) -> None:
         player.stun_left = 0
 
 
-@njit
+@inner
 def control(
     player: Any, opponent: Any, keys: int, match: Any, stage: Any, tables: Any, stats: Any
 ) -> None:
@@ -447,7 +446,7 @@ def control(
         _enter(player, then, keys, stage)
 
 
-@njit
+@inner
 def show_counts(player: Any) -> None:
     """Writes the jumps and recoveries that the current state shows."""
     counter = _counter(player.state)

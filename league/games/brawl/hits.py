@@ -7,15 +7,16 @@ from typing import Any
 from numba import njit
 
 from league.games.brawl import rules
+from league.games.brawl.compiling import inner
 
 
-@njit
+@inner
 def _near(x: float, y: float, other_x: float, other_y: float, reach: float) -> bool:
     dx, dy = x - other_x, y - other_y
     return dx * dx + dy * dy < reach * reach
 
 
-@njit
+@inner
 def _in_rectangle(
     x: float, y: float, radius: float, left: int, top: int, right: int, bottom: int
 ) -> bool:
@@ -23,7 +24,7 @@ def _in_rectangle(
     return _near(x, y, min(max(x, left), right), min(max(y, top), bottom), radius)
 
 
-@njit
+@inner
 def capsules_meet(
     x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
 ) -> bool:
@@ -90,7 +91,7 @@ def capsules_overlap(
     return dx * dx + dy * dy < (r + other_r) * (r + other_r)
 
 
-@njit
+@inner
 def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> bool:
     """Returns whether a capsule overlaps a player's hurt capsule.
 
@@ -102,7 +103,7 @@ def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> 
     return capsules_meet(u, v, rules.HURT_WIDTH, rules.HURT_HEIGHT, x, y, w, h)
 
 
-@njit
+@inner
 def is_open(victim: Any, stage: Any) -> bool:
     """Returns whether the victim can be hit. A dodging victim can't.
 
@@ -115,7 +116,7 @@ def is_open(victim: Any, stage: Any) -> bool:
     return victim.state != rules.DODGE
 
 
-@njit
+@inner
 def reaches(attacker: Any, victim: Any, cast: Any, tables: Any, stage: Any) -> bool:
     """Returns whether a box of the cast overlaps the victim's hurt capsule."""
     if not is_open(victim, stage):
@@ -128,7 +129,7 @@ def reaches(attacker: Any, victim: Any, cast: Any, tables: Any, stage: Any) -> b
     return False
 
 
-@njit
+@inner
 def knockback_speed(damage: float, fixed: float, variable: float) -> float:
     """Returns the knockback Δv = 0.096·(fixed + variable·(X/70 + X²/12000)), u/s.
 
@@ -140,7 +141,7 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
     return rules.FORCE_TO_SPEED * (fixed + variable * (damage / 70.0 + damage * damage / 12000.0))
 
 
-@njit
+@inner
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
     """Records a hit on the victim, which `land` applies. A power hits only once. If it
     `pulls` the victim, the hit has no knockback.
@@ -154,7 +155,7 @@ def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> No
     victim.struck_vy = 0.0 if pulls else speed * cast.down
 
 
-@njit
+@inner
 def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
     """Applies to the victim the hit, pull and placement that the attacker caused in this frame."""
     if victim.struck:

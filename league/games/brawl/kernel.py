@@ -16,6 +16,7 @@ from numba import njit
 
 from league.games.brawl import rules
 from league.games.brawl.bots import bot_keys
+from league.games.brawl.compiling import inner
 from league.games.brawl.control import begin_player, control, show_counts
 from league.games.brawl.hits import land
 from league.games.brawl.layout import MIRROR_DELAY
@@ -39,7 +40,7 @@ _ONE = np.uint64(1)
 _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B93962EACC9)
 
 
-@njit
+@inner
 def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
     # The stream belongs to the side, so a bot draws the same numbers in either seat.
     player.random = stream_of(seed, _RIGHT_STREAM if side > 0 else _LEFT_STREAM)
@@ -51,7 +52,7 @@ def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
     player.last_x = player.x
 
 
-@njit
+@inner
 def begin(n: int, seed: Any, arrays: Any) -> None:
     """Begins a match in row `n`. The match follows from its seed and the keys alone."""
     stage_1, _tables, players_N2, matches_N, views_N21, stats_N21, no_stats_1 = arrays[:7]
@@ -73,7 +74,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     arrays[13][n] = 0  # frames_N
 
 
-@njit
+@inner
 def _begin_frame(player: Any, keys: int, frame: int) -> None:
     player.dealt, player.combos, player.fell, player.moved_by_hand = 0.0, 0, 0, 0
     player.equipped, player.dropped = 0, 0
@@ -82,7 +83,7 @@ def _begin_frame(player: Any, keys: int, frame: int) -> None:
     player.last_state = player.state
 
 
-@njit
+@inner
 def _move_player(player: Any, number: int, stage: Any, match: Any) -> None:
     floats = player.state == rules.DODGE or player.state == rules.KO
     move(
@@ -99,7 +100,7 @@ def _move_player(player: Any, number: int, stage: Any, match: Any) -> None:
     show_counts(player)
 
 
-@njit
+@inner
 def _act(
     player_0: Any, player_1: Any, match: Any, stage: Any, tables: Any, stats_0: Any, stats_1: Any
 ) -> None:
@@ -120,7 +121,7 @@ def _act(
     land(player_1, player_0, is_on_floor(player_0, stage, match), stats_1)
 
 
-@njit
+@inner
 def _use_weapons(
     player_0: Any,
     player_1: Any,
@@ -144,7 +145,7 @@ def _use_weapons(
     come_and_go(match, stage)
 
 
-@njit
+@inner
 def play_frame(
     player_0: Any,
     player_1: Any,
@@ -174,7 +175,7 @@ def play_frame(
     score(player_1, player_0, last_distance, distance, paid_1, stats_1)
 
 
-@njit
+@inner
 def _outcome(stocks_0: int, stocks_1: int, frame: int, max_frames: int) -> float:
     """Returns seat 0's outcome (1, 0.5 or 0) by both seats' stocks, or -1 while the match runs."""
     if stocks_0 > 0 and stocks_1 > 0 and frame < max_frames:
@@ -184,7 +185,7 @@ def _outcome(stocks_0: int, stocks_1: int, frame: int, max_frames: int) -> float
     return 1.0 if stocks_0 > stocks_1 else 0.0
 
 
-@njit
+@inner
 def _key_bits(actions_N2A: Any, n: int, seat: int) -> int:
     bits = 0
     for key in range(10):

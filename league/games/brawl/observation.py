@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from numba import njit
-
 from league.games.brawl import rules
+from league.games.brawl.compiling import inner
 from league.games.brawl.layout import SLOTS
 from league.games.brawl.moves import UNARMED
 from league.games.brawl.rules import KEY_NAMES
@@ -26,19 +25,19 @@ _RANDOM: Final = 1
 """Type of every weapon on a spawner. A dropped weapon shows its type plus 1."""
 
 
-@njit
+@inner
 def _clipped(value: float) -> float:
     return min(max(value, -1.0), 1.0)
 
 
-@njit
+@inner
 def _squashed(speed: float) -> float:
     """Returns tanh(speed / 12). The exponential takes a third of the time of the library's tanh."""
     speed = min(max(speed, -MOST_SPEED), MOST_SPEED)
     return 1.0 - 2.0 / (math.exp(speed * (2.0 / VELOCITY_SCALE)) + 1.0)
 
 
-@njit
+@inner
 def _write_player(half: Any, player: Any) -> None:
     """Writes a player's numbers, scaled to [-1, 1]."""
     half.x = _clipped(player.x / 14.0)
@@ -59,7 +58,7 @@ def _write_player(half: Any, player: Any) -> None:
     half.weapon = player.weapon / 2.0
 
 
-@njit
+@inner
 def _write_match(half: Any, other: Any, match: Any) -> None:
     """Writes weapons and platform, scaled to [-1, 1], into both halves."""
     for p in range(SLOTS):
@@ -74,7 +73,7 @@ def _write_match(half: Any, other: Any, match: Any) -> None:
     half.platform_vy = other.platform_vy = match.platform_vy / 2.0
 
 
-@njit
+@inner
 def write_views(
     view_0: Any, view_1: Any, player_0: Any, player_1: Any, match: Any, stage: Any
 ) -> None:

@@ -23,9 +23,9 @@ import math
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from league.games.brawl import rules
+from league.games.brawl.compiling import inner
 from league.games.brawl.layout import SOLIDS
 from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
 
@@ -46,14 +46,14 @@ direction of motion, it extends by the motion in this many seconds if that is fa
 """
 
 
-@njit
+@inner
 def gap(player: Any, opponent: Any) -> float:
     """Returns the distance between the middles of two players, units."""
     dx, dy = player.x - opponent.x, player.y - opponent.y
     return math.sqrt(dx * dx + dy * dy)
 
 
-@njit
+@inner
 def toward(value: float, target: float, step: float) -> float:
     """Moves `value` by at most `step` toward `target` and returns the result."""
     if value < target:
@@ -61,7 +61,7 @@ def toward(value: float, target: float, step: float) -> float:
     return max(value - step, target)
 
 
-@njit
+@inner
 def _box(stage: Any, match: Any, k: int) -> tuple[float, float, float, float]:
     """Returns (left, top, right, bottom) of ground `k`, or of the platform if `k` is SOLIDS."""
     if k < SOLIDS:
@@ -71,21 +71,21 @@ def _box(stage: Any, match: Any, k: int) -> tuple[float, float, float, float]:
     return px - w, py - h, px + w, py + h
 
 
-@njit
+@inner
 def aim_platform(match: Any, stage: Any) -> None:
     """Sets the platform's velocity in frame `match.frame`."""
     p = (match.frame + match.platform_ahead) % stage.period
     match.platform_vx, match.platform_vy = stage.path[p, 2], stage.path[p, 3]
 
 
-@njit
+@inner
 def move_platform(match: Any, stage: Any) -> None:
     """Sets the platform's position after frame `match.frame`."""
     p = (match.frame + match.platform_ahead) % stage.period
     match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
 
 
-@njit
+@inner
 def meets_platform(player: Any, stage: Any, match: Any) -> bool:
     """Returns whether the player's solid box touches the platform's."""
     return (
@@ -94,7 +94,7 @@ def meets_platform(player: Any, stage: Any, match: Any) -> bool:
     )
 
 
-@njit
+@inner
 def is_on_floor(player: Any, stage: Any, match: Any) -> bool:
     """Returns whether the player may act as on the ground. A ground's side near its top counts."""
     for k in range(SOLIDS):
@@ -112,7 +112,7 @@ def is_on_floor(player: Any, stage: Any, match: Any) -> bool:
     )
 
 
-@njit
+@inner
 def _contact(
     body: Any, half_width: float, half_height: float, box: tuple[float, float, float, float]
 ) -> tuple[int, float]:
@@ -128,7 +128,7 @@ def _contact(
     return (normal, depth) if depth >= 0.0 else (NONE, 0.0)
 
 
-@njit
+@inner
 def _apply_impulse(body: Any, normal: int, along_normal: float, tangential: float) -> None:
     """Adds an impulse out of the contact, and another along the surface."""
     if normal == BOTTOM:
@@ -145,7 +145,7 @@ def _apply_impulse(body: Any, normal: int, along_normal: float, tangential: floa
         body.vy += tangential
 
 
-@njit
+@inner
 def _solve_contact(body: Any, k: int, friction: float, match: Any) -> None:
     """Solves contact `k` once: updates its accumulated impulses and the body's velocity."""
     normal = body.normal[k]
@@ -172,21 +172,21 @@ def _solve_contact(body: Any, k: int, friction: float, match: Any) -> None:
     body.normal_impulse[k], body.friction_impulse[k] = normal_impulse, friction_impulse
 
 
-@njit
+@inner
 def _solve_if_touching(body: Any, k: int, friction: float, match: Any) -> None:
     if body.frames_apart[k] == 0 and body.normal[k] != NONE:
         surface = rules.PLATFORM_FRICTION if k == SOLIDS else rules.FRICTION
         _solve_contact(body, k, friction * surface, match)
 
 
-@njit
+@inner
 def _solve_both(body: Any, first: int, last: int, friction: float, match: Any) -> None:
     for _ in range(ITERATIONS):
         _solve_if_touching(body, first, friction, match)
         _solve_if_touching(body, last, friction, match)
 
 
-@njit
+@inner
 def _add_bias(body: Any, normal: int, speed: float) -> None:
     """Raises the bias velocity to at least `speed` out of this contact."""
     if normal == BOTTOM:
@@ -199,7 +199,7 @@ def _add_bias(body: Any, normal: int, speed: float) -> None:
         body.bias_vx = max(body.bias_vx, speed)
 
 
-@njit
+@inner
 def _fit_box(
     match: Any, number: int, x: float, y: float, w: float, h: float, vx: float, vy: float
 ) -> None:
@@ -209,7 +209,7 @@ def _fit_box(
     box.fitted = match.frame
 
 
-@njit
+@inner
 def _growth(box: Any, other: Any) -> float:
     """Returns how much area `box` gains if it takes in the other box."""
     wide = max(box.right, other.right) - min(box.left, other.left)
@@ -217,7 +217,7 @@ def _growth(box: Any, other: Any) -> float:
     return wide * high - (box.right - box.left) * (box.bottom - box.top)
 
 
-@njit
+@inner
 def _insert_leaf(match: Any, number: int) -> None:
     """Inserts a leaf to the left of the other leaf whose box grows less."""
     order, box = match.order, match.boxes[number]
@@ -230,7 +230,7 @@ def _insert_leaf(match: Any, number: int) -> None:
     order[2] = second
 
 
-@njit
+@inner
 def _update_box(
     match: Any, number: int, x: float, y: float, w: float, h: float, vx: float, vy: float
 ) -> None:
@@ -241,7 +241,7 @@ def _update_box(
         _insert_leaf(match, number)
 
 
-@njit
+@inner
 def update_platform_box(match: Any, stage: Any) -> None:
     """Fits a new box to the platform if it has left its box."""
     x, y, vx, vy = match.platform_x, match.platform_y, match.platform_vx, match.platform_vy
@@ -249,7 +249,7 @@ def update_platform_box(match: Any, stage: Any) -> None:
     _update_box(match, PLATFORM, x, y, w, h, vx, vy)
 
 
-@njit
+@inner
 def begin_tree(match: Any, player_0: Any, player_1: Any, stage: Any) -> None:
     """Fits all three boxes and sets the order of their leaves."""
     w, h = stage.platform_half_width, stage.platform_half_height
@@ -260,7 +260,7 @@ def begin_tree(match: Any, player_0: Any, player_1: Any, stage: Any) -> None:
     _insert_leaf(match, PLAYERS + 1)
 
 
-@njit
+@inner
 def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
     """Returns whether the platform's contact is solved before a ground's.
 
@@ -276,7 +276,7 @@ def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
     return match.order[0] == PLATFORM or match.order[2] == number
 
 
-@njit
+@inner
 def move(
     body: Any,
     number: int,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from league.games.brawl.compiling import inner
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -17,7 +18,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S11, _S30, _S27, _S31 = np.uint64(11), np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-@njit
+@inner
 def mixed(seed: Any) -> Any:
     """Returns the next number (uint64) of a stream in state `seed` (uint64)."""
     z = seed + _GOLDEN
@@ -26,7 +27,7 @@ def mixed(seed: Any) -> Any:
     return z ^ (z >> _S31)
 
 
-@njit
+@inner
 def stream_of(seed: Any, salt: Any) -> Any:
     """Returns the first state of the stream that `salt` names, in the match of `seed`.
 
@@ -35,7 +36,7 @@ def stream_of(seed: Any, salt: Any) -> Any:
     return mixed(mixed(seed) ^ salt)
 
 
-@njit
+@inner
 def draw(owner: Any) -> Any:
     """Returns the next uint64 of the stream of `owner`, a player or a place for weapons."""
     value = mixed(owner.random)
@@ -43,7 +44,7 @@ def draw(owner: Any) -> Any:
     return value
 
 
-@njit
+@inner
 def share(owner: Any) -> float:
     """Returns the next number in [0, 1) of the owner's stream."""
     return (draw(owner) >> _S11) * 2.0**-53

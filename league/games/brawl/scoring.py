@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
 from league.games.brawl import rewards, rules
+from league.games.brawl.compiling import inner
 from league.games.brawl.rules import DT
 
 
-@njit
+@inner
 def _count_keys(keys: int) -> int:
     """Counts the keys held. It has no branch, since random keys can't be predicted."""
     pairs = (keys & 0b0101010101) + (keys >> 1 & 0b0101010101)
     return (pairs & 3) + (pairs >> 2 & 3) + (pairs >> 4 & 3) + (pairs >> 6 & 3) + (pairs >> 8 & 3)
 
 
-@njit
+@inner
 def _score_state(me: Any, paid: Any) -> None:
     """Adds the terms that a player's own state pays per second."""
     if me.y >= rewards.DANGER_Y:
@@ -35,7 +34,7 @@ def _score_state(me: Any, paid: Any) -> None:
     paid.height -= DT * me.y * me.y
 
 
-@njit
+@inner
 def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, paid: Any) -> None:
     """Adds the terms of movement and position. A knock-out or respawn suspends most of them."""
     if not me.moved_by_hand:
@@ -52,7 +51,7 @@ def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, 
     paid.edge_pressure += DT * min(max(pressure, -1.0), 1.0)
 
 
-@njit
+@inner
 def _score_events(me: Any, opponent: Any, paid: Any) -> None:
     paid.damage += (me.dealt - opponent.dealt) / rewards.DAMAGE_SCALE
     paid.damage_dealt += me.dealt / rewards.DAMAGE_SCALE
@@ -64,7 +63,7 @@ def _score_events(me: Any, opponent: Any, paid: Any) -> None:
         paid.drop -= 1.0
 
 
-@njit
+@inner
 def score(
     me: Any, opponent: Any, last_distance: float, distance: float, paid: Any, stats: Any
 ) -> None:
@@ -86,7 +85,7 @@ def score(
         stats.air_frames += 1.0
 
 
-@njit
+@inner
 def score_end(outcome: float, paid_0: Any, paid_1: Any) -> None:
     """Adds the `win` term at the end of a match. `outcome` is seat 0's: 1, 0.5 or 0."""
     paid_0.win += 2.0 * outcome - 1.0

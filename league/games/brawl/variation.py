@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
+from league.games.brawl.compiling import inner
 from league.games.brawl.random_stream import share, stream_of
 
 FRICTION: Final = 0.3
@@ -26,7 +26,7 @@ SPEED_ERROR: Final = 0.02
 _STREAM: Final = np.uint64(0x9FB21C651E98DF25)
 
 
-@njit
+@inner
 def begin_variation(match: Any, stage: Any) -> None:
     """Draws the variation of a match that begins."""
     match.random = stream_of(match.seed, _STREAM)
@@ -36,7 +36,7 @@ def begin_variation(match: Any, stage: Any) -> None:
     match.late_keys_0, match.late_keys_1 = 0, 0
 
 
-@njit
+@inner
 def take_keys(match: Any, keys_0: int, keys_1: int) -> None:
     """Sets the keys that take effect in this frame. If keys are late, they are the keys of the
     frame before.
@@ -47,12 +47,12 @@ def take_keys(match: Any, keys_0: int, keys_1: int) -> None:
         match.late_keys_0, match.late_keys_1 = keys_0, keys_1
 
 
-@njit
+@inner
 def _wrong(match: Any, most: float) -> float:
     return most * (2.0 * share(match) - 1.0)
 
 
-@njit
+@inner
 def blur(half: Any, match: Any, stage: Any) -> None:
     """Adds errors to a player's position and speed in a view."""
     position_error, speed = stage.variation * PLACE_ERROR, stage.variation * SPEED_ERROR

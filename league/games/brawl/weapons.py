@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from league.games.brawl import moves, rules
+from league.games.brawl.compiling import inner
 from league.games.brawl.hits import touches
 from league.games.brawl.layout import PLACES, SOLIDS
 from league.games.brawl.physics import NO_BOX, move
@@ -26,13 +26,13 @@ _NO_SLIDING: Final = 1e9
 _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)
 
 
-@njit
+@inner
 def _integer(slot: Any, least: int, most: int) -> int:
     """Draws an integer from `least` to `most`, both included."""
     return least + int(share(slot) * (most - least + 1))
 
 
-@njit
+@inner
 def begin_weapons(match: Any, seed: Any) -> None:
     """Empties all places, and draws each spawner's cooldown and the frame of its first weapon."""
     for p in range(PLACES):
@@ -46,7 +46,7 @@ def begin_weapons(match: Any, seed: Any) -> None:
     match.weapons_lying, match.last_cleared = 0, 0
 
 
-@njit
+@inner
 def _lay(slot: Any, kind: int, x: float, y: float, match: Any) -> None:
     slot.type, slot.x, slot.y = kind, x, y
     slot.shown_x, slot.shown_y = x, y
@@ -57,7 +57,7 @@ def _lay(slot: Any, kind: int, x: float, y: float, match: Any) -> None:
     match.weapons_lying += 1
 
 
-@njit
+@inner
 def _clear(slot: Any, p: int, match: Any, since: int) -> None:
     """Removes the weapon in place `p`. A spawner waits from frame `since` on."""
     match.weapons_lying -= 1
@@ -74,7 +74,7 @@ def _clear(slot: Any, p: int, match: Any, since: int) -> None:
     slot.x, slot.y, slot.shown_x, slot.shown_y = 0.0, 0.0, 0.0, 0.0
 
 
-@njit
+@inner
 def fall(match: Any, stage: Any) -> None:
     """Moves all weapons on the stage by one frame."""
     for p in range(PLACES):
@@ -93,7 +93,7 @@ def fall(match: Any, stage: Any) -> None:
             )
 
 
-@njit
+@inner
 def come_and_go(match: Any, stage: Any) -> None:
     """Removes old weapons, and spawns new weapons while no dropped weapon lies on the stage.
 
@@ -121,7 +121,7 @@ def come_and_go(match: Any, stage: Any) -> None:
             slot.leaves = match.frame + rules.SPAWN_FRAMES
 
 
-@njit
+@inner
 def drop(player: Any, match: Any) -> None:
     """Drops the weapon in a player's hand next to the player."""
     p = SPAWNERS
@@ -135,7 +135,7 @@ def drop(player: Any, match: Any) -> None:
     player.no_pick_until = match.frame + rules.DROP_READY
 
 
-@njit
+@inner
 def _takes(player: Any, pressed: int, slot: Any, p: int, match: Any, stage: Any) -> bool:
     if player.weapon != moves.UNARMED or player.state == rules.ATTACK:
         return False
@@ -150,20 +150,20 @@ def _takes(player: Any, pressed: int, slot: Any, p: int, match: Any, stage: Any)
     return touches(player, slot.x, slot.y, rules.WEAPON_WIDTH, height, stage)
 
 
-@njit
+@inner
 def _take(player: Any, slot: Any, p: int, match: Any, stats: Any) -> None:
     player.weapon, player.equipped = slot.type, slot.type
     stats.pickups += 1.0
     _clear(slot, p, match, match.frame)
 
 
-@njit
+@inner
 def _distance(player: Any, slot: Any) -> float:
     dx, dy = player.hurt_x - slot.x, player.hurt_y - slot.y
     return dx * dx + dy * dy
 
 
-@njit
+@inner
 def pick_up(
     player_0: Any,
     player_1: Any,
