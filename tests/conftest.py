@@ -1,5 +1,6 @@
 """For every test, and every process that a test starts."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,11 @@ os.environ.setdefault("KUMITE_NO_DASHBOARD", "1")  # a second of a core for each
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs the tests of whole systems first: they wait most, and others can run meanwhile."""
     items.sort(key=lambda item: "system" not in item.path.parts)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the collector away from the million objects of all test modules and their imports."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
