@@ -6,9 +6,9 @@ Shape suffixes: N rows (matches at once), F frames, 2 seats of a match, A action
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,18 +60,19 @@ def paired(
 def play(
     settings: GameSettings,
     members: Sequence[Member],
-    bouts: Sequence[Bout],
+    bouts: Iterable[Bout],
     *,
     seed: int,
     greedy: bool,
     failures: dict[Bout, str],
     pace: int = 1,
     disturb: float = 0.0,
+    rows: int = ROWS,
 ) -> Iterator[Replay]:
     """Plays bouts of members, like `play_bouts`.
 
     Args:
-        seed, greedy, failures, disturb: as for `play_bouts`.
+        bouts, seed, greedy, failures, disturb, rows: as for `play_bouts`.
         pace: frames for which a bout's `pupil` holds its keys, if it is a bot.
 
     Raises:
@@ -98,6 +99,7 @@ def play(
         disturb=disturb,
         failures=failures,
         rivals=None if folder is None else RivalSeats(folder),
+        rows=rows,
     )
 
 
@@ -153,7 +155,7 @@ def bouts_of(
 
 def play_bouts(
     recipe: Recipe,
-    bouts: Sequence[Bout],
+    bouts: Iterable[Bout],
     load: Callable[[str], PlayingNetwork],
     *,
     frame_skip: int,
@@ -178,7 +180,8 @@ def play_bouts(
 
     Args:
         recipe: the game.
-        bouts: the matches. A seat without a bot is played by the snapshot with the seat's digest.
+        bouts: the matches, each taken when its row is free. A seat without a bot is played by the
+            snapshot with the seat's digest.
         load: digest → network.
         frame_skip: frames between a snapshot's decisions, which are sampled at temperature 1.
             Rivals decide in every frame.
@@ -195,7 +198,7 @@ def play_bouts(
     Raises:
         InvalidInput: pace or disturbance in a game that does not report its bots' actions.
     """
-    game = recipe.make(min(rows, len(bouts)))
+    game = recipe.make(min(rows, len(bouts)) if isinstance(bouts, Sequence) else rows)
     try:
         spec = game.spec
         if (pace > 1 or disturb) and game.played_N2A() is None:
@@ -205,9 +208,8 @@ def play_bouts(
             )
         table = Table(game, load, seed=seed, rivals=rivals)
         recorded = _Recorded(game, table, BatchRecorder(game, recipe), pace, disturb, seed)
-        waiting = deque(bouts)
-        while waiting or recorded.bouts:
-            recorded.seat([waiting.popleft() for _ in range(min(table.free, len(waiting)))], greedy)
+        waiting = iter(bouts)
+        while recorded.seat(list(islice(waiting, table.free)), greedy):
             late = 0 if rivals is None else rivals.late
             actions_N2A = recorded.decide()
             for frame in range(max(frame_skip, pace)):
@@ -256,8 +258,8 @@ class _Recorded:
         self._mistakes: dict[int, list[tuple[int, int, int]]] = {}
         game.reset(np.zeros(rows, np.uint64))
 
-    def seat(self, bouts: Sequence[Bout], greedy: bool) -> None:
-        """Seats bouts in idle rows."""
+    def seat(self, bouts: Sequence[Bout], greedy: bool) -> bool:
+        """Seats bouts in idle rows. Returns whether any bout is being played."""
         rows = self._table.seat(bouts, [greedy] * len(bouts))
         for row, bout in zip(rows, bouts, strict=True):
             self.bouts[row], self._mistakes[row] = bout, []
@@ -265,6 +267,7 @@ class _Recorded:
             self._pupil_N2[row] = [seat.name == bout.pupil for seat in bout.seats]
             self._slow_N2[row] = self._pupil_N2[row] & (self._bots_N2[row] != EXTERNAL)
             self._left_N2[row], self._held_N2A[row], self._last_N2A[row] = 0, 0, 0
+        return bool(self.bouts)
 
     def decide(self) -> NDArray[np.uint8]:
         """Actions of the seats that the game does not play, `[N, 2, A]`."""

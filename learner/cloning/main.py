@@ -19,6 +19,7 @@ from league.settings.base import resolve_run
 
 if TYPE_CHECKING:
     from league.agent.snapshot import SnapshotCard
+    from league.players import Player
 
 log = logging.getLogger("learner")
 COMMAND = "clone"
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         raise ConfigError(
             "--matchmaker makes the clone a member of a run: name it with --run-dir, not --out"
         )
-    name = _lineage(options)
+    name = lineage(options.name, options.seat)
     sections = resolve_run(options.run_dir, options.preset, options.config, options.assignments)
     from learner.settings import LearnerSettings
 
@@ -85,25 +86,30 @@ def run(options: argparse.Namespace) -> None:
         log.info("bin/learner --from %s trains on from it", blobs.path(digest))
 
 
-def _lineage(options: argparse.Namespace) -> str:
+def lineage(name: str | None, seat: str) -> str:
+    """Returns the clone's name without @STEP: `name`, or one made of the cloned player's name.
+
+    Raises:
+        InvalidName: no player may have it.
+        InvalidInput: it has @STEP.
+    """
     from league.ids import checked_player_name, lineage_of
 
-    name = options.name or "clone-" + re.sub(r"[^a-z0-9_.-]+", "-", options.seat.lower())[:50]
+    name = name or "clone-" + re.sub(r"[^a-z0-9_.-]+", "-", seat.lower())[:50]
     if lineage_of(checked_player_name(name)):
         raise InvalidInput(
-            f"--name {name}: leave out @ and what follows, the snapshot's step is put there"
+            f"{name} can't name a clone: leave out @ and what follows, the snapshot's step is put "
+            "there"
         )
     return name
 
 
-def _register(
-    address: str, credentials: Credentials, lineage: str, digest: str, card: SnapshotCard
-) -> None:
+def member_of(lineage: str, digest: str, card: SnapshotCard) -> Player:
+    """Returns a clone as a member of a league."""
     from league.ids import SnapshotName
     from league.players import Player, PlayerKind, Role
-    from league.rpc.client import MatchmakerClient
 
-    player = Player(
+    return Player(
         name=str(SnapshotName(lineage, card.step)),
         game=card.game,
         kind=PlayerKind.SNAPSHOT,
@@ -113,6 +119,14 @@ def _register(
         creator="learner-clone",
         card_json=card.to_json(),
     )
+
+
+def _register(
+    address: str, credentials: Credentials, lineage: str, digest: str, card: SnapshotCard
+) -> None:
+    from league.rpc.client import MatchmakerClient
+
+    player = member_of(lineage, digest, card)
     with MatchmakerClient(
         address, wait_seconds=30, on_wait=lambda text: log.info("%s", text), credentials=credentials
     ) as client:

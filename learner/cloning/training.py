@@ -270,10 +270,46 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
     return total / max(count, 1.0)
 
 
+@torch.no_grad()
+def accuracy(network: AgentNetwork, found: Sequence[Demonstration]) -> list[float]:
+    """Returns for each match the share of the player's decisions that the network would make, too,
+    if it takes the likeliest choice, or all keys that are likelier down than up.
+
+    Args:
+        network: the network.
+        found: the matches.
+    """
+    streams = Streams.of(found, len(found), network.device)  # a match in each
+    is_right = []
+    for logits, now in _unrolled(network, streams, SEQUENCE):
+        actions = streams.actions_LSA[now]
+        if streams.legal_LSA is None:
+            is_right.append(((logits > 0) == actions.bool()).all(-1))
+        else:
+            likeliest = MaskedChoice(logits, streams.legal_LSA[now]).log_probs.argmax(-1)
+            is_right.append(likeliest == actions.argmax(-1))
+    weight_LS = streams.weight_LS
+    decided_S = weight_LS.sum(0)
+    share_S = (torch.cat(is_right) * weight_LS).sum(0) / decided_S.clamp(min=1.0)
+    return share_S[decided_S > 0].tolist()
+
+
 def _losses(
     network: AgentNetwork, streams: Streams, sequence: int, smoothing: float = 0.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields the summed loss and the number of decisions of `sequence` rows at a time.
+    """Yields the summed loss and the number of decisions of `sequence` rows at a time."""
+    for logits_TSA, now in _unrolled(network, streams, sequence):
+        actions_TSA, weight_TS = streams.actions_LSA[now].float(), streams.weight_LS[now]
+        legal_TSA = None if streams.legal_LSA is None else streams.legal_LSA[now]
+        kind = network.config.action_kind
+        loss_TS = log_loss(kind, logits_TSA, actions_TSA, legal_TSA, smoothing)
+        yield (loss_TS * weight_TS).sum(), weight_TS.sum()
+
+
+def _unrolled(
+    network: AgentNetwork, streams: Streams, sequence: int
+) -> Iterator[tuple[Tensor, slice]]:
+    """Yields the logits of `sequence` rows at a time, and which rows they are.
 
     The memory continues from one sequence to the next, but the gradient does not.
     """
@@ -281,17 +317,14 @@ def _losses(
     h_SH = c_SH = network.initial_state(streams.weight_LS.shape[1]).h_BH
     for first in range(0, rows, sequence):
         prefix, now = min(config.context, first), slice(first, first + sequence)
-        seen, weight_TS = slice(first - prefix, first + sequence), streams.weight_LS[now]
+        seen = slice(first - prefix, first + sequence)
         # Only the critic sees the time left, and nothing is learnt about values here.
-        left_TS = torch.zeros_like(weight_TS)
+        left_TS = torch.zeros_like(streams.weight_LS[now])
         out = network.unroll(
             streams.obs_LSO[seen], streams.starts_LS[seen], h_SH, c_SH, left_TS, prefix
         )
         h_SH, c_SH = out.h_BH.detach(), out.c_BH.detach()
-        actions_TSA = streams.actions_LSA[now].float()
-        legal_TSA = None if streams.legal_LSA is None else streams.legal_LSA[now]
-        loss_TS = log_loss(config.action_kind, out.logits_TBA, actions_TSA, legal_TSA, smoothing)
-        yield (loss_TS * weight_TS).sum(), weight_TS.sum()
+        yield out.logits_TBA, now
 
 
 def make_clone(

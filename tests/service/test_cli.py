@@ -125,6 +125,8 @@ replay nothing
 showdown replay nothing
 replay nothing.replay
 record nothing based
+clone nothing
+clone based --against nothing --run-dir runs/laptop-1
 eval nothing
 eval nothing --queue
 compare nothing based

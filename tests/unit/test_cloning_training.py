@@ -25,6 +25,7 @@ from learner.cloning.settings import CloningSettings
 from learner.cloning.training import (
     PATIENCE,
     Streams,
+    accuracy,
     evaluate,
     log_loss,
     new_network,
@@ -79,6 +80,22 @@ def test_in_streams_the_loss_is_that_of_playing_step_by_step() -> None:
     for streams, sequence in [(1, 16), (3, 7), (6, 200), (50, 32)]:
         found_loss = evaluate(net, Streams.of(found, streams), sequence)
         assert found_loss == pytest.approx(lost / steps, abs=1e-4)
+
+
+def test_the_accuracy_is_the_share_of_decisions_with_all_keys_right() -> None:
+    net, found = network(SMALL), made_up([70, 5, 33])
+    shares = []
+    for d in found:
+        state = net.initial_state(1)
+        for t in range(len(d)):
+            with torch.no_grad():
+                seen = torch.from_numpy(d.obs_TO[t : t + 1])
+                out = net.step(seen, torch.tensor([t == 0]), state, None)
+            state = out.state
+            if t % 3:  # the others keep the keys that were made up
+                d.actions_TA[t] = (out.logits_BA[0] > 0).numpy()
+        shares.append(d.own_T[np.arange(len(d)) % 3 > 0].sum() / d.own_T.sum())
+    assert accuracy(net, found) == pytest.approx(shares)
 
 
 @pytest.mark.parametrize("config", [SMALL, CHOICE])
