@@ -63,6 +63,7 @@ def clone(
     """
     import torch
 
+    from league.contest.matches import pace_of
     from league.contest.members import Finder, Member, say_it_compiles
     from league.games.settings import GameSettings
     from league.runs.blobs import BlobFolder
@@ -87,6 +88,8 @@ def clone(
     opponents = [one for one in opponents if one.shares != original.shares]
     if not opponents:
         raise InvalidInput(f"{player} has no opponents but itself: name some with --against")
+    members = [member for entrant in (original, *opponents) for member in entrant.members]
+    pace_of(settings, members, settings.frame_skip)  # refuses networks of another pace
     if out is not None:
         private_folder(out)
     folder = BlobFolder(out or league.folder() / "blobs")

@@ -13,7 +13,7 @@ from league.agent.snapshot import load_snapshot
 from league.cli.main import main
 from league.metrics import Measured
 from league.runs.blobs import BlobFolder
-from learner.cloning.likeness import ROWS, Likeness, difference, share_of
+from learner.cloning.likeness import ROWS, Likeness
 
 BREAKS = predicts("calls.append(0); 1 / (len(calls) < 9)", "calls = []")
 """Plays when it is added, and fails in every match."""
@@ -73,8 +73,7 @@ def verdict(clone: list[float], original: list[float], direct: list[float]) -> s
     """The last sentence about a clone with these points."""
     found = Likeness(
         clone="copy", original="other", accuracy=Measured(0.5, 0.4, 0.6), commonest=0.1,
-        decisions=100, points={"constant": (clone, original)},
-        lead=difference(share_of(clone), share_of(original)), direct=direct,
+        decisions=100, points={"constant": (clone, original)}, direct=direct,
     )  # fmt: skip
     return list(found.sentences())[-1]
 
