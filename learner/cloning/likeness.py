@@ -30,6 +30,8 @@ from learner.cloning.training import accuracy, make_clone
 
 ROWS = 32
 """Matches at once. A slow player finishes them after the time is up, so there are not more."""
+MOST = 400
+"""Matches of a kind, if the time allows them. More would take long to learn from."""
 DISTURB = 0.05
 """Share of the frames in which a bot or a rival makes a mistake (docs/cloning.md)."""
 CLEAN, DIRECT = 1 << 32, 1 << 33
@@ -205,19 +207,11 @@ class Original:
         pace: int = 1,
         disturb: float = 0.0,
     ) -> dict[int, Replay]:
-        """Plays a player against each opponent in turn, in pairs with swapped seats, until the time
-        is up. All matches that have begun are played to their end, so that long matches count as
-        much as short ones.
+        """Plays a player (the pupil) against opponents in turn, in pairs with swapped seats, until
+        the time is up or there are `MOST` matches, but at least `least`.
 
-        Args:
-            sides: the player and its opponents.
-            seed: the first seed.
-            seconds: the time.
-            least: matches that are played even if it takes longer, 0 for a few of each opponent.
-            pace, disturb: as for `league.contest.matches.play`. The player is the pupil.
-
-        Returns:
-            The matches by their number. In those of even numbers the player has the first seat.
+        All matches that have begun are played to their end, so that long matches count as much as
+        short ones. In matches of even numbers the player has the first seat.
         """
         player, opponents = sides
         least = least or max(ROWS, 2 * len(opponents))
@@ -226,7 +220,8 @@ class Original:
 
         def bouts() -> Iterator[Bout]:
             for pair, opponent in enumerate(itertools.cycle(opponents)):
-                if 2 * pair >= least and time.monotonic() >= started + seconds:
+                is_over = 2 * pair >= MOST or time.monotonic() >= started + seconds
+                if 2 * pair >= least and is_over:
                     return
                 both = bouts_of(player, opponent, 2, seed + 2 * pair, errs=disturb > 0 or pace > 1)
                 numbers.update((b.match_id(recipe), 2 * pair + i) for i, b in enumerate(both))
@@ -239,8 +234,8 @@ class Original:
             rows=ROWS,
         ):  # fmt: skip
             played[numbers[replay.match_id]] = replay
-            seconds_so_far = time.monotonic() - started
-            self.show(f"{player.name}: {len(played)} matches in {seconds_so_far:.0f} s")
+            passed = time.monotonic() - started
+            self.show(f"{player.name}: {len(played)} matches in {passed:.0f} s")
         say_failed([*failures.values()])
         if not played:
             why = next(iter(failures.values()))
