@@ -53,6 +53,15 @@ def clone(
         Path | None,
         typer.Option(metavar="DIR", help="Write the weights there, and add them to no league."),
     ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=10.0,
+            help="Temperature at which it draws its keys or choices (default: 0.3 for the keys of "
+            "bots and rivals, else 1).",
+        ),
+    ] = None,
     seed: Seed = 0,
     blobs: Blobs = None,
     game: GameName = None,
@@ -100,7 +109,7 @@ def clone(
     with progress() as show:
         work = Original(
             settings=settings, entrant=original, opponents=opponents, seed=seed,
-            seconds=60.0 * minutes, show=show,
+            seconds=60.0 * minutes, temperature=temperature, show=show,
         )  # fmt: skip
         digest, card = work.cloned(sections, folder)
         likeness = work.likeness(Member(name=clone_name, digest=digest, blobs=folder))

@@ -34,6 +34,10 @@ MOST = 400
 """Matches of a kind, if the time allows them. More would take long to learn from."""
 DISTURB = 0.05
 """Share of the frames in which a bot or a rival makes a mistake (docs/cloning.md)."""
+SHARP = 0.3
+"""Temperature of the clones of bots and rivals in games of keys. Most of these draw nothing, and a
+clone that draws its keys makes mistakes (docs/rivals.md has the measurement).
+"""
 CLEAN, DIRECT = 1 << 32, 1 << 33
 """Seeds of the matches that measure begin here. The matches to learn from have lower seeds."""
 MUCH = 0.1
@@ -122,6 +126,7 @@ class Original:
         opponents: its opponents, without itself.
         seed: the first seed.
         seconds: time for the matches to learn from, and as much again for those that measure.
+        temperature: as for `make_clone`. None chooses `SHARP` or 1.
         show: receives lines about the progress.
     """
 
@@ -130,6 +135,7 @@ class Original:
     opponents: Sequence[Entrant]
     seed: int
     seconds: float
+    temperature: float | None
     show: Callable[[str], None]
 
     def cloned(self, sections: Sections, blobs: BlobFolder) -> tuple[str, SnapshotCard]:
@@ -147,18 +153,22 @@ class Original:
         """
         member, has_keys = self.entrant.members[0], self.settings.spec().action_kind != CHOICE
         is_bot = has_keys and member.bot is not None
+        errs = is_bot or member.is_rival
         played = self._played(
             (self.entrant, [*self.opponents, self.entrant]),
             self.seed,
             self.seconds,
             pace=self.settings.frame_skip if is_bot else 1,
-            disturb=DISTURB if is_bot or member.is_rival else 0.0,
+            disturb=DISTURB if errs else 0.0,
         )
+        temperature = self.temperature or (SHARP if errs else 1.0)
         with tempfile.TemporaryDirectory(prefix="kumite-clone-") as folder:
             for replay in played.values():
                 save_replay(Path(folder) / f"{replay.match_id}{SUFFIX}", replay)
             device, _ = choose_device()
-            return make_clone(Path(folder), member.name, sections, blobs, device, self.show)
+            return make_clone(
+                Path(folder), member.name, sections, blobs, device, self.show, temperature
+            )
 
     def likeness(self, clone: Member) -> Likeness:
         """Plays new matches of the member and its clone, and compares the two players.

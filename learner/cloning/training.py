@@ -334,6 +334,7 @@ def make_clone(
     blobs: BlobFolder,
     device: torch.device,
     progress: Callable[[str], None] = print,
+    temperature: float = 1.0,
 ) -> tuple[str, SnapshotCard]:
     """Learns from replays to play as `seat` did, and saves the snapshot. Returns the digest of the
     weights, and the card.
@@ -346,6 +347,8 @@ def make_clone(
         sections: settings, of which [game], [agent] and [cloning] are used.
         blobs: folder for the snapshot.
         progress: called with a line for each step.
+        temperature: divisor of the clone's logits. Below 1 the clone draws its likelier keys or
+            choices more often than the player used them.
     """
     game, settings = sections.of(GameSettings), sections.of(CloningSettings)
     spec = game.spec()
@@ -354,6 +357,7 @@ def make_clone(
     config = AgentConfig.of(sections.of(AgentSettings), spec)
     network = new_network(config, learnt, settings.seed).to(device)
     metrics = {"matches": float(len(recorded)), "decisions": float(sum(map(len, recorded)))}
+    metrics["temperature"] = temperature
     for epoch in train(network, learnt, held_out, settings):
         if epoch.number == 0:
             metrics["marginal_log_loss"] = epoch.held_out
@@ -369,6 +373,9 @@ def make_clone(
             )
         if epoch.is_best:
             metrics |= {"log_loss": epoch.loss, "held_out_log_loss": epoch.held_out}
+    with torch.no_grad():
+        for weights in network.actor.last.parameters():
+            weights.div_(temperature)
     card = SnapshotCard(
         agent=config,
         game=spec.name,

@@ -51,6 +51,7 @@ def test_a_rival_is_cloned_measured_and_joins_the_league(
     (path,) = (run / "blobs").glob(f"{member['digest']}*.safetensors")
     card = load_snapshot(BlobFolder(run / "blobs"), path.stem)[1]
     assert (card.role, card.cloned_from, card.frame_skip) == ("clone", "other", 4)
+    assert card.metrics["temperature"] == 0.3
     assert main(["demo", "clone-other@0", "other", *at]) == 0
     assert main(["clone", "other", *QUICK, *SIZES, *at]) != 0
     assert "clone-other@0 already" in capsys.readouterr().err
@@ -67,6 +68,22 @@ def test_a_clone_that_has_not_learnt_is_called_much_worse(
     assert "clone-aggressive@0 plays much worse than aggressive" in out
     (path,) = (tmp_path / "clones").iterdir()
     assert main(["demo", str(path), "constant", "--game", "brawl"]) == 0
+
+
+def test_a_temperature_divides_the_logits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Matches of bots and the learning are the same again, so only the last layer differs."""
+    words = ["clone", "based", *QUICK, *SIZES, "--game", "brawl", "--set", "game.match_seconds=4"]
+    weights = []
+    for temperature in ("1", "0.25"):
+        folder = tmp_path / temperature
+        assert main([*words, "--out", str(folder), "--temperature", temperature]) == 0
+        (path,) = folder.iterdir()
+        weights.append(load_snapshot(BlobFolder(folder), path.stem)[0].state_dict())
+    plain, sharp = weights
+    for name, values in plain.items():
+        assert sharp[name].equal(values * (4.0 if name.startswith("actor.last.") else 1.0)), name
 
 
 def verdict(clone: list[float], original: list[float], direct: list[float]) -> str:
