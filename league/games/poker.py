@@ -238,7 +238,8 @@ class PokerRules(ChoiceRules):
     def label(self, position: np.void, player: int) -> str:
         """Names the player's place, its own card, the public card and the choices by round.
 
-        An example is `second J1 K0:crc/r`. Choices are f, c and r (`_said`).
+        An example is `second J1 K0:crc/r`: the second player holds a jack, and the public card is a
+        king. Choices are f, c and r (`_said`).
         """
         shown = [self._card(position["cards"][player])]
         if position["round"] > 0:

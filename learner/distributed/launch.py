@@ -43,12 +43,12 @@ def report_failure(error: LeagueError) -> int:
 
 
 def launch(program: Callable[[], int], count: int) -> NoReturn:
-    """Runs ranks of a program until they end. On Linux, no thread may have been started before.
+    """Runs ranks of a program until they end. On Linux, call it before any thread is started.
 
     SIGTERM and Ctrl-C are passed on, and the ranks agree on a step to stop at. When a rank fails or
     is killed, the others are ended, since they can't continue alone. This process becomes the
-    program that waits for the ranks (`watch.py`), so its exit code is that of the rank that failed
-    first, or 0 if all succeeded.
+    program that waits for the ranks (`watch.py`). It exits with the code of the rank that failed
+    first, or with 0 if all succeeded.
 
     Args:
         program: the function that each rank runs. It returns the rank's exit code.

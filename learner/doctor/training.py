@@ -337,7 +337,8 @@ def train_minimal_agent(
         seconds: processor time to train for.
 
     Returns:
-        The finding M, and the mean reward of the matches that ended, update by update.
+        The finding on reason M (the minimal agent learns nothing), and for each update the mean
+        reward of the matches that ended in it.
     """
     small, curve = minimal(set_up), _Curve(seconds)
     model, fault = _trained(small, small.settings, small.settings.learner.steps, curve)

@@ -65,10 +65,10 @@ class Match:
         self.combos[agent == "player"] += 1  # of the other seat: `agent` is hit
 
     def step(self, actions_2A: Any, bots: Sequence[int]) -> bool:
-        """Plays a frame, and returns whether the original ends the match.
+        """Plays a frame, and returns whether the original game ends the match in it.
 
-        Each seat holds its keys in `actions_2A`. If `bots` has the index of a bot for the seat (-1
-        for no bot), the bot chooses the keys instead.
+        `actions_2A` has the keys that each seat presses in this frame. If `bots` has the index of a
+        bot for the seat (-1 for no bot), the bot chooses the keys instead.
         """
         random.setstate(self._state)
         _draw_from(self._numbers)

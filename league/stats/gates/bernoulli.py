@@ -78,8 +78,9 @@ def mean_score(counts: Counts) -> float:
 class Risks:
     """Sets the error rates of a test, and so the bounds on its log-likelihood ratio.
 
-    `alpha` is how often the test accepts a candidate as weak as the null hypothesis. `beta` is how
-    often it rejects a candidate as strong as the alternative. The true rates α', β' satisfy α' <=
+    `alpha` is the probability that the test accepts a candidate that is only as strong as the null
+    hypothesis says. `beta` is the probability that it rejects a candidate that is as strong as the
+    alternative says. The true rates α', β' satisfy α' <=
     α/(1 − β), β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of
     statistical hypotheses", Annals of Mathematical Statistics 16 (1945).
     """

@@ -144,8 +144,8 @@ class Epoch:
 
 
 class BeliefColumns(NamedTuple):
-    """Holds the beliefs of N players: mean (points), variance (points²), whether the player has
-    played in this book, and whether its strength is known at all.
+    """Holds the ratings of N players: mean (points), variance (points²), whether the player has
+    matches in this book (training or clean matches), and whether it has matches in any book.
     """
 
     mu_N: NDArray[np.float64]
