@@ -210,10 +210,19 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Returns how many clean matches may still be allocated. Milestones come on top."""
-        apart = {player.name for player in self.snapshots if player.milestone}
-        spent = sum(n for (*pair, _), n in self.facts.counts.items() if apart.isdisjoint(pair))
-        others = len(self.snapshots) - len(apart)
+        """Returns how many clean matches may still be allocated. A milestone's own matches
+        (`_milestone`) come on top, but its further matches count. Otherwise allocation could choose
+        them without end.
+        """
+        milestones = {player.name for player in self.snapshots if player.milestone}
+        sampled, greedy = self._settings.milestone_matches, self._settings.greedy_matches
+        spent = 0
+        for (*pair, book), games in self.facts.counts.items():
+            if not milestones.isdisjoint(pair):
+                with_bot = not set(self.bots).isdisjoint(pair)
+                games = max(0, games - (sampled if with_bot and book is Book.EVAL else greedy))
+            spent += games
+        others = len(self.snapshots) - len(milestones)
         return max(0, self._settings.matches_per_snapshot * others - spent // 2)
 
     def newest(self) -> list[Player]:

@@ -183,6 +183,8 @@ def test_the_budget_counts_all_clean_matches() -> None:
     assert plan_of(snapshot(10), counts={("main@10", "based", Book.EVAL): 99}).budget == 0
     milestone = snapshot(20, milestone=True)
     assert plan_of(snapshot(10), milestone, counts=counts).budget == 80 - 30, "on top"
+    counts = {("main@20", "based", Book.EVAL): 40 + 50, ("main@20", "main@10", Book.EVAL): 20 + 6}
+    assert plan_of(snapshot(10), milestone, counts=counts).budget == 80 - 50 - 6, "its own are"
 
 
 def test_pairs_that_were_chosen_meet_so_many_times_more() -> None:
