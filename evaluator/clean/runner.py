@@ -749,9 +749,9 @@ class Evaluator:
     def _heartbeats(self) -> Iterator[None]:
         """Sends heartbeats from a thread while the body runs."""
         ended = threading.Event()
+        self._heartbeat()  # says whether learners train, which the first work has to know
 
         def beat() -> None:
-            self._heartbeat()
             while not ended.wait(HEARTBEAT_SECONDS):
                 self._heartbeat()
 
