@@ -102,7 +102,7 @@ def whole(client: MatchmakerClient) -> bool:
         played[cell.row] += cell.games
     greedy = client.payoff(Book.GREEDY, rows=["main@40"])
     return (
-        min(played[f"main@{step}"] for step in (10, 20, 30, 40)) >= 40
+        min(played[f"main@{step}"] for step in (10, 20, 30, 40)) >= 30  # half of 60
         and len(greedy) == len(game_spec("brawl").bots)
         and not client.status().open_leases
     )
