@@ -377,6 +377,7 @@ def test_a_call_after_the_service_has_gone_finds_the_league_again(
 
 PROGRAM = """
 import league, os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 run = league.open("{run}")
 run.matches(limit=1)
 try:
