@@ -93,11 +93,11 @@ def clone(
     settings = sections.of(GameSettings)
     spec = settings.spec()
     names = against or default_opponents(finder, sections, spec)
-    original, *opponents = finder.entrants(spec, [player, *names])
-    opponents = [one for one in opponents if one.shares != original.shares]
+    entrant, *opponents = finder.entrants(spec, [player, *names])
+    opponents = [one for one in opponents if one.shares != entrant.shares]
     if not opponents:
         raise InvalidInput(f"{player} has no opponents but itself: name some with --against")
-    members = [member for entrant in (original, *opponents) for member in entrant.members]
+    members = [member for one in (entrant, *opponents) for member in one.members]
     pace_of(settings, members, settings.frame_skip)  # refuses networks of another pace
     if out is not None:
         private_folder(out)
@@ -107,12 +107,12 @@ def clone(
     torch.set_num_threads(sections.of(LearnerSettings).threads)
     say_it_compiles(settings)
     with progress() as show:
-        work = Original(
-            settings=settings, entrant=original, opponents=opponents, seed=seed,
+        original = Original(
+            settings=settings, entrant=entrant, opponents=opponents, seed=seed,
             seconds=60.0 * minutes, temperature=temperature, show=show,
         )  # fmt: skip
-        digest, card = work.cloned(sections, folder)
-        likeness = work.likeness(Member(name=clone_name, digest=digest, blobs=folder))
+        digest, card = original.cloned(sections, folder)
+        likeness = original.likeness(Member(name=clone_name, digest=digest, blobs=folder))
     _print(likeness)
     place = folder.path(digest)
     if out is None:

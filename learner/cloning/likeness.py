@@ -118,7 +118,7 @@ def _percent(share: Measured) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Original:
-    """Is a member that is cloned.
+    """Clones a member, and compares the clone with it.
 
     Attributes:
         settings: the game.
@@ -217,7 +217,7 @@ class Original:
         pace: int = 1,
         disturb: float = 0.0,
     ) -> dict[int, Replay]:
-        """Plays a player (the pupil) against opponents in turn, in pairs with swapped seats, until
+        """Plays a player against opponents in turn, in pairs with swapped seats, until
         the time is up or there are `MOST` matches, but at least `least`.
 
         All matches that have begun are played to their end, so that long matches count as much as

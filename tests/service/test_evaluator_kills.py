@@ -87,6 +87,8 @@ def test_kills_at_random_moments_lose_no_result_and_double_none(tmp_path: Path, 
     findings, _ = fsck(tmp_path / "league.db")
     assert findings == []
     assert rated == log_position, "every result counts once"
+    milestone, budget, slack = 13 * (20 + 10) + 3 * 10, 3 * 60, 32 * 4
+    assert rated <= milestone + budget + 120 * kills + slack, "evaluators come to an end"
     until = {"based": 45 * kills, "random": 15 * kills, "kiter": 60 * kills}
     for bot, least in until.items():
         wanted = 2 * round(least / 2)

@@ -144,8 +144,9 @@ class Epoch:
 
 
 class BeliefColumns(NamedTuple):
-    """Holds the ratings of N players: mean (points), variance (points²), whether the player has
-    matches in this book (training or clean matches), and whether it has matches in any book.
+    """Holds the ratings of N players in a book (of training or of clean matches): mean (points),
+    variance (points²), whether the player has matches in the book, and whether its strength is
+    known. The strength of a player without matches is known if it inherited a rating or is pinned.
     """
 
     mu_N: NDArray[np.float64]
