@@ -104,6 +104,9 @@ class Finder:
         own = self._settings_of_run() if self.league.run_dir is not None else None
         if own is not None and self.game in (None, own.name):
             return own
+        elsewhere = [name for name in names if _is_elsewhere(name)]
+        if own is None and elsewhere and not self.league.address:
+            return self._in(elsewhere[0].rpartition("/")[0]).settings(())
         named = game_settings(self.game or "brawl", self.assignments)
         spec = named.spec()
         bots = [bot.name for bot in spec.bots]
@@ -123,7 +126,8 @@ class Finder:
 
         Args:
             spec: the game.
-            names: bots, snapshots, live players and weights files.
+            names: bots, snapshots, live players, weights files, and players of other runs with
+                their folder, such as ``runs/bold/main``.
 
         Raises:
             NotFound: there is no such member.
@@ -136,6 +140,10 @@ class Finder:
                 members[name] = Member(name=name, bot=bots[name])
             elif name.endswith(SUFFIX):
                 members[name] = from_file(Path(name))
+            elif _is_elsewhere(name):
+                folder, _, own = name.rpartition("/")
+                [member] = self._in(folder).find(spec, [own])
+                members[name] = replace(member, name=f"{folder}/{member.name}")
         rest = [name for name in names if name not in members]
         if rest:
             blobs = self._blob_folder()
@@ -169,6 +177,10 @@ class Finder:
         """The players of the league, in order of registration."""
         with self.league.connect() as client:
             return client.players()
+
+    def _in(self, folder: str) -> Finder:
+        """Returns a finder with the same flags that looks in another run."""
+        return replace(self, league=League(run_dir=Path(folder)), blobs=None)
 
     def _nash(self) -> dict[str, float]:
         """The league's Nash mixture, {} without clean matches."""
@@ -217,6 +229,11 @@ class Finder:
         place = self.league.address or self.league.run_dir
         hint = near or "bin/league players lists them"
         return NotFound(f"there is no member {name!r} in {place}, which plays {spec.name}: {hint}")
+
+
+def _is_elsewhere(name: str) -> bool:
+    """Returns whether a name is a run folder and a player of that run."""
+    return "/" in name and not name.endswith(SUFFIX)
 
 
 def game_settings(name: str, assignments: Sequence[str] = ()) -> GameSettings:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,20 @@ def test_the_best_answer_to_the_last_snapshot_is_none_to_the_average(
     assert "Neither" in printed(capsys, run_dir, *words, "main@average")
     again = ["compare", "main@average", "main@3000=2,main@4000=2"]
     assert "main@average" in printed(capsys, run_dir, *again, status=2)
+
+
+def test_a_folder_names_a_player_of_another_run(
+    run_dir: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    other = tmp_path / "rps-2"
+    shutil.copytree(run_dir, other)
+    rock, paper = f"{other}/main@1000", "main@3000"
+    won = printed(capsys, run_dir, "compare", paper, rock, "--elo1", "200")
+    assert won.count(f"{paper} is stronger than {rock}") == 1
+    scores = printed(capsys, run_dir, "eval", f"{other}/main", "--against", rock, "--matches", "8")
+    assert rows(scores)[0]["opponent"] == rock
+    printed(capsys, run_dir, "compare", f"{other}/nobody", rock, status=2)
+    printed(capsys, run_dir, "compare", f"{tmp_path}/none/main", rock, status=2)
 
 
 def test_one_member_plays_a_match(run_dir: Path, capsys: Capture) -> None:
