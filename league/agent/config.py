@@ -60,9 +60,8 @@ class AgentSettings(Settings):
     latent), attention_heads, feed_forward, observation_hidden, memory (the LSTM), head_widths.
     """
 
-    encoder: Literal["streaming", "window", "none"] = "streaming"
-    """How the network encodes the opponent's past. `streaming` encodes only the new entry at each
-    step. `window` encodes the whole window again at each step, and exists only for comparison.
+    encoder: Literal["streaming", "none"] = "streaming"
+    """How the network encodes the opponent's past. `streaming` encodes the new entry at each step.
     `none` leaves the past to the LSTM."""
 
     sequence_length: int = Field(default=65, ge=2, le=4096)
@@ -181,7 +180,7 @@ class AgentConfig(NetworkConfig):
     """
 
     REMOVED: ClassVar = {"history": True}
-    KINDS: ClassVar = {**NetworkConfig.KINDS, "encoder": ("streaming", "window", "none")}
+    KINDS: ClassVar = {**NetworkConfig.KINDS, "encoder": ("streaming", "none")}
 
     own_size: int
     layers: int

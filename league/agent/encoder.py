@@ -8,12 +8,8 @@ layer attends to the `span` newest entries through a learned relative bias (no a
 and the pooling reads the last `pool` outputs. So an entry's influence ends exactly after `1 +
 layers (span - 1) + (pool - 1) = sequence_length` entries.
 
-The windowed encoder is a reference for comparison. It is bidirectional and encodes the whole window
-again at every step. With the same depth, width and pooling it takes `sequence_length` times the
-work.
-
 Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers, S
-slots of a ring, P pooled outputs, h heads, N columns (rows·B), W entries of a window.
+slots of a ring, P pooled outputs, h heads, N columns (rows·B).
 """
 
 from __future__ import annotations
@@ -39,7 +35,6 @@ from league.agent.layers import (
     mix,
     window_mix,
     window_scores,
-    windows,
 )
 
 Rings = tuple[Tensor, Tensor]
@@ -133,17 +128,17 @@ class Pooling(nn.Module):
         )
 
 
-class Block(nn.Module):
-    """Holds a pre-norm transformer layer without its attention, which the subclasses add."""
+class LocalLayer(nn.Module):
+    """Is a pre-norm transformer layer that attends to the `span` newest entries."""
 
-    def __init__(self, config: AgentConfig, offsets: int) -> None:
+    def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         # Residual branches start small enough that their sum keeps the stream's scale.
         width, branch_gain = config.width, 1.0 / math.sqrt(2.0 * config.layers)
-        self.width, self.heads = width, config.attention_heads
+        self.width, self.heads, self.span = width, config.attention_heads, config.span
         self.attention_norm = LayerNorm(width)
         self.qkv = glorot(Linear(width, 3 * width))
-        self.bias = nn.Parameter(torch.zeros(offsets, config.attention_heads))
+        self.bias = nn.Parameter(torch.zeros(config.span, config.attention_heads))
         self.out = glorot(Linear(width, width), branch_gain)
         self.ff_norm = LayerNorm(width)
         self.ff_in = glorot(Linear(width, config.feed_forward))
@@ -153,14 +148,6 @@ class Block(nn.Module):
         """Adds the residual branches of attention and feed-forward layer to the input `x`."""
         x = x + self.out(attended)
         return x + self.ff_out(functional.gelu(self.ff_in(self.ff_norm(x))))
-
-
-class LocalLayer(Block):
-    """Attends to the `span` newest entries."""
-
-    def __init__(self, config: AgentConfig) -> None:
-        super().__init__(config, config.span)
-        self.span = config.span
 
     def step(self, x: Tensor, ring: Tensor, empty: Tensor) -> tuple[Tensor, Tensor]:
         """Takes in an entry, and returns the output and the next ring.
@@ -198,26 +185,16 @@ class LocalLayer(Block):
         return self.finish(x_XBD[-rows:], attended_RBD)
 
 
-class Encoder(nn.Module):
-    """Holds the common parts of the streaming and the windowed encoder. `kind` is the class of the
-    layers.
-    """
-
-    kind: type[LocalLayer] | type[WindowLayer]
+class StreamingEncoder(nn.Module):
+    """Turns the opponent's entries into the strategy latent and the conditioned context."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.config = config
         self.embed = embedding(config.entry_size, config.width)
-        self.layers = nn.ModuleList(self.kind(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(LocalLayer(config) for _ in range(config.layers))
         self.norm = LayerNorm(config.width)
         self.pooling = Pooling(config)
-
-
-class StreamingEncoder(Encoder):
-    """Turns the opponent's entries into the strategy latent and the conditioned context."""
-
-    kind = LocalLayer
 
     def initial(self, batch: int, device: torch.device) -> Rings:
         """Makes empty rings."""
@@ -263,58 +240,6 @@ class StreamingEncoder(Encoder):
         return self.pooling.unroll(own_TBE, self.norm(x), empty_slots(age_XB[-steps:], config.pool))
 
 
-class WindowLayer(Block):
-    """Attends over a whole window. Its relative bias looks both ways."""
-
-    def __init__(self, config: AgentConfig) -> None:
-        super().__init__(config, 2 * config.sequence_length - 1)
-
-    def forward(self, x: Tensor, empty: Tensor) -> Tensor:
-        """Maps `x [..., W, D]` with `empty [..., W, 1]` to `[..., W, D]`."""
-        length = x.shape[-2]
-        q, k, v = (
-            part.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
-            for part in self.qkv(self.attention_norm(x)).split(self.width, -1)
-        )
-        index = torch.arange(length, device=x.device)
-        offset = index - index.unsqueeze(-1) + length - 1
-        bias = self.bias[..., offset, :].movedim(-1, -3).unsqueeze(-4)
-        scores = (q @ k.mT) / math.sqrt(q.shape[-1]) + bias + empty.mT.unsqueeze(-3)
-        attended = (torch.softmax(scores, -1) @ v).transpose(-3, -2).flatten(-2)
-        return self.finish(x, attended)
-
-
-class WindowEncoder(Encoder):
-    """Turns the opponent's last `sequence_length` entries into the latent and the context."""
-
-    kind = WindowLayer
-
-    def initial(self, batch: int, device: torch.device) -> Rings:
-        """Makes an empty ring of raw entries. The layers keep nothing."""
-        entries = torch.zeros(batch, self.config.context, self.config.entry_size, device=device)
-        return torch.zeros(batch, 0, 0, 0, device=device), entries
-
-    def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
-        """Takes in an entry, as `StreamingEncoder.step` does."""
-        window = torch.cat([rings[1], entry.unsqueeze(-2)], -2)
-        return self._encode(window, own, age), (rings[0], window[..., 1:, :])
-
-    def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """Encodes all steps at once: T·B windows."""
-        steps = own_TBE.shape[0]
-        window_TBWE = windows(entry_XBE, steps, self.config.sequence_length)
-        flat = window_TBWE.reshape(-1, *window_TBWE.shape[2:])
-        pooled = self._encode(flat, own_TBE.flatten(0, 1), age_XB[-steps:].flatten())
-        return Pooled(*(tensor.unflatten(0, own_TBE.shape[:2]) for tensor in pooled))
-
-    def _encode(self, window: Tensor, own: Tensor, age: Tensor) -> Pooled:
-        empty = empty_slots(age, self.config.sequence_length)
-        x = self.embed(window)
-        for layer in self.layers:
-            x = layer(x, empty)
-        return self.pooling(own, self.pooling.describe(self.norm(x)), empty)
-
-
 class NoEncoder(nn.Module):
     """Is the encoder of agents that ignore the opponent's past. Its outputs have width 0."""
 
@@ -340,9 +265,8 @@ class NoEncoder(nn.Module):
         return Pooled(reading, reading, weights, weights)
 
 
-ENCODERS: Mapping[str, type[StreamingEncoder | WindowEncoder | NoEncoder]] = {
+ENCODERS: Mapping[str, type[StreamingEncoder | NoEncoder]] = {
     "streaming": StreamingEncoder,
-    "window": WindowEncoder,
     "none": NoEncoder,
 }
 """Encoders by their name in a network's sizes."""

@@ -128,17 +128,6 @@ def empty_slots(age: Tensor, slots: int) -> Tensor:
     return torch.zeros(empty.shape, device=age.device).masked_fill_(empty, -math.inf).unsqueeze(-1)
 
 
-def windows(x_RBE: Tensor, rows: int, span: int) -> Tensor:
-    """Returns a view `[rows, B, span, E]`: the last `rows` rows, each with its newest entries.
-
-    Rows before the first count as zeros, and `empty_slots` masks them.
-    """
-    missing = rows + span - 1 - x_RBE.shape[0]
-    if missing > 0:
-        x_RBE = torch.cat([x_RBE.new_zeros(missing, *x_RBE.shape[1:]), x_RBE])
-    return x_RBE[-(rows + span - 1) :].unfold(0, span, 1).movedim(-1, -2)
-
-
 def _scores(q_hdN: Tensor, k_hdK: Tensor, slots: int, stride: int) -> Tensor:
     heads, _, columns = q_hdN.shape
     scores_ShN = q_hdN.new_empty(slots, heads, columns)

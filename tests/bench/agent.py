@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="tiny")
     parser.add_argument("--length", type=int, default=17)
-    parser.add_argument("--encoder", choices=("none", "streaming", "window"), default="none")
+    parser.add_argument("--encoder", choices=("none", "streaming"), default="none")
     parser.add_argument("--steps", type=int, default=32)
     parser.add_argument("--batches", type=int, nargs="+", default=[32, 64, 128])
     parser.add_argument("--seconds", type=float, default=3.0)

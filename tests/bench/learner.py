@@ -26,13 +26,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is not the package of the same name
 
 import torch
-from plain import Windows, plain_windowed
+from plain import WindowEncoder, Windows, plain_windowed
 from practice import BotSource, practice_env
 from sb3_contrib import RecurrentPPO
 
 from league.agent.config import SIZES, AgentConfig
 from league.agent.device import keep_memory
-from league.agent.encoder import StreamingEncoder, WindowEncoder
+from league.agent.encoder import StreamingEncoder
+from league.games.registry import game_spec
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings
@@ -104,10 +105,10 @@ def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse
         (pooled.latent.square().mean() + pooled.context.square().mean()).backward()
 
     def windowed() -> None:
-        pooled = plain.unroll(
-            entries_XBE[-(some + config.context) :],
-            own_TBO[-some:],
-            ages_XB[-some - config.context :],
+        newest = entries_XBE[-(some + config.context) :]
+        window = newest.unfold(0, config.sequence_length, 1).movedim(-1, -2)
+        pooled = plain.encode(
+            window.flatten(0, 1), own_TBO[-some:].flatten(0, 1), ages_XB[-some:].flatten()
         )
         (pooled.latent.square().mean() + pooled.context.square().mean()).backward()
 
@@ -165,14 +166,15 @@ def main() -> None:
     options.batch = options.steps * options.sequences
     torch.set_num_threads(1)
     keep_memory()
+    game = game_spec("brawl")
     sizes = {
-        "observation_size": 64,
-        "own_size": 32,
-        "action_size": 10,
+        "observation_size": game.observation_size,
+        "own_size": game.own_size,
+        "action_size": game.action_size,
         "sequence_length": options.length,
     }
     config = AgentConfig(**sizes, **SIZES[options.size])
-    window = AgentConfig(**sizes, encoder="window", **SIZES[options.size])
+    window = AgentConfig(**sizes, encoder="none", **SIZES[options.size])
     print(
         f"size {options.size}, {options.matches} matches x {options.steps} steps, "
         f"{options.epochs} epochs, "

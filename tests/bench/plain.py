@@ -7,6 +7,7 @@ its LSTM.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -18,7 +19,8 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from league.agent.config import AgentConfig
-from league.agent.encoder import WindowEncoder
+from league.agent.encoder import LocalLayer, Pooled, StreamingEncoder
+from league.agent.layers import empty_slots
 from league.agent.network import ObservationEncoder
 
 
@@ -79,6 +81,47 @@ def parts_of(rows: torch.Tensor, config: AgentConfig) -> Parts:
     return Parts(clocks[:, 0].long().clamp_min(1), clocks[:, 1], observation, window)
 
 
+class WindowLayer(LocalLayer):
+    """Attends over a whole window. Its relative bias looks both ways."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        super().__init__(config)
+        offsets = 2 * config.sequence_length - 1
+        self.bias = torch.nn.Parameter(torch.zeros(offsets, config.attention_heads))
+
+    def forward(self, x: torch.Tensor, empty: torch.Tensor) -> torch.Tensor:
+        """Maps `x [..., W, D]` with `empty [..., W, 1]` to `[..., W, D]`."""
+        length = x.shape[-2]
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+            for part in self.qkv(self.attention_norm(x)).split(self.width, -1)
+        )
+        index = torch.arange(length)
+        bias = self.bias[index - index.unsqueeze(-1) + length - 1].movedim(-1, -3)
+        scores = (q @ k.mT) / math.sqrt(q.shape[-1]) + bias + empty.mT.unsqueeze(-3)
+        attended = (torch.softmax(scores, -1) @ v).transpose(-3, -2).flatten(-2)
+        return self.finish(x, attended)
+
+
+class WindowEncoder(StreamingEncoder):
+    """The encoder of the same sizes that reads the opponent's last `sequence_length` entries again
+    at every step, in both directions. The sizes need the encoder "none", whose pooling reads all
+    entries.
+    """
+
+    def __init__(self, config: AgentConfig) -> None:
+        super().__init__(config)
+        self.layers = torch.nn.ModuleList(WindowLayer(config) for _ in range(config.layers))
+
+    def encode(self, window: torch.Tensor, own: torch.Tensor, age: torch.Tensor) -> Pooled:
+        """Reads windows `[B, W, E]` of steps with the own observations and ages `[B, ...]`."""
+        empty = empty_slots(age, self.config.sequence_length)
+        x = self.embed(window)
+        for layer in self.layers:
+            x = layer(x, empty)
+        return self.pooling(own, self.pooling.describe(self.norm(x)), empty)
+
+
 class WindowFeatures(BaseFeaturesExtractor):
     """The windowed encoder and the observation encoder of the league's agent: `[B, 3 width]`."""
 
@@ -89,9 +132,8 @@ class WindowFeatures(BaseFeaturesExtractor):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         row = parts_of(rows, self.config)
-        pooled = self.encoder._encode(
-            row.window, row.observation[:, : self.config.own_size], row.age
-        )
+        own = row.observation[:, : self.config.own_size]
+        pooled = self.encoder.encode(row.window, own, row.age)
         return torch.cat([self.observation(row.observation), pooled.latent, pooled.context], 1)
 
 

@@ -33,12 +33,11 @@ DEEP = AgentConfig(
     sequence_length=10,
     places=(3, 0),
 )
-WINDOW = replace(DEEP, encoder="window", sequence_length=9)
 CHOICE = replace(
     DEEP, observation_size=14, own_size=5, action_size=7, action_kind="choice", sequence_length=12
 )
 WITH_IDS = replace(CHOICE, ids=((9, 6, 10), (5, 12)), encoder="none")
-CONFIGS = {"deep": DEEP, "choice": CHOICE, "window": WINDOW}
+CONFIGS = {"deep": DEEP, "choice": CHOICE}
 NO_ENCODER, NO_MEMORY = replace(DEEP, encoder="none"), replace(DEEP, recurrent=False)
 NOW_ONLY = replace(NO_ENCODER, recurrent=False)
 PERCEPTRON = PerceptronConfig(

@@ -35,7 +35,6 @@ EXPORTED: dict[str, NetworkConfig] = {
         observation_size=74, own_size=32, action_size=10, places=(0, 1), **SIZES
     ),
     "kuhn": AgentConfig(
-        encoder="window",
         observation_size=KUHN.observation_size,
         own_size=KUHN.own_size,
         action_size=KUHN.action_size,

@@ -16,9 +16,9 @@ from league.errors import DataCorrupt, InvalidInput, NotFound
 
 SMALL = replace(DEEP, observation_size=64, own_size=32, action_size=10)
 NETWORKS = {name: network(SMALL, seed) for seed, name in enumerate("abcdefgh")}
-NETWORKS["window"] = network(replace(SMALL, encoder="window"), 20)
+NETWORKS["blind"] = network(replace(SMALL, encoder="none"), 20)
 NETWORKS |= {"reflex": network(PERCEPTRON, 21), "habit": network(PERCEPTRON, 22)}
-SEATING = [*["a"] * 7, *["b"] * 3, "c", "d", "", "", *[LIVE] * 5, *["window"] * 2]
+SEATING = [*["a"] * 7, *["b"] * 3, "c", "d", "", "", *[LIVE] * 5, *["blind"] * 2]
 SEATING += [*["e"] * 9, *["reflex"] * 5, "habit"]
 KINDS = {**MEMBERS, "no_encoder": NO_ENCODER, "no_memory": NO_MEMORY, "ids": WITH_IDS}
 
@@ -91,14 +91,14 @@ def test_every_architecture_equals_one_by_one(kind):
 
 
 def test_architectures_that_play_together_equal_one_by_one():
-    kinds = {"s": SMALL, "t": TINY, "w": replace(SMALL, encoder="window"), "p": PERCEPTRON}
+    kinds = {"s": SMALL, "t": TINY, "n": replace(SMALL, encoder="none"), "p": PERCEPTRON}
     networks = {
         f"{kind}{seed}": network(config, seed) for kind, config in kinds.items() for seed in (1, 2)
     }
     networks[LIVE] = network(TINY, 3)
-    seating = ["t1"] * 5 + ["t2", "s1", "s2", "s1", "w1", "w2", "p1"]
+    seating = ["t1"] * 5 + ["t2", "s1", "s2", "s1", "n1", "n2", "p1"]
     seating += ["p2"] * 9 + ["", LIVE, LIVE]
-    changes = {0: "p1", 5: "s1", 9: "w2", 11: "t2", 20: "s2", 21: "t1", 22: "", 3: LIVE}
+    changes = {0: "p1", 5: "s1", 9: "n2", 11: "t2", 20: "s2", 21: "t1", 22: "", 3: LIVE}
     check(networks, seating, changes, turns=10)
 
 

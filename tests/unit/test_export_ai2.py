@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 from agents import PERCEPTRON, RECURRENT
-from exports import EXPORTED, SIZES, agent, balanced, card, seen
+from exports import EXPORTED, agent, balanced, card, seen
 
-from league.agent.config import AgentConfig, NetworkConfig
+from league.agent.config import NetworkConfig
 from league.agent.export import ai2_check, ai2_seat
 from league.agent.export.ai2 import Exported, write_ai2
 from league.agent.export.ai2_check import check, original, pythons, seated
@@ -23,13 +23,11 @@ from league.games.ai2.observation import converted
 from league.games.registry import make_batched
 
 SKIP = card("streaming").frame_skip
-WINDOW = AgentConfig(encoder="window", observation_size=74, own_size=32, action_size=10, **SIZES)
 STREAMING = EXPORTED["streaming"]
 CONFIGS = {
     "streaming": STREAMING,
     "no encoder": replace(STREAMING, encoder="none"),
     "streaming without memory": replace(STREAMING, recurrent=False),
-    "window": WINDOW,
     **{f"perceptron {name}": replace(PERCEPTRON, activation=name) for name in ACTIVATIONS},
     "recurrent": RECURRENT,
 }

@@ -1,7 +1,5 @@
 """The auxiliary head: what its loss moves, that it learns, and that it never plays."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import test_choice_learning as choosing
@@ -35,12 +33,7 @@ def choosing_model(game="leduc", **options):
 # -- what it moves -------------------------------------------------------------------------------
 
 
-def windowed(**options):
-    agent = replace(config(), encoder="window")
-    return prepared(make_model(make_env(max_frames=60), agent, forecast_coef=COEF, **options))
-
-
-@pytest.mark.parametrize("make", [forecasting, choosing_model, windowed])
+@pytest.mark.parametrize("make", [forecasting, choosing_model])
 def test_its_term_alone_moves_the_encoder_and_the_head_and_nothing_else(make):
     model = make()
     updates(model, 1)

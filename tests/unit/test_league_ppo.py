@@ -11,9 +11,7 @@ from league.agent.heads import BernoulliKeys
 from league.errors import NumericalFault
 
 
-@pytest.mark.parametrize(
-    "parts", [{}, {"encoder": "window"}, {"encoder": "none"}, {"recurrent": False}], ids=str
-)
+@pytest.mark.parametrize("parts", [{}, {"encoder": "none"}, {"recurrent": False}], ids=str)
 def test_ratio_is_one_before_the_first_update_across_match_ends(parts):
     env = make_env(max_frames=40)  # a match ends every 10 decisions, in the middle of rollouts
     model = make_model(env, replace(config(), **parts))

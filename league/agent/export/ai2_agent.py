@@ -110,29 +110,20 @@ class Network:
     def encode(self, own: np.ndarray, entry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Encodes the opponent's past: the strategy latent, and what matters to `own` now."""
         sizes, width, heads = self.sizes, self.sizes["width"], self.sizes["attention_heads"]
-        is_window = sizes["encoder"] == "window"
-        if is_window:
-            entry = self.newest("entries", entry, sizes["sequence_length"])
         x = self.linear("encoder.embed", entry)
-        position = np.arange(len(x))
         for index in range(sizes["layers"]):
             name = f"encoder.layers.{index}."
             normed = self.normed(name + "attention_norm", x)
             q, kv = np.split(self.linear(name + "qkv", normed), [width], -1)
-            bias = self.weights[name + "bias"]
-            if is_window:
-                bias = bias[position - position[:, None] + sizes["sequence_length"] - 1]
-            else:
-                kv = self.newest(name, kv, sizes["span"])
-                bias = bias[None, -len(kv) :]
+            kv = self.newest(name, kv, sizes["span"])
+            bias = self.weights[name + "bias"][None, -len(kv) :]
             k, v = np.split(kv, 2, -1)
             x = x + self.linear(name + "out", attended(q, k, v, bias))
             hidden = gelu(self.linear(name + "ff_in", self.normed(name + "ff_norm", x)))
             x = x + self.linear(name + "ff_out", hidden)
         name = "encoder.pooling."
         outputs = self.linear(name + "describe", self.normed("encoder.norm", x))
-        if not is_window:
-            outputs = self.newest(name, outputs, sizes["pool"])
+        outputs = self.newest(name, outputs, sizes["pool"])
         parts = np.split(outputs, [heads, heads + width, heads + 2 * width], -1)
         scores, values, keys, context_values = parts
         bias = self.weights[name + "latent_bias"][-len(outputs) :]
