@@ -219,10 +219,7 @@ def _fitted(
         return {rating.player.name: Measured(rating.mu) for rating in rated}
     cells, climb = client.payoff(Book.EVAL), client.payoff(Book.TRAIN, climb=True)
     intervals = cross_check(rated, cells, list(players.values()), climb).intervals
-    ordered = sorted(intervals.items(), key=lambda item: -item[1].estimate)
-    return {
-        name: Measured(interval.estimate, interval.low, interval.high) for name, interval in ordered
-    }
+    return dict(sorted(intervals.items(), key=lambda item: -item[1].value))
 
 
 def _over_steps(ratings: Mapping[str, Measured], players: Mapping[str, Player]) -> Section | None:

@@ -13,10 +13,11 @@ import numpy as np
 
 from evaluator.tournament.formats import Encounter, Format, places, scores
 from evaluator.tournament.playing import Tournament
+from league.metrics import Measured
 from league.players import PayoffCell
 from league.stats.ratings import RatingTable
 from league.stats.ratings.elo import elo, samples
-from league.stats.ratings.fit import Array, Interval, PairCounts, fit
+from league.stats.ratings.fit import Array, PairCounts, fit
 from league.views.report import finite
 
 
@@ -116,7 +117,7 @@ def judge(tournament: Tournament) -> Outcome:
     listed = [replace(standings[n], rank=rank) for rank, n in enumerate(ranked, 1)]
     first, second = ranked[:2]
     gap = _interval(elo_N[first] - elo_N[second], drawn_SN[:, first] - drawn_SN[:, second])
-    lead = f"{names[first]} leads {names[second]} by {gap.estimate:.0f} Elo"
+    lead = f"{names[first]} leads {names[second]} by {gap.value:.0f} Elo"
     lead += f" (95 %: {gap.low:.0f} to {gap.high:.0f})"
     if gap.low <= 0.0:
         lead += ", so which of them is stronger is not shown"
@@ -129,14 +130,14 @@ def judge(tournament: Tournament) -> Outcome:
     )
 
 
-def _interval(estimate: float, drawn_S: Array) -> Interval:
+def _interval(estimate: float, drawn_S: Array) -> Measured:
     """Returns an estimate with the 95 % interval of its samples."""
     low, high = np.quantile(drawn_S, (0.025, 0.975))
-    return Interval(float(estimate), float(low), float(high))
+    return Measured(float(estimate), float(low), float(high))
 
 
 def _standing(
-    tournament: Tournament, number: int, rating: Interval, table: RatingTable
+    tournament: Tournament, number: int, rating: Measured, table: RatingTable
 ) -> Standing:
     entry, matches = tournament.entries[number], tournament.matches
     own = [(one, int(number == one.second)) for one in matches if number in one.key[1:]]
@@ -148,7 +149,7 @@ def _standing(
         entrant=entry.name,
         kind=entry.kind,
         points=wins + draws / 2.0,
-        elo=rating.estimate,
+        elo=rating.value,
         elo_low=rating.low,
         elo_high=rating.high,
         matches=games,

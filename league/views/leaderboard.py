@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from league.console.text import percent, when
-from league.metrics import wilson_interval
+from league.metrics import Measured, wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
@@ -25,7 +25,6 @@ from league.views.html import Text, bar, joined, page, section, table, tag
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.cross_check import CrossCheck
-    from league.stats.ratings.fit import Interval
     from league.stats.structure.mixtures import MixtureRating
 
 MOST_FITTED = 1000
@@ -151,11 +150,11 @@ def _row(rating: Rating, fit: CrossCheck | None, paid: Mapping[str, float]) -> R
     return row | {"payoff": paid.get(player.name)} if paid else row
 
 
-def _fitted(interval: Interval | None) -> tuple[float | None, ...]:
+def _fitted(interval: Measured | None) -> tuple[float | None, ...]:
     """Returns the fit with its interval, in points and in Elo."""
     if interval is None:
         return (None,) * 6
-    points = interval.estimate, interval.low, interval.high
+    points = interval.value, interval.low, interval.high
     return (*points, *map(elo, points))
 
 

@@ -247,10 +247,10 @@ class Study:
         truth_N += MU - truth_N.mean()
         numbers = [found.number(name) for name in league.snapshots]
         intervals = [found.interval(n) for n in numbers]
-        self.half_widths.append(np.array([ELO * (x.high - x.estimate) for x in intervals]))
+        self.half_widths.append(np.array([ELO * (x.high - x.value) for x in intervals]))
         both = zip(numbers, intervals, strict=True)
         self.held.append(np.array([x.low <= truth_N[n] <= x.high for n, x in both]))
-        ranks = spearmanr([x.estimate for x in intervals], truth_N[numbers])
+        ranks = spearmanr([x.value for x in intervals], truth_N[numbers])
         self.ranks.append(float(ranks.statistic))
         self.kappas.append(found.kappas[0] if found.kappas else 0.0)
         self.taus.append(found.tau)

@@ -56,7 +56,7 @@ def test_agreement_does_not_depend_on_the_zero_point(cells):
     for rating in shifted[:-1]:
         name = rating.player.name
         found, plain = check.intervals[name], fit.interval(fit.number(name))
-        assert found.estimate == pytest.approx(rating.mu)
+        assert found.value == pytest.approx(rating.mu)
         assert found.high - found.low == pytest.approx(plain.high - plain.low)
 
 

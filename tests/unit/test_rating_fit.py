@@ -43,16 +43,16 @@ def test_three_wins_of_four_are_odds_of_three():
     many = counts((0, 1, 3e6, 0, 1e6))
     found = fit(many, 2)
     gap = found.difference(0, 1)
-    assert gap.estimate / found.points_per_logit == pytest.approx(math.log(3.0), abs=1e-5)
-    assert found.win_probability(0, 1).estimate == pytest.approx(0.75, abs=1e-6)
+    assert gap.value / found.points_per_logit == pytest.approx(math.log(3.0), abs=1e-5)
+    assert found.win_probability(0, 1).value == pytest.approx(0.75, abs=1e-6)
     variance = found.points_per_logit**2 * (1 / 3e6 + 1 / 1e6)  # of a logit of two counts
-    assert gap.high - gap.estimate == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-4)
+    assert gap.high - gap.value == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-4)
 
 
 def test_draws_of_equals_are_their_share():
     found = fit(counts((0, 1, 1e6, 2e6, 1e6)), 2)
     assert found.nu == pytest.approx(2.0, rel=1e-5)
-    assert found.win_probability(0, 1).estimate == pytest.approx(0.25, abs=1e-6)
+    assert found.win_probability(0, 1).value == pytest.approx(0.25, abs=1e-6)
 
 
 def test_ratings_are_means_and_sigmas_of_the_posterior():
@@ -86,11 +86,9 @@ def test_without_anchors_the_mean_is_25_and_ratings_are_of_differences_to_it():
     assert found.covariance_NN.sum(axis=0) == pytest.approx(np.zeros(12), abs=1e-9)
     gap = found.difference(3, 7)
     c = found.covariance_NN
-    assert gap.estimate == pytest.approx(found.rating_N[3] - found.rating_N[7])
+    assert gap.value == pytest.approx(found.rating_N[3] - found.rating_N[7])
     reach = 1.959964 * found.widening * math.sqrt(c[3, 3] + c[7, 7] - 2 * c[3, 7])
-    assert (gap.low, gap.high) == pytest.approx(
-        (gap.estimate - reach, gap.estimate + reach), abs=1e-6
-    )
+    assert (gap.low, gap.high) == pytest.approx((gap.value - reach, gap.value + reach), abs=1e-6)
 
 
 def test_anchors_stay_and_move_all_others_with_them():
@@ -107,9 +105,7 @@ def test_anchors_stay_and_move_all_others_with_them():
     # but for the prior
     assert shifted.rating_N - found.rating_N == pytest.approx(np.full(8, 100.0), abs=0.6)
     one = fit(met, 8, anchors={0: 20.0})
-    assert one.difference(3, 5).estimate == pytest.approx(
-        fit(met, 8).difference(3, 5).estimate, abs=0.02
-    )
+    assert one.difference(3, 5).value == pytest.approx(fit(met, 8).difference(3, 5).value, abs=0.02)
 
 
 @pytest.mark.parametrize("apart", [50.0, 100.0, 1000.0, 1e6])
@@ -124,7 +120,7 @@ def test_anchors_far_apart_may_draw(apart, games):
     assert np.isfinite(met.covariance_NN).all()
     for found in (alone, met):
         odds = found.win_probability(0, 1)
-        assert 0 <= odds.low <= odds.estimate <= odds.high <= 1
+        assert 0 <= odds.low <= odds.value <= odds.high <= 1
 
 
 def test_who_won_all_games_and_who_met_nobody_stay_finite():

@@ -55,11 +55,11 @@ def snapshots_met(*snapshots, games=20):
 
 def half_width(fit, name):
     interval = fit.interval(fit.number(name))
-    return interval.high - interval.estimate
+    return interval.high - interval.value
 
 
 def rating(fit, name):
-    return fit.interval(fit.number(name)).estimate
+    return fit.interval(fit.number(name)).value
 
 
 @pytest.mark.parametrize("steps", [(), (50_000,)])
@@ -209,7 +209,7 @@ def test_a_reference_is_its_learner_at_that_step():
     assert other.name in fit_league(book_of_both, [*BOT_PLAYERS, snapshot, other]).names
     gap = found.difference(found.number(snapshot.name), found.number(reference.name))
     assert gap.low == pytest.approx(gap.high, abs=0.1)
-    assert gap.estimate == pytest.approx(0.0, abs=0.1)
+    assert gap.value == pytest.approx(0.0, abs=0.1)
 
 
 def test_a_stretch_may_hold_a_reference():

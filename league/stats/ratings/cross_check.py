@@ -33,9 +33,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from league.metrics import Measured
 from league.players import PayoffCell, Player, PlayerKind, Rating
 from league.stats.ratings.belief import BETA
-from league.stats.ratings.fit import Interval
 from league.stats.ratings.lineage import fit_league
 from league.stats.ratings.mixture import rating_of
 
@@ -79,24 +79,24 @@ class CrossCheck:
             "".
     """
 
-    intervals: Mapping[str, Interval]
+    intervals: Mapping[str, Measured]
     gaps: Mapping[str, float]
     widening: float
     contradiction: str
     warning: str
 
-    def of_mixture(self, weights: Mapping[str, float]) -> Interval:
+    def of_mixture(self, weights: Mapping[str, float]) -> Measured:
         """Returns the rating of a mixture from its members' ratings.
 
         The interval also holds if all members have the same error.
         """
-        field = [interval.estimate for interval in self.intervals.values()]
+        field = [interval.value for interval in self.intervals.values()]
 
         def of(end: str) -> float:
             mus = {name: getattr(self.intervals[name], end) for name in weights}
             return rating_of(weights, mus, field)
 
-        return Interval(of("estimate"), of("low"), of("high"))
+        return Measured(of("value"), of("low"), of("high"))
 
     def words(self) -> str:
         """Names the players on which μ and the fit disagree, and adds the warning."""
@@ -140,7 +140,7 @@ def cross_check(
     zero = statistics.median(offsets) if offsets and not fit.is_anchored else 0.0
     raw = {name: fit.interval(n) for n, name in rated}
     intervals = {
-        name: Interval(zero + interval.estimate, zero + interval.low, zero + interval.high)
+        name: Measured(zero + interval.value, zero + interval.low, zero + interval.high)
         for name, interval in raw.items()
     }
     by_name = {rating.player.name: rating for rating in ratings}
@@ -154,7 +154,7 @@ def cross_check(
         )
         for name in compared
     ]
-    fits = np.array([intervals[name].estimate for name in compared])
+    fits = np.array([intervals[name].value for name in compared])
     slope, line = _line(fits, np.array([mus[n] for n in compared]), widths, list(anchors.values()))
     quantile = normal.inv_cdf(1.0 - ERROR / 2.0 / max(1, len(compared)))
     gaps = {

@@ -47,6 +47,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq, minimize
 
 from league.errors import InvalidInput
+from league.metrics import Measured
 from league.players import PayoffCell
 from league.stats.payoff import Stakes
 from league.stats.ratings.belief import BETA, MU, NORMAL_LINK, SIGMA, draw_margin
@@ -219,15 +220,6 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """Gives an estimate with bounds that contain the truth in 95 % of cases."""
-
-    estimate: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Fit:
     """Ratings of N players.
 
@@ -285,27 +277,27 @@ class Fit:
             return 1.0
         return math.sqrt(max(1.0, self.misfit - 2.0 * math.sqrt(2.0 / self.freedom)))
 
-    def interval(self, player: int) -> Interval:
+    def interval(self, player: int) -> Measured:
         """Returns a player's rating in points."""
         variance = float(self.covariance_NN[player, player])
         return self._around(float(self.rating_N[player]), variance)
 
-    def difference(self, first: int, second: int) -> Interval:
+    def difference(self, first: int, second: int) -> Measured:
         """Returns the difference of two ratings in points, more certain than each rating."""
         c = self.covariance_NN
         variance = float(c[first, first] + c[second, second] - 2.0 * c[first, second])
         return self._around(float(self.rating_N[first] - self.rating_N[second]), variance)
 
-    def win_probability(self, first: int, second: int) -> Interval:
+    def win_probability(self, first: int, second: int) -> Measured:
         """Returns the probability that `first` wins outright."""
         gap = self.difference(first, second)
-        d_3 = np.array([gap.estimate, gap.low, gap.high]) / self.points_per_logit
+        d_3 = np.array([gap.value, gap.low, gap.high]) / self.points_per_logit
         win_3, _, _ = log_probabilities(d_3, math.log(self.nu))
-        return Interval(*(float(x) for x in np.exp(win_3)))
+        return Measured(*(float(x) for x in np.exp(win_3)))
 
-    def _around(self, estimate: float, variance: float) -> Interval:
+    def _around(self, estimate: float, variance: float) -> Measured:
         reach = REACH * self.widening * math.sqrt(max(0.0, variance))
-        return Interval(estimate, estimate - reach, estimate + reach)
+        return Measured(estimate, estimate - reach, estimate + reach)
 
 
 def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None = None) -> Fit:
