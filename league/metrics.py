@@ -86,13 +86,12 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     return Interval(low, high)
 
 
-def mean_interval(values: Sequence[float], largest: float, confidence: float = 0.95) -> Measured:
-    """Computes the mean of independent values in [-largest, largest] with an interval.
+def mean_interval(values: Sequence[float], largest: float) -> Measured:
+    """Computes the mean of independent values in [-largest, largest] with its 95 % interval.
 
     Args:
         values: any number of values.
         largest: the largest possible absolute value.
-        confidence: as for `interval_at`.
 
     Returns:
         The mean with the interval of `interval_at`.
@@ -110,7 +109,7 @@ def mean_interval(values: Sequence[float], largest: float, confidence: float = 0
         )
     count = len(values)
     square = math.fsum(value * value for value in values) / count
-    return interval_at(math.fsum(values) / count, square, count, largest, confidence)
+    return interval_at(math.fsum(values) / count, square, count, largest)
 
 
 def interval_at(

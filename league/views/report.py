@@ -41,7 +41,6 @@ class Panel:
     title: str
     values: Sequence[Measured | None]
     percent: bool = False
-    logs: bool = False
     reference: float | None = None
     """The position of a thin line."""
 
@@ -239,10 +238,6 @@ def _draw_forest(figure: Figure | SubFigure, chart: Forest) -> None:
             axes.set_title(panel.title, color=FAINT, fontweight="normal", fontsize=10)
         else:
             axes.set_xlabel(panel.title)
-        if panel.logs:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-            axes.xaxis.set_minor_formatter(lambda x, _: "")
         if panel.reference is not None:
             axes.axvline(panel.reference, color=FAINT, linewidth=0.9, linestyle=(0, (3, 3)))
         for y, (mean, group) in enumerate(zip(panel.values, chart.groups, strict=True)):

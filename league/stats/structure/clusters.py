@@ -49,10 +49,10 @@ class Clusters:
         return [np.flatnonzero(self.cluster_N == number).tolist() for number in range(self.count)]
 
 
-def clusters_of(table: Table, within: float = WITHIN) -> Clusters:
+def clusters_of(table: Table) -> Clusters:
     """Returns the clusters of a table's players, by their shares against players they met."""
     known_NN = table.known_NN | np.eye(len(table.names), dtype=bool)  # ½ against oneself
-    return clustered(distances(table.chance_NN, table.variance_NN, known_NN), within)
+    return clustered(distances(table.chance_NN, table.variance_NN, known_NN))
 
 
 def clustered(distance_NN: Matrix, within: float = WITHIN) -> Clusters:

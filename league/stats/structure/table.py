@@ -168,13 +168,9 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
     return float(np.clip((np.exp(best.x) + 1.0) * new_to_them - 1.0, *PRIOR_GAMES))
 
 
-def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = None) -> Table:
-    """Builds the table of the named players that `book` knows. It counts the matches of the first
-    `rows` players, and by default the matches of all players.
-    """
-    counts = [
-        (name, other, its) for name in names[:rows] for other, its in book.payoff.row(name).items()
-    ]
+def table_of_book(names: Sequence[str], book: RatingTable) -> Table:
+    """Builds the table of the named players that `book` knows."""
+    counts = [(name, other, its) for name in names for other, its in book.payoff.row(name).items()]
     columns = book.columns(names)
     return _table(names, counts, columns.mu_N, np.sqrt(columns.variance_N))
 

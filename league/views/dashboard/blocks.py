@@ -147,21 +147,20 @@ def form(*parts: Text, action: str = "", method: str = "get", button: str = "Sho
 
 
 def thinned(
-    steps: NDArray[Any], values: NDArray[Any], most: int = MOST_POINTS
+    steps: NDArray[Any], values: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Reduces a line to at most `most` points.
+    """Reduces a line to at most `MOST_POINTS` points.
 
     Args:
         steps, values: the line, of shape [N].
-        most: the largest number of points.
 
     Returns:
         Means of neighbours, and the last point unchanged.
     """
     steps, values = np.asarray(steps, float), np.asarray(values, float)
-    if len(steps) <= most:
+    if len(steps) <= MOST_POINTS:
         return steps, values
-    edges = np.linspace(0, len(steps) - 1, most).astype(int)
+    edges = np.linspace(0, len(steps) - 1, MOST_POINTS).astype(int)
     sizes = np.diff(np.append(edges, len(steps)))
     means = [np.add.reduceat(column, edges) / sizes for column in (steps, values)]
     for mean, whole in zip(means, (steps, values), strict=True):
@@ -220,7 +219,6 @@ def lines(
     shares: bool = False,
     log: bool = False,
     x: str = "value",
-    height: int = 260,
 ) -> Chart:
     """Returns a line chart.
 
@@ -229,7 +227,6 @@ def lines(
         shares: whether the values are shares, from 0 to 1.
         log: whether the values have a logarithmic axis.
         x: "value" for steps, "time" for Unix milliseconds.
-        height: its height in pixels.
     """
     named = [line["name"] for line in series if not line.get("silent")]
     axis: dict[str, Any] = {"type": "log" if log else "value", "scale": True, "splitLine": GRID}
@@ -248,4 +245,4 @@ def lines(
         "tooltip": {"trigger": "axis", "renderMode": "richText"},
         "series": list(series),
     }
-    return Chart(title=title, words=words, options=options, height=height)
+    return Chart(title=title, words=words, options=options)
