@@ -25,15 +25,18 @@ class BotTable(NamedTuple):
     frames_BBM: NDArray[np.int32]
     stats_BBMS: NDArray[np.float32]
 
-    def figure(self, stat: str, *, per_match: bool = False) -> dict[str, float]:
+    def figure(
+        self, stat: str, *, per_match: bool = False, also: tuple[str, ...] = ()
+    ) -> dict[str, float]:
         """A stat of each character in its matches with the others, a frame or a match."""
-        own = [self.names.index(name) for name in (*CHARACTERS, "based")]
+        names = (*CHARACTERS, "based", *also)
+        own = [self.names.index(name) for name in names]
         others = ~np.eye(len(own), dtype=bool)[..., None]
         frames_CCM = self.frames_BBM[np.ix_(own, own)]
         sums_C = (self.stats_BBMS[np.ix_(own, own)][..., STATS.index(stat)] * others).sum((1, 2))
         units_CCM = np.ones_like(frames_CCM) if per_match else frames_CCM
         figures_C = sums_C / (units_CCM * others).sum((1, 2))
-        return dict(zip((*CHARACTERS, "based"), figures_C.tolist(), strict=True))
+        return dict(zip(names, figures_C.tolist(), strict=True))
 
 
 def play_all(matches: int) -> BotTable:
@@ -63,6 +66,7 @@ CHARACTERS = (
     *("aggressive", "defensive", "kiter", "aerial"),
     *("sig_spammer", "weapon_seeker", "edge_guarder"),
 )
+WITH_HABITS = ("camper", "fencer")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +99,7 @@ def frames(game: BrawlGame, count: int):  # type: ignore[no-untyped-def]
 
 def test_three_bots_are_held_out_and_all_are_told_apart() -> None:
     assert {bot.name for bot in BOTS if bot.held_out} == {"edge_guarder", "mirror", "drunk"}
-    assert len({bot.name for bot in BOTS}) == len({bot.summary for bot in BOTS}) == 13
+    assert len({bot.name for bot in BOTS}) == len({bot.summary for bot in BOTS}) == 15
 
 
 def test_the_defensive_one_dodges_and_hardly_moves(table: BotTable) -> None:
@@ -182,6 +186,32 @@ def test_the_drunk_leaves_30_percent_of_its_keys_to_chance() -> None:
     assert down[rules.KEY_NAMES.index("J")] > down[rules.KEY_NAMES.index("K")]
 
 
+def test_the_camper_waits_at_a_different_place_in_each_match() -> None:
+    """Its camp is 2.5 to 6.5 units from the middle, on its own side in 6 of 10 matches."""
+    game = playing("camper", "constant", 64, seed=50)
+    for players in frames(game, 150):  # no camp changes sides in the first 150 frames
+        camper = players[:, 0]
+    own_side = camper["x"] * camper["side"] > 0
+    assert 0.4 < own_side.mean() < 0.9
+    assert np.std(np.abs(camper["x"][own_side])) > 0.8
+
+
+def test_the_fencer_hits_most(table: BotTable) -> None:
+    name, hits, next_best = best(table.figure("hits", also=WITH_HABITS))
+    assert name == "fencer"
+    assert hits > 1.5 * next_best
+
+
+def test_habits_are_the_same_in_a_match_and_new_in_the_next() -> None:
+    """With the same seed the camper plays the same match, with others it stands elsewhere."""
+    places = []
+    for seed in (1, 1, 2):
+        for players in frames(playing("camper", "constant", 1, seed=seed), 140):
+            place = float(players["x"][0, 0])
+        places.append(place)
+    assert places[0] == places[1] != places[2]
+
+
 def test_random_presses_half_of_the_keys_and_clockwork_plays_its_list_once() -> None:
     listed = [keys for count, keys in CLOCKWORK_SCRIPT for _ in range(count)]
     drawn, played = [], []
@@ -195,7 +225,7 @@ def test_random_presses_half_of_the_keys_and_clockwork_plays_its_list_once() -> 
 
 def test_every_character_beats_random_and_is_beaten_by_somebody(table: BotTable) -> None:
     scores_BB = table.scores_BBM.mean(-1)
-    for name in (*CHARACTERS, "based"):
+    for name in (*CHARACTERS, *WITH_HABITS, "based"):
         b = table.names.index(name)
         assert scores_BB[b, table.names.index("random")] >= 0.8, name
         assert min(scores_BB[b]) <= 0.5, name

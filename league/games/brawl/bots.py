@@ -1,9 +1,9 @@
 """Plays the scripted bots: each chooses a frame's keys from the state before that frame.
 
-Four bots come from the original (constant, random, based, clockwork). Six more bots are opponents
-for training. The last three (edge_guarder, mirror, drunk) play only for the evaluator. docs/game.md
-has their numbers. `me` and `opponent` are records of layout.PLAYER. Tactics that several bots share
-come first.
+Four bots come from the original (constant, random, based, clockwork). Eight more bots are opponents
+for training. Three bots (edge_guarder, mirror, drunk) play only for the evaluator. docs/game.md has
+their numbers. `me` and `opponent` are records of layout.PLAYER. `tactics` has the tactics that
+several bots share, `habits` the two bots that play differently in each match.
 """
 
 from __future__ import annotations
@@ -14,14 +14,22 @@ import numpy as np
 
 from league.games.brawl import moves, rules, spec
 from league.games.brawl.compiling import inner
-from league.games.brawl.layout import MIRROR_DELAY, PLACES, SOLIDS
+from league.games.brawl.habits import SLOWNESS, camper, fencer, habit
+from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.physics import gap
 from league.games.brawl.random_stream import draw, share
+from league.games.brawl.tactics import (
+    blow,
+    go,
+    ground_toward,
+    is_in_reach,
+    is_off_stage,
+    leap,
+    nearest_weapon,
+    reach_of,
+    walk,
+)
 
-EDGE_MARGIN: Final = 0.6
-"""Distance that a bot keeps from an edge, units."""
-DIVE_MARGIN: Final = 1.2
-ARRIVED: Final = 0.25
 HESITATION: Final = 0.08
 """Share of frames in which a bot presses no key, which makes matches differ."""
 KITE_FROM: Final = 5.0
@@ -61,136 +69,33 @@ _CLOCKWORK_KEYS = np.repeat(
 
 
 @inner
-def _walk(direction: float) -> int:
-    """Returns the key toward this side, or 0 (no key) for direction 0."""
-    if direction == 0.0:
-        return 0
-    return rules.RIGHT if direction > 0.0 else rules.LEFT
-
-
-@inner
-def _ground_toward(x: float, stage: Any) -> int:
-    """Returns the number of the ground on the side of `x`. The middle counts as left."""
-    for r in range(SOLIDS):
-        if (stage.solids[r, 0] + stage.solids[r, 2] > 0.0) == (x > 0.0):
-            return r
-    return 0
-
-
-@inner
-def _is_off_stage(player: Any, stage: Any) -> bool:
-    """Returns whether the player is in the air with no ground below."""
-    if player.grounded:
-        return False
-    for r in range(SOLIDS):
-        inside = stage.solids[r, 0] - 0.3 < player.x < stage.solids[r, 2] + 0.3
-        if inside and player.y < stage.solids[r, 1]:
-            return False
-    return True
-
-
-@inner
-def _back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Returns the keys back to a ground for a player over the pit or outside.
-
-    They use all jumps and the recovery.
-    """
-    outside = abs(me.x) > stage.solids[0, 2]
-    r = _ground_toward(me.x if outside else goal_x, stage)
-    inner, outer = stage.solids[r, 0] + EDGE_MARGIN, stage.solids[r, 2] - EDGE_MARGIN
-    keys = _walk(min(max(me.x, inner), outer) - me.x)
-    low = me.y > stage.solids[r, 1] - 1.5
-    if me.vy > 0.0 and low and frame % 2 == 0:
-        if me.air_jumps > 0:
-            keys |= rules.JUMP
-        elif me.recoveries > 0:
-            keys |= rules.HEAVY
-    return keys
-
-
-@inner
-def _go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Returns the keys toward `goal_x`, with a jump if the pit lies between."""
-    if _is_off_stage(me, stage):
-        return _back_on_stage(me, goal_x, frame, stage)
-    limit = stage.solids[0, 2] - EDGE_MARGIN
-    goal_x = min(max(goal_x, -limit), limit)
-    if abs(goal_x - me.x) < ARRIVED:
-        return 0
-    keys = _walk(goal_x - me.x)
-    pit = stage.solids[0, 0]
-    crosses = me.x * goal_x < 0.0 or abs(goal_x) < pit
-    if crosses and abs(me.x) < pit + 1.0 and frame % 2 == 0 and (me.grounded or me.vy > 0.0):
-        keys |= rules.JUMP
-    return keys
-
-
-@inner
-def _reach_of(me: Any) -> float:
-    """Returns the distance at which the weapon's side light hits a body, units."""
-    return 1.2 if me.weapon == moves.UNARMED else 2.1
-
-
-@inner
-def _is_in_reach(me: Any, opponent: Any) -> bool:
-    if opponent.state == rules.KO:
-        return False
-    return abs(opponent.x - me.x) < _reach_of(me) and abs(opponent.y - me.y) < 0.9
-
-
-@inner
-def _blow(me: Any, opponent: Any, stage: Any) -> int:
-    """Returns the keys of a light attack that reaches the opponent, or 0 if none does.
-
-    One of these attacks is a dive, straight down from the air. The dive also moves forward, so the
-    bot doesn't dive near an edge.
-    """
-    if opponent.state == rules.KO:
-        return 0
-    dx, dy = opponent.x - me.x, opponent.y - me.y
-    if _is_in_reach(me, opponent):
-        return _walk(dx) | rules.LIGHT
-    ends_on_ground = stage.solids[0, 0] + DIVE_MARGIN < abs(me.x) < stage.solids[0, 2] - DIVE_MARGIN
-    if abs(dx) < 0.9 and not me.grounded and 0.0 < dy < 1.6 and ends_on_ground:
-        return rules.DOWN | rules.LIGHT
-    return 0
-
-
-@inner
-def _leap(me: Any, opponent: Any, frame: int) -> int:
-    """Returns the jump key if the opponent is near and stands higher."""
-    higher = opponent.y < me.y - 1.0 and abs(opponent.x - me.x) < 3.0
-    return rules.JUMP if higher and frame % 2 == 0 and (me.grounded or me.vy > 0.0) else 0
-
-
-@inner
 def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Runs up to its opponent all the time and strikes it within reach."""
-    keys = _go(me, opponent.x, frame, stage)
-    if _is_off_stage(me, stage):
+    keys = go(me, opponent.x, frame, stage)
+    if is_off_stage(me, stage):
         return keys
-    strike = _blow(me, opponent, stage)
+    strike = blow(me, opponent, stage)
     if strike:
         return strike
     if abs(opponent.x - me.x) > 3.0 and me.state == rules.WALKING:
         keys |= rules.DASH_KEY
-    return keys | _leap(me, opponent, frame)
+    return keys | leap(me, opponent, frame)
 
 
 @inner
 def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Waits in the middle of its ground, dodges attacks and strikes back in the opening."""
-    home = _ground_toward(me.side, stage)
-    keys = _go(me, (stage.solids[home, 0] + stage.solids[home, 2]) / 2.0, frame, stage)
-    if _is_off_stage(me, stage):
+    home = ground_toward(me.side, stage)
+    keys = go(me, (stage.solids[home, 0] + stage.solids[home, 2]) / 2.0, frame, stage)
+    if is_off_stage(me, stage):
         return keys
     near = gap(me, opponent) < GUARDS_WITHIN
     if near and opponent.state == rules.ATTACK and me.dodge_wait == 0:
         return rules.DASH_KEY if frame % 2 == 0 else 0
-    strike = _blow(me, opponent, stage)
+    strike = blow(me, opponent, stage)
     if strike:
         return strike
-    return _walk(opponent.x - me.x) if near and (opponent.x - me.x) * me.facing < 0.0 else keys
+    return walk(opponent.x - me.x) if near and (opponent.x - me.x) * me.facing < 0.0 else keys
 
 
 @inner
@@ -201,17 +106,17 @@ def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     away = me.x + 2.0 * flees
     if abs(away) < stage.solids[0, 0] + 0.6:  # it jumps over the pit rather than into it
         away = 4.5 * flees
-    if _is_off_stage(me, stage):
-        return _go(me, opponent.x if comes_in else away, frame, stage)
-    strike = _blow(me, opponent, stage)
+    if is_off_stage(me, stage):
+        return go(me, opponent.x if comes_in else away, frame, stage)
+    strike = blow(me, opponent, stage)
     if strike and (comes_in or opponent.stun_left > 0):
         return strike
     if comes_in:
-        return _go(me, opponent.x, frame, stage) | _leap(me, opponent, frame)
+        return go(me, opponent.x, frame, stage) | leap(me, opponent, frame)
     if gap(me, opponent) > KITE_FROM:
         return 0
     cornered = abs(me.x) > 5.5 and abs(away) > abs(me.x) and gap(me, opponent) < 2.5
-    return _go(me, -me.x if cornered else away, frame, stage) | (
+    return go(me, -me.x if cornered else away, frame, stage) | (
         rules.JUMP if cornered and frame % 2 == 0 else 0
     )
 
@@ -219,57 +124,46 @@ def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 @inner
 def _aerial(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Stays in the air: leaves the ground at once and strikes from above."""
-    keys = _go(me, opponent.x, frame, stage)
-    if _is_off_stage(me, stage):
+    keys = go(me, opponent.x, frame, stage)
+    if is_off_stage(me, stage):
         return keys
     if frame % 2 == 0 and (me.grounded or (me.vy > 0.0 and me.y > opponent.y - 2.2)):
         return keys | rules.JUMP
-    return keys if me.grounded else keys | _blow(me, opponent, stage)
+    return keys if me.grounded else keys | blow(me, opponent, stage)
 
 
 @inner
 def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Uses only heavy attacks, and charges them until the opponent is in reach."""
-    keys = _go(me, opponent.x, frame, stage)
-    if _is_off_stage(me, stage):
+    keys = go(me, opponent.x, frame, stage)
+    if is_off_stage(me, stage):
         return keys
     if me.state == rules.ATTACK:
-        charges = 0 < me.charged < SPAMMER_CHARGE and not _is_in_reach(me, opponent)
+        charges = 0 < me.charged < SPAMMER_CHARGE and not is_in_reach(me, opponent)
         return rules.HEAVY if charges else 0
     dx, dy = opponent.x - me.x, opponent.y - me.y
     if (
         me.grounded
         and opponent.state != rules.KO
-        and abs(dx) < _reach_of(me) + 0.1
+        and abs(dx) < reach_of(me) + 0.1
         and abs(dy) < 1.2
     ):
         if abs(dx) < 0.5:
             return rules.HEAVY if dy < 0.0 else rules.DOWN | rules.HEAVY
-        return _walk(dx) | rules.HEAVY
-    return keys | _leap(me, opponent, frame)
-
-
-@inner
-def _nearest_weapon(me: Any, match: Any) -> int:
-    """Returns the place of the weapon at the smallest horizontal distance, or -1."""
-    nearest, least = -1, 1e9
-    for p in range(PLACES):
-        slot = match.weapons[p]
-        if slot.type != moves.UNARMED and abs(slot.x - me.x) < least:
-            nearest, least = p, abs(slot.x - me.x)
-    return nearest
+        return walk(dx) | rules.HEAVY
+    return keys | leap(me, opponent, frame)
 
 
 @inner
 def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
     """Fetches every weapon that comes, then attacks. Unarmed it waits for a near opponent."""
-    nearest = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
+    nearest = nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
     if nearest < 0:
-        if me.weapon != moves.UNARMED or gap(me, opponent) < 4.0 or _is_off_stage(me, stage):
+        if me.weapon != moves.UNARMED or gap(me, opponent) < 4.0 or is_off_stage(me, stage):
             return _aggressive(me, opponent, frame, stage)
-        return _go(me, 4.5 if me.x > 0.0 else -4.5, frame, stage)
+        return go(me, 4.5 if me.x > 0.0 else -4.5, frame, stage)
     weapon = match.weapons[nearest]
-    keys = _go(me, weapon.x, frame, stage)
+    keys = go(me, weapon.x, frame, stage)
     if weapon.y < me.y - 1.5 and frame % 2 == 0 and (me.grounded or me.vy > 0.0):
         keys |= rules.JUMP
     if abs(weapon.x - me.x) < 1.0:
@@ -280,17 +174,17 @@ def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -
 @inner
 def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Stands at the edge of the pit and strikes an opponent that comes back over it."""
-    r = _ground_toward(me.side, stage)
+    r = ground_toward(me.side, stage)
     inner = stage.solids[r, 0] if me.side > 0 else stage.solids[r, 2]
-    keys = _go(me, inner + 0.7 * me.side, frame, stage)
-    if _is_off_stage(me, stage):
+    keys = go(me, inner + 0.7 * me.side, frame, stage)
+    if is_off_stage(me, stage):
         return keys
-    strike = _blow(me, opponent, stage)
+    strike = blow(me, opponent, stage)
     if strike:
         return strike
     if keys == 0 and opponent.x * me.side < me.x * me.side and me.facing == me.side:
-        return _walk(-me.side)  # looks over the pit
-    if _is_off_stage(opponent, stage) and gap(me, opponent) < 2.5 and opponent.y < me.y - 0.9:
+        return walk(-me.side)  # looks over the pit
+    if is_off_stage(opponent, stage) and gap(me, opponent) < 2.5 and opponent.y < me.y - 0.9:
         return rules.UP | rules.HEAVY
     return keys
 
@@ -330,9 +224,14 @@ def _based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> int:
-    if share(me) < HESITATION:
+    habitual = bot == spec.CAMPER or bot == spec.FENCER
+    if share(me) < (2.0 * HESITATION * habit(match, me, SLOWNESS) if habitual else HESITATION):
         return 0
     frame = match.frame
+    if bot == spec.CAMPER:
+        return camper(me, opponent, match, stage)
+    if bot == spec.FENCER:
+        return fencer(me, opponent, match, stage)
     if bot == spec.AGGRESSIVE:
         return _aggressive(me, opponent, frame, stage)
     if bot == spec.DEFENSIVE:
@@ -362,6 +261,6 @@ def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
         return np.int64(opponent.past_keys[(match.frame + 1) % MIRROR_DELAY])
     if bot == spec.DRUNK:
         return _drunk(me, _based(me, opponent, match.frame, stage))
-    if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER:
+    if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER or bot >= spec.CAMPER:
         return _character_keys(bot, me, opponent, match, stage)
     return 0

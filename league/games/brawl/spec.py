@@ -26,6 +26,8 @@ _SUMMARIES: Final = {
     "edge_guarder": "stands at the edge of the pit and strikes who comes back over it",
     "mirror": "repeats its opponent's keys after half a second",
     "drunk": "plays like based, with 30 % of its keys left to chance",
+    "camper": "waits at a camp and strikes an opponent that comes, with new habits in each match",
+    "fencer": "attacks when an attack will hit, else keeps away, with new habits in each match",
 }
 _HELD_OUT: Final = ("edge_guarder", "mirror", "drunk")
 BOTS: Final = tuple(
@@ -33,7 +35,7 @@ BOTS: Final = tuple(
     for name, summary in _SUMMARIES.items()
 )
 CONSTANT, RANDOM, BASED, CLOCKWORK, AGGRESSIVE, DEFENSIVE, KITER = range(7)
-AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK = range(7, 13)
+AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK, CAMPER, FENCER = range(7, 15)
 
 
 def brawl_spec(max_frames: int | None = None) -> GameSpec:

@@ -1,0 +1,257 @@
+"""Plays the two bots whose habits are drawn for each match: `camper` and `fencer`.
+
+A bot without habits plays each match alike, and an agent learns one answer to it. Rule-based agents
+that people write differ in where they wait, how near an opponent may come and when they strike.
+`me` and `opponent` are records of layout.PLAYER.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.games.brawl import moves, rules
+from league.games.brawl.compiling import inner
+from league.games.brawl.physics import gap
+from league.games.brawl.random_stream import share, stream_of
+from league.games.brawl.tactics import (
+    back_on_stage,
+    go,
+    is_off_stage,
+    leap,
+    nearest_weapon,
+    reach_of,
+    walk,
+)
+
+CAMPS: Final = (2.5, 6.5)
+"""Nearest and farthest camp from the middle of the stage, units."""
+_HABIT_SALT: Final = 1 << 40
+(CAMP, SIDE, MOVES_CAMP, STAYS, DODGES, REACH, FAVOURITE, DISTANCE) = range(8)
+(HOPS, FETCHES, HUNTS_ARMED, SLOWNESS, READINESS, FOLLOWS, WAITS, COMES_IN) = range(8, 16)
+_WORTH: Final = 16
+"""The habit that weighs the first move. The next moves have the next habits."""
+
+
+@inner
+def habit(match: Any, me: Any, number: int) -> float:
+    """Returns the number in [0, 1) of a player's habit, the same in all frames of a match."""
+    salt = np.uint64(_HABIT_SALT + 2 * number + (1 if me.side > 0 else 0))
+    return (stream_of(match.seed, salt) >> np.uint64(11)) * 2.0**-53
+
+
+@inner
+def _strike(match: Any, me: Any, dx: float) -> int:
+    """Returns the keys of a light or heavy attack, neutral or sideways, mostly the favourite."""
+    favourite = habit(match, me, FAVOURITE) if share(me) < 0.8 else share(me)
+    if dx * me.facing < 0.0:
+        return walk(dx)
+    if favourite < 0.35:
+        return rules.LIGHT
+    if favourite < 0.7:
+        return walk(dx) | rules.LIGHT
+    return rules.HEAVY if favourite < 0.85 else walk(dx) | rules.HEAVY
+
+
+@inner
+def camper(me: Any, opponent: Any, match: Any, stage: Any) -> int:
+    """Waits at a camp, armed if it can, and strikes an opponent that comes.
+
+    Its habits say where the camp is and how long it stays there, how far it goes for a weapon,
+    whether it attacks once it has one, how near an opponent may come, and how it strikes, jumps and
+    dodges.
+    """
+    frame, near = match.frame, gap(me, opponent)
+    side = me.side if habit(match, me, SIDE) < 0.6 else -me.side
+    stays = int(150 + 450 * habit(match, me, STAYS))
+    if habit(match, me, MOVES_CAMP) < 0.4 and frame // stays % 2 == 1:
+        side = -side
+    goal_x = (CAMPS[0] + (CAMPS[1] - CAMPS[0]) * habit(match, me, CAMP)) * side
+    fetches, hunts = False, False
+    if me.weapon == moves.UNARMED:
+        nearest = nearest_weapon(me, match)
+        if nearest >= 0:
+            away = abs(match.weapons[nearest].x - me.x)
+            if away < 16.0 * habit(match, me, FETCHES) - 4.0:
+                goal_x, fetches = match.weapons[nearest].x, away < 1.0
+    elif habit(match, me, HUNTS_ARMED) < 0.5:
+        goal_x, hunts = opponent.x, True
+    keys = go(me, goal_x, frame, stage)
+    if is_off_stage(me, stage):
+        return keys
+    attacked = near < 2.5 and opponent.state == rules.ATTACK
+    if attacked and me.dodge_wait == 0 and share(me) < 0.5 * habit(match, me, DODGES):
+        return rules.DASH_KEY
+    dx, dy = opponent.x - me.x, opponent.y - me.y
+    reach = reach_of(me) * (0.8 + 0.5 * habit(match, me, REACH))
+    if opponent.state != rules.KO and abs(dx) < reach and abs(dy) < 1.2:
+        return _strike(match, me, dx)
+    keeps = 6.0 * habit(match, me, DISTANCE) - 2.5
+    if fetches:
+        keys |= rules.PICK
+    elif near < keeps and opponent.stun_left == 0 and opponent.state != rules.KO:
+        keys = go(me, me.x - 2.0 * (1.0 if dx > 0.0 else -1.0), frame, stage)
+    elif keys == 0 and near < 4.0 and dx * me.facing < 0.0:
+        keys = walk(dx)
+    hops = habit(match, me, HOPS)
+    if hops > 0.4 and frame % int(60 * hops - 10) == 0:
+        keys |= rules.JUMP
+    return keys | leap(me, opponent, frame) if hunts else keys
+
+
+def _first_hits() -> NDArray[np.float64]:
+    """Returns the first frame of each attack that hits, the area that it hits, and its damage.
+
+    Heavy attacks on the ground are charged as short as possible.
+
+    Returns:
+        For each weapon and move: the frame, the area's x from and to and y from and to in front of
+        the attacker (units), and the damage. All are -1 for moves that the weapon lacks.
+    """
+    hits_WM6 = np.full((len(moves.WEAPON_NAMES), moves.MOVE_TYPES, 6), -1.0)
+    for (weapon, move), powers in moves.all_moves().items():
+        frame, power = 0, 0
+        while power >= 0 and hits_WM6[weapon, move, 0] < 0.0:
+            for cast in powers[power].casts:
+                if cast.boxes and hits_WM6[weapon, move, 0] < 0.0:
+                    x, y, width, height = np.array(cast.boxes).T
+                    sides = (x - width / 2, x + width / 2, y - height / 2, y + height / 2)
+                    area = sides[0].min(), sides[1].max(), sides[2].min(), sides[3].max()
+                    damage = sum(max(part.damage for part in each.casts) for each in powers)
+                    hits_WM6[weapon, move] = (frame + cast.startup, *area, damage)
+                frame += cast.startup + cast.active
+            power = powers[power].miss
+    return hits_WM6
+
+
+_HITS_WM6 = _first_hits()
+_GROUND_MOVES: Final = np.arange(moves.NLIGHT, moves.SSIG + 1)
+_AIR_MOVES: Final = np.arange(moves.NAIR, moves.RECOVERY + 1)
+
+
+@inner
+def _will_hit(attacker: Any, target: Any, move: int, frames: float, margin: float) -> bool:
+    """Returns whether a move hits the target after `frames` if both keep their speeds.
+
+    `margin` (units) shrinks the target's body. A negative margin enlarges it.
+    """
+    hit = _HITS_WM6[attacker.weapon, move]
+    if hit[0] < 0.0:
+        return False
+    seconds = frames * rules.DT
+    fall = 0.0 if target.grounded else 0.5 * rules.GRAVITY_PER_FRAME * frames * seconds
+    own_fall = 0.0 if attacker.grounded else 0.5 * rules.GRAVITY_PER_FRAME * frames * seconds
+    dx = target.x - attacker.x + (target.vx - (0.0 if attacker.grounded else attacker.vx)) * seconds
+    dy = target.y - attacker.y + (target.vy - attacker.vy) * seconds + fall - own_fall
+    facing = (1.0 if dx > 0.0 else -1.0) if attacker.state != rules.ATTACK else attacker.facing
+    half_width, half_height = rules.HURT_WIDTH / 2.0 - margin, rules.HURT_HEIGHT / 2.0 - margin
+    ahead = dx * facing
+    return (
+        hit[1] - half_width < ahead < hit[2] + half_width
+        and hit[3] - half_height < dy < hit[4] + half_height
+    )
+
+
+@inner
+def _keys_of(move: int, dx: float) -> int:
+    """Returns the keys that start a move toward the side of `dx`."""
+    if move == moves.NLIGHT or move == moves.NAIR:
+        return rules.LIGHT
+    if move == moves.SLIGHT or move == moves.SAIR:
+        return walk(dx) | rules.LIGHT
+    if move == moves.DLIGHT or move == moves.DAIR:
+        return rules.DOWN | rules.LIGHT
+    if move == moves.SSIG:
+        return walk(dx) | rules.HEAVY
+    if move == moves.DSIG:
+        return rules.DOWN | rules.HEAVY
+    return rules.HEAVY
+
+
+@inner
+def _thrust(me: Any, opponent: Any, match: Any, stage: Any) -> int:
+    """Returns the keys of the best attack that will hit, or 0 if none will.
+
+    An attack is worth its damage by the frames that it takes, weighted by the habit for the move.
+    """
+    if opponent.state == rules.KO or (opponent.state == rules.DODGE and opponent.state_left > 4):
+        return 0
+    dx = opponent.x - me.x
+    best, most = -1, 0.0
+    patience = 0.03 * habit(match, me, FAVOURITE)
+    for move in _GROUND_MOVES if me.grounded else _AIR_MOVES:
+        hit = _HITS_WM6[me.weapon, move]
+        if move == moves.RECOVERY and (me.recoveries == 0 or is_off_stage(me, stage)):
+            continue
+        if hit[0] > 20.0 and opponent.stun_left == 0 and share(me) > patience:
+            continue  # a heavy attack takes more than a second
+        if not _will_hit(me, opponent, move, hit[0] + 1.0, 0.1):
+            continue
+        worth = hit[5] * (0.4 + 1.2 * habit(match, me, _WORTH + move)) / (10.0 + hit[0])
+        if worth > most:
+            best, most = move, worth
+    if best < 0:
+        return 0
+    turns = dx * me.facing < 0.0 and abs(dx) > 0.2
+    if turns and best != moves.SLIGHT and best != moves.SAIR and best != moves.SSIG:
+        return walk(dx)
+    return _keys_of(best, dx)
+
+
+@inner
+def _is_threatened(me: Any, opponent: Any, within: float) -> bool:
+    """Returns whether the opponent's attack will hit within so many frames."""
+    if opponent.state != rules.ATTACK:
+        return False
+    left = _HITS_WM6[opponent.weapon, opponent.move, 0] - opponent.move_frame
+    return -2.0 <= left <= within and _will_hit(opponent, me, opponent.move, max(left, 0.0), -0.3)
+
+
+@inner
+def fencer(me: Any, opponent: Any, match: Any, stage: Any) -> int:
+    """Attacks when an attack will hit, otherwise keeps out of reach, and dodges.
+
+    Its habits say at which distance and where it waits, which attacks it prefers, how readily it
+    attacks, and how often it dodges, fetches weapons, comes in and follows a stunned opponent.
+    """
+    frame = match.frame
+    if me.state == rules.ATTACK:  # no key: a key held would charge a heavy attack
+        return back_on_stage(me, opponent.x, frame, stage) if is_off_stage(me, stage) else 0
+    threatened = _is_threatened(me, opponent, 3.0)
+    if threatened and me.dodge_wait == 0 and share(me) < 0.35 * habit(match, me, DODGES):
+        return rules.DASH_KEY
+    thrust = _thrust(me, opponent, match, stage)
+    if thrust and share(me) < 0.35 + 0.6 * habit(match, me, READINESS):
+        return thrust
+    if is_off_stage(me, stage):
+        return back_on_stage(me, opponent.x, frame, stage)
+    dx, near = opponent.x - me.x, gap(me, opponent)
+    if me.weapon == moves.UNARMED and near > 1.5:
+        nearest = nearest_weapon(me, match)
+        if nearest >= 0 and share(me) < 0.95:
+            weapon = match.weapons[nearest]
+            away = abs(weapon.x - me.x)
+            if away < 20.0 * habit(match, me, FETCHES) - 2.0:
+                keys = go(me, weapon.x, frame, stage)
+                if weapon.y < me.y - 1.5 and frame % 2 == 0 and (me.grounded or me.vy > 0.0):
+                    keys |= rules.JUMP
+                return keys | rules.PICK if away < 1.0 and frame % 2 == 0 else keys
+    if opponent.state == rules.KO:
+        return go(me, 4.5 * me.side, frame, stage)
+    if opponent.stun_left > 3 and habit(match, me, FOLLOWS) < 0.8:
+        return go(me, opponent.x, frame, stage) | leap(me, opponent, frame)
+    if habit(match, me, WAITS) < 0.35 and near > 4.0:
+        camp = CAMPS[0] + (CAMPS[1] - CAMPS[0]) * habit(match, me, CAMP)
+        return go(me, camp * me.side, frame, stage)
+    comes_in = frame % 120 < 120.0 * habit(match, me, COMES_IN)
+    wanted = 0.6 if comes_in else 1.0 + 2.5 * habit(match, me, DISTANCE)
+    if near > wanted + 0.4:
+        return go(me, opponent.x, frame, stage) | leap(me, opponent, frame)
+    if near < wanted - 0.4:
+        return go(me, me.x - (1.5 if dx > 0.0 else -1.5), frame, stage)
+    hops = habit(match, me, HOPS)
+    if hops > 0.5 and frame % int(50 * hops) == 0:
+        return rules.JUMP
+    return walk(dx) if dx * me.facing < 0.0 else 0
