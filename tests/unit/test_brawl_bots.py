@@ -202,16 +202,6 @@ def test_the_fencer_hits_most(table: BotTable) -> None:
     assert hits > 1.5 * next_best
 
 
-def test_habits_are_the_same_in_a_match_and_new_in_the_next() -> None:
-    """With the same seed the camper plays the same match, with others it stands elsewhere."""
-    places = []
-    for seed in (1, 1, 2):
-        for players in frames(playing("camper", "constant", 1, seed=seed), 140):
-            place = float(players["x"][0, 0])
-        places.append(place)
-    assert places[0] == places[1] != places[2]
-
-
 def test_random_presses_half_of_the_keys_and_clockwork_plays_its_list_once() -> None:
     listed = [keys for count, keys in CLOCKWORK_SCRIPT for _ in range(count)]
     drawn, played = [], []
