@@ -28,6 +28,8 @@ from league.games.brawl.tactics import (
 
 CAMPS: Final = (2.5, 6.5)
 """Nearest and farthest camp from the middle of the stage, units."""
+ON_PLATFORM: Final = 0.35
+"""Share of matches in which the camp is the moving platform."""
 _HABIT_SALT: Final = 1 << 40
 (CAMP, SIDE, MOVES_CAMP, STAYS, DODGES, REACH, FAVOURITE, DISTANCE) = range(8)
 (HOPS, FETCHES, HUNTS_ARMED, SLOWNESS, READINESS, FOLLOWS, WAITS, COMES_IN) = range(8, 16)
@@ -40,6 +42,40 @@ def habit(match: Any, me: Any, number: int) -> float:
     """Returns the number in [0, 1) of a player's habit, the same in all frames of a match."""
     salt = np.uint64(_HABIT_SALT + 2 * number + (1 if me.side > 0 else 0))
     return (stream_of(match.seed, salt) >> np.uint64(11)) * 2.0**-53
+
+
+@inner
+def _ride(me: Any, match: Any, stage: Any) -> int:
+    """Returns the keys that bring a player onto the moving platform and keep it there."""
+    frame, dx = match.frame, match.platform_x - me.x
+    if not is_off_stage(me, stage):
+        if abs(dx) < 0.3:
+            return 0
+        keys = walk(dx)
+        pit = stage.solids[0, 0]
+        if pit - 0.3 < abs(me.x) < pit + 1.0 and frame % 2 == 0:
+            keys |= rules.JUMP
+        return keys
+    below = me.y > match.platform_y - 0.3
+    if below and (abs(dx) > 1.5 or me.air_jumps == 0):
+        return back_on_stage(me, me.x, frame, stage)
+    if below and abs(dx) < 1.4:  # around the platform's edge
+        return walk(-dx) | (rules.JUMP if me.vy > 0.0 and frame % 2 == 0 else 0)
+    keys = walk(dx) if abs(dx) > 0.2 else 0
+    near = match.platform_y - me.y < 1.0
+    if me.vy > 0.0 and near and abs(dx) > 1.0 and me.air_jumps > 0 and frame % 2 == 0:
+        keys |= rules.JUMP
+    return keys
+
+
+@inner
+def _wait(me: Any, match: Any, stage: Any, side: int) -> int:
+    """Returns the keys to the player's camp on this side, which may be the moving platform."""
+    where = habit(match, me, CAMP)
+    if where < ON_PLATFORM:
+        return _ride(me, match, stage)
+    away = (where - ON_PLATFORM) / (1.0 - ON_PLATFORM)
+    return go(me, (CAMPS[0] + (CAMPS[1] - CAMPS[0]) * away) * side, match.frame, stage)
 
 
 @inner
@@ -68,17 +104,16 @@ def camper(me: Any, opponent: Any, match: Any, stage: Any) -> int:
     stays = int(150 + 450 * habit(match, me, STAYS))
     if habit(match, me, MOVES_CAMP) < 0.4 and frame // stays % 2 == 1:
         side = -side
-    goal_x = (CAMPS[0] + (CAMPS[1] - CAMPS[0]) * habit(match, me, CAMP)) * side
     fetches, hunts = False, False
+    keys = _wait(me, match, stage, side)
     if me.weapon == moves.UNARMED:
         nearest = nearest_weapon(me, match)
         if nearest >= 0:
             away = abs(match.weapons[nearest].x - me.x)
             if away < 16.0 * habit(match, me, FETCHES) - 4.0:
-                goal_x, fetches = match.weapons[nearest].x, away < 1.0
+                keys, fetches = go(me, match.weapons[nearest].x, frame, stage), away < 1.0
     elif habit(match, me, HUNTS_ARMED) < 0.5:
-        goal_x, hunts = opponent.x, True
-    keys = go(me, goal_x, frame, stage)
+        keys, hunts = go(me, opponent.x, frame, stage), True
     if is_off_stage(me, stage):
         return keys
     attacked = near < 2.5 and opponent.state == rules.ATTACK
@@ -239,12 +274,11 @@ def fencer(me: Any, opponent: Any, match: Any, stage: Any) -> int:
                     keys |= rules.JUMP
                 return keys | rules.PICK if away < 1.0 and frame % 2 == 0 else keys
     if opponent.state == rules.KO:
-        return go(me, 4.5 * me.side, frame, stage)
+        return _wait(me, match, stage, me.side)
     if opponent.stun_left > 3 and habit(match, me, FOLLOWS) < 0.8:
         return go(me, opponent.x, frame, stage) | leap(me, opponent, frame)
     if habit(match, me, WAITS) < 0.35 and near > 4.0:
-        camp = CAMPS[0] + (CAMPS[1] - CAMPS[0]) * habit(match, me, CAMP)
-        return go(me, camp * me.side, frame, stage)
+        return _wait(me, match, stage, me.side)
     comes_in = frame % 120 < 120.0 * habit(match, me, COMES_IN)
     wanted = 0.6 if comes_in else 1.0 + 2.5 * habit(match, me, DISTANCE)
     if near > wanted + 0.4:
