@@ -71,10 +71,12 @@ def test_stages_go_from_constant_to_based_to_bots_to_the_league(preset):
     assert (third["mix"], third["until_opponent"]) == ("bots", "")
     assert (last["mix"], last["until_opponent"]) == ("league", "")
     mix = sections["matchmaker"]["mixes"]["league"]
-    total = sum(mix.values()) - mix["rivals"]  # there are none at first
+    total = sum(mix.values()) - mix["rivals"] - mix["exploiters"]  # there are none at first
     shares = {category: weight / total for category, weight in mix.items()}
-    league = {name: shares[name] for name in ("self", "snapshots", "exploiters")}
-    assert league == pytest.approx({"self": 0.35, "snapshots": 0.45, "exploiters": 0.1})
+    league = {name: shares[name] for name in ("self", "snapshots", "camper", "fencer")}
+    assert league == pytest.approx(
+        {"self": 0.24, "snapshots": 0.43, "camper": 0.077, "fencer": 0.077}, abs=0.002
+    )
 
 
 def test_full_is_the_laptops_training_of_the_large_agent():
