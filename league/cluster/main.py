@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import multiprocessing
 import os
 import shlex
@@ -22,7 +23,7 @@ import typer
 from rich.console import Console
 
 from league.cluster.supervisor import Supervisor
-from league.cluster.topology import DASHBOARD, Address, LearnerOptions, plan
+from league.cluster.topology import DASHBOARD, Address, LearnerOptions, Topology, plan
 from league.console.text import plain
 from league.errors import (
     ConfigError,
@@ -49,7 +50,8 @@ from league.settings.device_flags import (
     cpu_sentence,
     has_no_gpu,
 )
-from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
+from league.views.facts import Screen
+from league.views.terminal.display import Display, LineDisplay, LiveDisplay, print_summary
 
 _HEADLINE_SECONDS = 60.0
 _LISTENING_SECONDS = 0.5  # between two looks into the dashboard's log
@@ -285,31 +287,72 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         begins = log.stat().st_size if log.exists() else 0
         arguments = topology.dashboard, log, begins, supervisor.say
         threading.Thread(target=_say_when_served, args=arguments, daemon=True).start()
-    can_continue = True
+    has_shown_end, can_continue = False, True
+
+    def show_end() -> Display:
+        nonlocal has_shown_end
+        has_shown_end = True
+        display.close()
+        _print_end(console, supervisor, folder, topology)
+        _print_next_steps(console, supervisor.screen, topology, command)
+        return LineDisplay(sys.stdout, seconds=math.inf)  # notes alone
+
+    stays_open = console.is_terminal and topology.dashboard and not command.headless
     try:
-        return supervisor.run()
+        return supervisor.run(show_end if stays_open else None)
     except (InvalidInput, DataCorrupt):
         can_continue = False
         raise
     finally:
         display.close()
         screen = supervisor.screen
-        if screen.league.learner is not None or screen.league.ratings:  # else nothing to sum up
-            try:
-                print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
-            except Exception as error:  # it must not hide how the run ended
-                print(f"start-league: the summary can't be drawn ({error!r})", file=sys.stderr)
+        has_begun = screen.league.learner is not None or screen.league.ratings
+        if has_begun and not has_shown_end:  # else nothing to sum up
+            _print_end(console, supervisor, folder, topology)
             if is_live:  # otherwise they are already on the terminal
                 for note in screen.notes:
                     if note.is_trouble and note.at >= supervisor.stopping_since:
                         console.print(plain(note.text), soft_wrap=True, markup=False)
-            if screen.done_share >= 1 and screen.league.evaluations:
-                _print_headline(folder, topology.mains)
             if can_continue and screen.done_share < 1:
-                words = ["bin/start-league", "--run-dir", str(folder.path)]
-                words += ["--steps", str(steps)] if (steps := command.learner.steps) else []
-                line = shlex.join([*words, *command.learner.device.arguments()])
+                line = _again(screen, command, command.learner.steps)
                 console.print(f"Continue with: {line}", soft_wrap=True, markup=False)
+
+
+def _print_end(
+    console: Console, supervisor: Supervisor, folder: RunFolder, topology: Topology
+) -> None:
+    """Prints the summary, and the main results of a finished run."""
+    screen = supervisor.screen
+    try:
+        print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
+    except Exception as error:  # it must not hide how the run ended
+        print(f"start-league: the summary can't be drawn ({error!r})", file=sys.stderr)
+    if screen.done_share >= 1 and screen.league.evaluations:
+        _print_headline(folder, topology.mains)
+
+
+def _print_next_steps(
+    console: Console, screen: Screen, topology: Topology, command: Command
+) -> None:
+    """Prints what a person can do with a finished run, with commands for this run."""
+    player, of_run = topology.mains[0].removeprefix("learner-"), ("--run-dir", screen.run_dir)
+    steps = {
+        "look": topology.dashboard,
+        "fight": f"{topology.dashboard}/play",
+        "exploit": shlex.join(["bin/league", "exploit", player, *of_run]),
+        "report": shlex.join(["bin/league", "report", *of_run]),
+        "continue": f"{_again(screen, command, 2 * screen.league.target_steps)}  (after Ctrl-C)",
+    }
+    console.print("\nThe training is done. The run stays open until Ctrl-C:", markup=False)
+    for name, line in steps.items():
+        console.print(f"  {name:9} {line}", soft_wrap=True, markup=False)
+
+
+def _again(screen: Screen, command: Command, steps: int | None) -> str:
+    """Returns the command that continues the run until `steps`."""
+    words = ["bin/start-league", "--run-dir", screen.run_dir]
+    words += ["--steps", str(steps)] if steps else []
+    return shlex.join([*words, *command.learner.device.arguments()])
 
 
 def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], None]) -> None:
@@ -349,7 +392,8 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
         command += ["--run-dir", str(folder.path)]
         try:
             program = [sys.executable, "-m", "league", *command]
-            subprocess.run(program, timeout=_HEADLINE_SECONDS, check=False)
+            if subprocess.run(program, timeout=_HEADLINE_SECONDS, check=False).returncode == 130:
+                return  # Ctrl-C, which the terminal sends to this process, too
         except subprocess.TimeoutExpired:
             words = shlex.join(["bin/league", *command])
             print(f"start-league: not done after {_HEADLINE_SECONDS:.0f} s: `{words}` does it")

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -130,11 +130,15 @@ class Supervisor:
             dashboard=self._topology.dashboard,
         )
 
-    def run(self) -> int:
+    def run(self, show_end: Callable[[], Display] | None = None) -> int:
         """Trains until the steps are done or a signal comes. Returns the exit code.
 
         If an error of `ProcessGroup.check` ends the run early, this method first stops everything
         and then raises the error.
+
+        Args:
+            show_end: shows a summary once the steps are done, and returns a display for later
+                notes. The services then stay up until a signal comes. None stops them at once.
         """
         killed: list[str] = []
         with self._signals():
@@ -143,6 +147,8 @@ class Supervisor:
                 self._reader.start()
                 self._train()
                 self._drain()
+                if show_end is not None and self._is_trained() and not self._stop_requests:
+                    self._stay_open(show_end)
             finally:
                 killed = self._stop()
         return 1 if killed and self._stop_requests < 2 else 0
@@ -269,13 +275,29 @@ class Supervisor:
             self._check()
             self._tick()
 
+    def _stay_open(self, show_end: Callable[[], Display]) -> None:
+        """Keeps the services up after the last step, until a signal comes."""
+        self._phase = "done"
+        if self._reader.facts.ratings:
+            self._write_leaderboard(_UNHURRIED_SECONDS)
+        self.files += self._leaderboard
+        self._draw()
+        self._await_drawing(_UNHURRIED_SECONDS)
+        if not self._stop_requests:
+            self._display = show_end()
+        while not self._stop_requests:
+            self._check()
+            time.sleep(_TICK_SECONDS)
+
     def _stop(self) -> list[str]:
         """Stops learners and evaluator first, then the matchmaker. Returns the killed processes."""
+        has_work = self._phase != "done"
         self._phase, self.stopping_since = "stopping", time.time()
         asked, began = self._stop_requests, time.monotonic()
         is_done = self._is_trained() and not asked
         if asked:
-            self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
+            saving = "learners save a snapshot and a checkpoint. " if has_work else ""
+            self.say(f"Stopping: {saving}Ctrl-C again hurries.")
             # Begun here, because a busy machine may leave no time once the workers have stopped.
             if self._reader.facts.ratings:
                 self._begin_leaderboard(self._stop_worker_seconds)
@@ -309,7 +331,8 @@ class Supervisor:
         for service in _SERVICES.values():
             self._folder.withdraw(service)
         left = _UNHURRIED_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
-        self._await_drawing(left, is_hurried=self._stop_requests > max(1, asked))
+        if has_work:
+            self._await_drawing(left, is_hurried=self._stop_requests > max(1, asked))
         return killed
 
     def _draw(self) -> None:
@@ -324,18 +347,21 @@ class Supervisor:
             start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
         )
 
-    def _await_drawing(self, seconds: float, *, is_hurried: bool) -> None:
-        """Waits for the curves, and leaves their process running if it takes longer."""
+    def _await_drawing(self, seconds: float, *, is_hurried: bool = False) -> None:
+        """Waits for the curves, and leaves their process running if it takes longer, or when Ctrl-C
+        comes.
+        """
         if self._drawing is None:
             return
         if is_hurried:
             self._drawing.kill()
-        try:
-            is_drawn = self._drawing.wait(max(0.0, seconds)) == 0
-        except subprocess.TimeoutExpired:
-            self.say(f"The curves will be in {self._folder.path / CURVES} in a moment.")
-            return
-        if is_drawn:
+        asked, deadline = self._stop_requests, time.monotonic() + seconds
+        while (code := self._drawing.poll()) is None:
+            if time.monotonic() >= deadline or self._stop_requests > asked:
+                self.say(f"The curves will be in {self._folder.path / CURVES} in a moment.")
+                return
+            self._tick()
+        if code == 0:
             self.files.append(self._folder.path / CURVES)
             return
         command = f"bin/league curves --run-dir {self._shown}"

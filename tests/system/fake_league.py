@@ -2,7 +2,8 @@
 
 LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `hangs` (stopped by
 the test; the supervisor has its own time limits), `saves` (finishes, and the evaluator serves: it
-has matches of its budget left until there is a file RUN_DIR/spent, and then takes 3 s to stop).
+has matches of its budget left until there is a file RUN_DIR/spent, and then takes 3 s to stop),
+`stays` (finishes, and the run stays open).
 Each worker writes its name into RUN_DIR/stopped when it obeys.
 """
 
@@ -53,6 +54,7 @@ LEARNERS = {
     "obeys": OBEYS,
     "finishes": FINISHES,
     "saves": FINISHES,
+    "stays": FINISHES,
     "ignores": IGNORES,
     "hangs": OBEYS,
 }
@@ -63,7 +65,7 @@ def main(run_dir: Path, learner: str) -> int:
     codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: evaluator}
     pauses = {MATCHMAKER: 0.0, LEARNER: 0.3, EVALUATOR: 3.0 if learner == "saves" else 0.3}
     waits = {} if learner == "hangs" else {"stop_worker_seconds": 2.0}
-    if learner == "finishes":
+    if learner in ("finishes", "stays"):
         waits["drain_seconds"] = 0.3
     with open_run(Request(preset="smoke", run_dir=run_dir)) as folder:
         specs = tuple(
@@ -87,7 +89,12 @@ def main(run_dir: Path, learner: str) -> int:
         topology = Topology(specs=specs, addresses=nobody)
         display = LineDisplay(sys.stdout, seconds=0.2)
         supervisor = Supervisor(folder, topology, display, "no device", **waits)
-        return supervisor.run()
+
+        def show_end() -> LineDisplay:
+            print("the end", flush=True)
+            return display
+
+        return supervisor.run(show_end if learner == "stays" else None)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import shlex
 import signal
@@ -177,6 +179,42 @@ def test_the_address_of_the_dashboard_is_told_when_no_other_program_listens_ther
         assert "In a browser" not in league.words
     assert dashboard(league) == f"http://127.0.0.1:{port}"
     league.until(lambda: answered(dashboard(league)) == 200)
+
+
+def test_a_run_that_is_done_stays_open_in_a_terminal_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUMITE_NO_DASHBOARD", raising=False)
+    for name in [name for name in os.environ if name.startswith("PYTEST")]:
+        monkeypatch.delenv(name)  # NiceGUI takes these for its own tests
+    folder = tmp_path / "my run"
+    give_ports(folder)
+    words = ["--preset", "smoke", "--steps", "256", "--set", "supervisor.evaluators=0", "--cpu"]
+    child, terminal = pty.fork()
+    if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        program = [sys.executable, "-m", "league.cluster.main", "--run-dir", str(folder)]
+        os.execv(sys.executable, [*program, *words])
+    seen = b""
+    while b"--steps 512" not in seen:
+        seen += os.read(terminal, 65536)
+    said = seen.decode(errors="replace").rpartition("stays open until Ctrl-C")[2]
+    address = re.search(r"look +(http://\S+)", said)
+    assert address, said
+    assert f"fight     {address[1]}/play" in said
+    for command in ("exploit main", "report"):
+        assert f"bin/league {command} --run-dir {shlex.quote(str(folder))}" in said
+    assert f"bin/start-league --run-dir {shlex.quote(str(folder))} --steps 512 --cpu" in said
+    assert answered(f"{address[1]}/play") == 200
+    found = json.loads((folder / "matchmaker.json").read_text())
+    with MatchmakerClient(found["address"]) as client:
+        assert client.status().vitals.now > 0
+    os.write(terminal, b"\x03")
+    with contextlib.suppress(OSError):  # what Linux raises when the other end is closed
+        while os.read(terminal, 65536):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert answered(f"{address[1]}/play") == 0
 
 
 @pytest.mark.timeout(900)

@@ -194,6 +194,25 @@ def test_a_run_that_is_done_waits_until_the_evaluator_has_spent_its_budget(
     assert run.stopped[-1] == "matchmaker"
 
 
+def test_a_run_that_is_done_stays_open_until_ctrl_c_and_restarts_what_dies(
+    start: Callable[[str], Run],
+) -> None:
+    run = start("stays")
+    assert run.process.stdout is not None
+    assert any(line == "the end\n" for line in run.process.stdout)
+    assert run.stopped == []
+    before = run.announced()
+    os.kill(before["pid"], signal.SIGKILL)
+    wait_for(lambda: run.announced()["pid"] != before["pid"])
+    wait_for(lambda: run.log("matchmaker").count("\nhere") == 2)
+    run.process.send_signal(signal.SIGINT)
+    words = run.end()
+    assert run.process.returncode == 0
+    assert "Stopping" in words
+    assert "save a snapshot" not in words
+    assert run.stopped == ["evaluator-0", "matchmaker"]
+
+
 @pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux can tie a child to its parent's life"
 )
