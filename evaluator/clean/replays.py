@@ -1,4 +1,5 @@
-"""Records replays from batches: a player's first match, and its first loss to each opponent.
+"""Records replays from batches: a player's first match, its first loss to each opponent, and the
+highlights of the run.
 
 Shape suffixes: N rows, 2 seats, A action width.
 """
@@ -6,6 +7,9 @@ Shape suffixes: N rows, 2 seats, A action width.
 from __future__ import annotations
 
 import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,41 +19,74 @@ from numpy.typing import NDArray
 
 from league.errors import LeagueError
 from league.games.base import EXTERNAL, BatchedGame
-from league.players import Assignment
+from league.players import Assignment, PlayerKind
 from league.replay import SUFFIX, Contender, MatchRecorder, Recipe, final_digest, save_replay
+from league.replay.highlights import (
+    CLOSEST,
+    LIVE,
+    LONGEST,
+    RALLY,
+    WIN,
+    Highlight,
+    add_highlights,
+    read_highlights,
+)
 
+LIVE_SECONDS = 20.0
+"""Time from the end of a live match to the beginning of the next."""
+KNOCKOUT = 100.0
+"""Damage that counts as much as a knock-out when two players are compared."""
 _log = logging.getLogger("evaluator")
 
 
 class _Match(NamedTuple):
-    """A match in progress: its decisions, the player's seat, and both names, the player's first."""
+    """A match in progress: its decisions, the names by seat, the seat of the batch's player (None
+    without one), whether it is the player's first match, and whether it is live.
+    """
 
     take: MatchRecorder
-    seat: int
-    pair: tuple[str, str]
+    names: tuple[str, str]
+    seat: int | None
     is_first: bool
+    is_live: bool
+    has_bot: bool
 
 
 @dataclass
 class Recorder:
-    """Writes replays of `players` into `folder`, and keeps only the newest `most` replays there.
+    """Writes replays of `players` into `folder`, and keeps only the newest `most` replays and the
+    highlights there. About every `LIVE_SECONDS` it also writes a match of any players, for people
+    who watch the league.
 
     If `players` has the players of both seats, the match is recorded for the player in seat 0.
+
+    `milestones` are the players whose win over their hardest bot is a highlight. `clock` gives Unix
+    seconds.
     """
 
     folder: Path
     recipe: Recipe
     players: frozenset[str]
     most: int
+    milestones: frozenset[str] = frozenset()
+    clock: Callable[[], float] = time.time
     _seen: set[str] = field(default_factory=set)
     _lost: set[tuple[str, str]] = field(default_factory=set)
+    _met: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _won: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rows: dict[int, _Match] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._listed = {found.place: found for found in read_highlights(self.folder)}
+
     def begin(self, row: int, assignment: Assignment) -> None:
-        """Begins to record a match of `players`. `row` plays it from the next decision on."""
-        names = [seat.name for seat in assignment.seats]
+        """Begins to record a match of `players`, or a live match. `row` plays it from the next
+        decision on.
+        """
+        names = assignment.seats[0].name, assignment.seats[1].name
         seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
-        if seat is None:
+        is_live = self._is_live_due()
+        if seat is None and not is_live:
             return
         first, second = (Contender(name=seat.name, digest=seat.digest) for seat in assignment.seats)
         take = MatchRecorder(
@@ -59,9 +96,17 @@ class Recorder:
             seed=assignment.seed,
             match_id=assignment.match_id,
         )
-        pair = names[seat], names[1 - seat]
-        self._rows[row] = _Match(take, seat, pair, names[seat] not in self._seen)
-        self._seen.add(names[seat])
+        is_first = seat is not None and names[seat] not in self._seen
+        has_bot = any(player.kind is PlayerKind.BOT for player in assignment.seats)
+        self._rows[row] = _Match(take, names, seat, is_first, is_live, has_bot)
+        if seat is not None:
+            self._seen.add(names[seat])
+
+    def _is_live_due(self) -> bool:
+        if any(match.is_live for match in self._rows.values()):
+            return False
+        last = self._listed.get((LIVE, ""))
+        return last is None or abs(self.clock() - last.at) >= LIVE_SECONDS
 
     def note(self, actions_N2A: NDArray[np.uint8], frames: int) -> None:
         """Records the actions that all rows are about to hold for `frames` frames."""
@@ -69,30 +114,90 @@ class Recorder:
             match.take.note(actions_N2A[row], frames)
 
     def end(self, row: int, game: BatchedGame) -> None:
-        """Writes the replay of the match that ended in `row` if it is the player's first match or
-        its first loss to the opponent. An error is only logged.
+        """Writes the replay of the match that ended in `row` if it is the player's first match, its
+        first loss to the opponent, or a highlight. An error is only logged.
         """
         match = self._rows.pop(row, None)
-        if match is None:
+        if match is None or row in game.failures:
             return
-        lost = float(game.outcomes_N[row]) == float(match.seat)
-        is_first_loss = lost and match.pair not in self._lost
-        if row in game.failures or not (match.is_first or is_first_loss):
+        is_kept, outcome = match.is_first, float(game.outcomes_N[row])
+        if match.seat is not None and outcome == float(match.seat):
+            pair = match.names[match.seat], match.names[1 - match.seat]
+            is_kept = is_kept or pair not in self._lost
+            self._lost.add(pair)
+        found = [
+            one
+            for one in self._highlights(row, match, game)
+            if one.value > (self._listed[one.place].value if one.place in self._listed else 0.0)
+        ]
+        if not (is_kept or found):
             return
-        if lost:
-            self._lost.add(match.pair)
         try:
+            self.folder.mkdir(exist_ok=True)
             self._keep(row, match, game)
+            if found:
+                listed = add_highlights(self.folder, found)
+                self._listed = {one.place: one for one in listed}
+            self._remove_old()
         except (LeagueError, OSError) as error:
             _log.warning("no replay of match %s is kept: %s", match.take.match_id, error)
+
+    def _highlights(self, row: int, match: _Match, game: BatchedGame) -> Iterator[Highlight]:
+        """Yields the match as the kinds of highlights that it may be."""
+        frames, outcome = int(game.final_frames_N[row]), float(game.outcomes_N[row])
+        stats = dict(zip(game.spec.stats, game.final_stats_N2S[row].T.tolist(), strict=True))
+        winner = "" if outcome == 0.5 else match.names[int(outcome < 0.5)]
+
+        def highlight(kind: str, value: float, words: str = "") -> Highlight:
+            return Highlight(
+                kind=kind,
+                match_id=match.take.match_id,
+                names=match.names,
+                winner=winner,
+                words=words,
+                value=value,
+                at=self.clock(),
+            )
+
+        if match.is_live:
+            yield highlight(LIVE, self.clock())
+        if match.seat is None:
+            return
+        if "hits" in stats:
+            first, second = stats["hits"]
+            yield highlight(RALLY, min(first, second), f"{first:.0f} to {second:.0f} hits")
+        else:
+            yield highlight(LONGEST, float(frames), f"{frames:,} frames")
+        if winner and {"damage_dealt", "knockouts"} <= stats.keys():
+            knockouts, damage = stats["knockouts"], stats["damage_dealt"]
+            done = [KNOCKOUT * knockouts[seat] + damage[seat] for seat in (0, 1)]
+            words = f"{knockouts[0]:.0f} to {knockouts[1]:.0f} knock-outs"
+            yield highlight(CLOSEST, 2.0 * min(done) - max(done), words)
+        player, opponent = match.names[match.seat], match.names[1 - match.seat]
+        if player in self.milestones and match.has_bot:
+            self._met[player, opponent] += 1
+            self._won[player, opponent] += winner == player
+            held = self._listed.get((WIN, player))
+            bots = {*held.names} - {player} if held else set()
+            is_harder = all(self._share(player, opponent) < self._share(player, bot) for bot in bots)
+            if winner == player and is_harder:
+                yield highlight(WIN, self.clock(), f"over {opponent}, its hardest bot")
+
+    def _share(self, player: str, bot: str) -> float:
+        """Returns the share of matches that a player wins against a bot, pulled to ½ if few."""
+        return (self._won[player, bot] + 1) / (self._met[player, bot] + 2)
 
     def _keep(self, row: int, match: _Match, game: BatchedGame) -> None:
         """Plays the match again to write down its bots' actions, too."""
         first, second = game.bots_N2[row].tolist()
         take = replace(match.take, bots=(first, second))
         replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row))
-        self.folder.mkdir(exist_ok=True)
         save_replay(self.folder / f"{take.match_id}{SUFFIX}", replay)
-        files = sorted(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+
+    def _remove_old(self) -> None:
+        """Removes the oldest replays but the highlights."""
+        listed = {one.match_id for one in self._listed.values() if one.kind != LIVE}
+        files = [path for path in self.folder.glob(f"*{SUFFIX}") if path.stem not in listed]
+        files.sort(key=lambda path: path.stat().st_mtime_ns)
         for path in files[: max(0, len(files) - self.most)]:
             path.unlink(missing_ok=True)

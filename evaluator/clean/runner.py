@@ -60,7 +60,7 @@ FITTED = 300
 TABLE_SECONDS = 30.0
 """Time between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
-"""Number of newest replays (a few kB each) that stay in the run's folder."""
+"""Number of newest replays (a few kB each) that stay in the run's folder, next to highlights."""
 CORE_SECONDS = 2.0
 """Time between measurements of how long the matches waited for a core."""
 STARVED = 0.98
@@ -312,7 +312,10 @@ class Evaluator:
         subject = ", ".join(batch.subject for batch in batches if batch.subject)
         subjects = {batch.subject for batch in batches if batch.subject in players}
         subjects = {name for name in subjects if players[name].digest}
-        recorder = Recorder(self._replays, self._recipe, frozenset(subjects), REPLAYS_KEPT)
+        milestones = frozenset(name for name in subjects if players[name].milestone)
+        recorder = Recorder(
+            self._replays, self._recipe, frozenset(subjects), REPLAYS_KEPT, milestones
+        )
         arena, refused = self._arena(pace, recorder, rival_game), self._reports_refused
         work = BatchWork(self._client, self._incarnation, arena, subject, entries, refused)
         return work, arena

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from rival_files import CYCLES, seats, stored
 from test_evaluator_arena import BASED, CONSTANT, ME, OTHER, assignment, load
 
 from evaluator.clean.arena import Arena
-from evaluator.clean.replays import Recorder
+from evaluator.clean.replays import LIVE_SECONDS, Recorder
 from league.agent.rivals import RivalSeats
-from league.games.base import BatchedGame
+from league.games.base import EXTERNAL, BatchedGame
 from league.games.registry import make_batched
-from league.players import Assignment, MatchResult, PlayerKind
-from league.replay import Recipe, load_replay, verify
+from league.players import Assignment, MatchResult, Player, PlayerKind
+from league.replay import MatchRecorder, Recipe, Replay, load_replay, verify
+from league.replay.highlights import read_highlights
 from league.runs.blobs import BlobFolder
 
 FRAMES = 60  # no one can fall off within two seconds
@@ -124,6 +126,109 @@ def test_the_first_loss_is_kept_and_no_win(
         game.outcomes_N[0] = own if seat == 0 else 1.0 - own
         recording.end(0, game)
     assert chosen == ["0", "2"]
+
+
+def finished(
+    recording: Recorder,
+    game: BatchedGame,
+    number: int,
+    pair: tuple[Player, Player],
+    *,
+    outcome: float = 0.5,
+    **stats: tuple[float, float],
+) -> None:
+    """Plays a match to its end, and makes up its outcome and totals."""
+    match = assignment(number, *pair, seed=number)
+    recording.begin(0, match)
+    game.reset(np.array([number], np.uint64))
+    game.bots_N2[0] = EXTERNAL
+    for _ in range(0, FRAMES, 4):
+        recording.note(game.idle_actions(), 4)
+        game.step(game.idle_actions(), 4)
+    assert game.ended_N[0]
+    game.outcomes_N[0] = outcome
+    for name, both in stats.items():
+        game.final_stats_N2S[0, :, game.spec.stats.index(name)] = both
+    recording.end(0, game)
+
+
+@pytest.fixture
+def highlights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, str]]:
+    """The highlights by kind. Outcomes and totals are made up, so no replay would verify."""
+    monkeypatch.setattr(MatchRecorder, "finish", lambda self, *_: played_again(self))
+
+    def played_again(take: MatchRecorder) -> Replay:
+        found = take._played(take.recipe.make())
+        assert found is not None
+        return found
+
+    return lambda: {one.kind: one.match_id for one in read_highlights(tmp_path / "replays")}
+
+
+def test_the_best_rally_and_the_closest_match_are_kept_whoever_wins(
+    tmp_path: Path, highlights: Callable[[], dict[str, str]]
+) -> None:
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    recording = recorder(tmp_path, most=1)
+    done = [
+        {"hits": (9, 2), "damage_dealt": (90, 20), "knockouts": (1, 0), "outcome": 1.0},
+        {"hits": (5, 4), "damage_dealt": (50, 45), "knockouts": (2, 3), "outcome": 0.0},
+        {"hits": (6, 6), "damage_dealt": (70, 70), "knockouts": (3, 3), "outcome": 0.5},
+        {"hits": (4, 5), "damage_dealt": (52, 47), "knockouts": (0, 1), "outcome": 0.0},
+        {"hits": (9, 0), "damage_dealt": (400, 0), "knockouts": (3, 0), "outcome": 1.0},
+    ]
+    for number, totals in enumerate(done):
+        finished(recording, game, number, (ME, OTHER), **totals)
+    found = highlights()
+    assert (found["rally"], found["closest"]) == ("2", "1")  # a draw was not decided
+    assert kept(tmp_path) >= {"1", "2"}
+    again = recorder(tmp_path, most=1)  # a restarted evaluator knows them
+    finished(again, game, 7, (ME, OTHER), outcome=1.0, hits=(5, 5), damage_dealt=(9, 0))
+    assert (highlights()["rally"], highlights()["closest"]) == ("2", "1")
+
+
+def test_a_milestone_s_win_over_its_hardest_bot_is_kept(
+    tmp_path: Path, highlights: Callable[[], dict[str, str]]
+) -> None:
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    recording = replace(recorder(tmp_path), milestones=frozenset([ME.name]))
+    seats = [(ME, BASED), (CONSTANT, ME), (CONSTANT, ME), (ME, BASED), (BASED, ME), (ME, OTHER)]
+    outcomes = [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]  # wins all against based, one of two against constant
+    for number, (pair, outcome) in enumerate(zip(seats, outcomes, strict=True)):
+        finished(recording, game, number, pair, outcome=outcome)
+    assert highlights()["win"] == "2"
+    assert "2" in kept(tmp_path)
+    (tmp_path / "other").mkdir()
+    finished(recorder(tmp_path / "other"), game, 0, (ME, BASED), outcome=1.0)
+    found = read_highlights(tmp_path / "other" / "replays")
+    assert "win" not in {one.kind for one in found}, "it is no milestone"
+
+
+def test_a_match_of_any_players_is_live_every_now_and_then(
+    tmp_path: Path, highlights: Callable[[], dict[str, str]]
+) -> None:
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    now = 1000.0
+    recording = replace(recorder(tmp_path, "nobody"), clock=lambda: now)
+    seen = []
+    for number in range(4):
+        finished(recording, game, number, (OTHER, BASED))
+        seen.append(highlights()["live"])
+        now += 0.6 * LIVE_SECONDS
+    assert seen == ["0", "0", "2", "2"]
+    assert kept(tmp_path) == {"0", "2"}
+
+
+def test_a_damaged_list_of_highlights_is_written_anew(
+    tmp_path: Path, highlights: Callable[[], dict[str, str]]
+) -> None:
+    (tmp_path / "replays").mkdir()
+    for content in ("[", '[{"kind": 1}]', "[" * 10**5, '{"kind": "live"}'):
+        (tmp_path / "replays" / "highlights.json").write_text(content)
+        assert highlights() == {}
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    finished(recorder(tmp_path), game, 0, (ME, BASED))
+    assert highlights()["live"] == "0"
 
 
 def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
