@@ -179,7 +179,9 @@ class Recorder:
             self._won[player, opponent] += winner == player
             held = self._listed.get((WIN, player))
             bots = {*held.names} - {player} if held else set()
-            is_harder = all(self._share(player, opponent) < self._share(player, bot) for bot in bots)
+            is_harder = all(
+                self._share(player, opponent) < self._share(player, bot) for bot in bots
+            )
             if winner == player and is_harder:
                 yield highlight(WIN, self.clock(), f"over {opponent}, its hardest bot")
 

@@ -368,7 +368,7 @@ def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], 
             if line in file.read():
                 break
         time.sleep(_LISTENING_SECONDS)
-    say(f"In a browser: {address}")
+    say(f"In a browser: {address} (fight a bot there now: {address}/play)")
 
 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:

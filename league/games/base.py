@@ -63,6 +63,7 @@ class GameSpec:
     bots: tuple[BotSpec, ...]
     max_frames: int
     action_kind: str = KEYS
+    action_words: tuple[str, ...] = ()  # what each key does, for people (may be empty)
     # names of the numbers, for people (may be empty)
     observation_names: tuple[str, ...] = ()
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -13,6 +13,10 @@ DT: Final = 1.0 / FRAMES_PER_SECOND
 
 # Keys, in the order of the action vector.
 KEY_NAMES: Final = ("W", "A", "S", "D", "space", "H", "L", "J", "K", "G")
+KEY_WORDS: Final = (
+    *("aim up", "left", "down", "right", "jump", "pick up", "dash", "light", "heavy", "taunt"),
+)
+"""What each key does, for people."""
 UP, LEFT, DOWN, RIGHT, JUMP, PICK, DASH_KEY, LIGHT, HEAVY, TAUNT_KEY = (
     1 << bit for bit in range(10)
 )

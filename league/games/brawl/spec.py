@@ -53,6 +53,7 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         ),
         action_size=len(rules.KEY_NAMES),
         action_names=rules.KEY_NAMES,
+        action_words=rules.KEY_WORDS,
         reward_terms=TERMS,
         stats=STATS,
         bots=BOTS,

@@ -142,6 +142,13 @@ def _add_files(source: Source) -> None:
         headers = {"content-encoding": "gzip"}
         return Response(content, media_type="application/json", headers=headers)
 
+    @app.get("/live")
+    def _live() -> dict[str, Any]:
+        newest = next((one for one in source.highlights() if one.kind == "live"), None)
+        if newest is None:
+            return {}
+        return {"match": newest.match_id, "names": newest.names, "at": newest.at}
+
     @app.get("/download/leaderboard.{kind}")
     def _leaderboard(kind: str) -> Response:
         if kind not in FORMATS:

@@ -63,11 +63,14 @@ class Arena:
         self._frames = 0  # of all rated matches. Leases live while this number rises.
 
     def names(self) -> list[str]:
-        """Returns who can play: the bots and rivals, then the snapshots, the newest first."""
+        """Returns who can play: the bots and rivals, then the snapshots, the newest first.
+
+        The bots are the game's, because the evaluator registers them only when it has started.
+        """
         players = self._source.players().values()
-        others = (PlayerKind.BOT, PlayerKind.RIVAL)
-        bots = [player.name for player in players if player.kind in others]
-        frozen = [player for player in players if player.digest and player.kind not in others]
+        bots = [bot.name for bot in self.settings().spec().bots]
+        bots += [player.name for player in players if player.kind is PlayerKind.RIVAL]
+        frozen = [one for one in players if one.digest and one.kind is not PlayerKind.RIVAL]
         return bots + [player.name for player in sorted(frozen, key=lambda player: -player.step)]
 
     def settings(self) -> GameSettings:
@@ -160,10 +163,14 @@ class Arena:
     def _opened(self) -> Incarnation:
         """Returns the dashboard's incarnation as a worker, opened at its first use."""
         if self._incarnation is None:
-            client, game = self._source.client, self._source.status().game
-            person = Player(name=HUMAN, game=game, kind=PlayerKind.HUMAN, creator=WORKER)
-            client.register_players([person])
-            version = self.settings().spec().version
+            client, spec = self._source.client, self.settings().spec()
+            person = Player(name=HUMAN, game=spec.name, kind=PlayerKind.HUMAN, creator=WORKER)
+            bots = (
+                Player(name=bot.name, game=spec.name, kind=PlayerKind.BOT, held_out=bot.held_out)
+                for bot in spec.bots
+            )
+            client.register_players([person, *bots])
+            version = spec.version
             self._incarnation = client.open_incarnation(WORKER, game_version=version)
         return self._incarnation
 

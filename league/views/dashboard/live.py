@@ -1,8 +1,8 @@
 """Plays a match over a websocket. The server sends each frame, the browser its keys.
 
 The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It gets
-`begin` once, and then each `frame`, with `choices` if the person must choose. At the end it gets
-`end`, the outcome in words.
+`begin` once, a `count` before a person's keys matter, and then each `frame`, with `choices` if the
+person must choose. At the end it gets `end`, the outcome in words.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from league.views.dashboard.arena import BEAT_SECONDS, Arena, LiveMatch
 
 CHOICE_SECONDS = 0.6
 """Time between two choices of other players, because people want to see each choice."""
+COUNTDOWN = ("3", "2", "1")
+COUNT_SECONDS = 0.7
+"""Time between two words of the countdown."""
 LATEST_SECONDS = 0.25
 """A match that lags behind real time by more than this drops the lost time."""
 
@@ -110,10 +113,23 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
     keys = [] if match.person is None or match.is_choice else _keys(match)
     await socket.send_json(
         {
-            "begin": {"still": still_part(first), "names": match.names, "keys": keys},
+            "begin": {
+                "still": still_part(first),
+                "names": match.names,
+                "keys": keys,
+                "words": match.spec.action_words,
+                "person": match.person,
+            },
             "note": match.verdict,
         }
     )
+    if keys:
+        await socket.send_json({"frame": drawable(first, match.names)})
+        for word in COUNTDOWN:
+            await socket.send_json({"count": word})
+            await asyncio.sleep(COUNT_SECONDS)
+        await socket.send_json({"count": "Go!"})
+        person.keys()  # forgets what was pressed before
     loop = asyncio.get_running_loop()
     period = CHOICE_SECONDS if match.is_choice else 1.0 / match.spec.frames_per_second
     due, frame = loop.time(), drawable(first, match.names)
@@ -136,7 +152,7 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
         frame = drawable(end, match.names)
     await socket.send_json({"frame": frame | {"verdict": over}})
     message = f"{over['text']}. {match.verdict}".strip()
-    await socket.send_json({"end": message, "replay": match.replay})
+    await socket.send_json({"end": message, "winner": match.winner(), "replay": match.replay})
 
 
 def _keys(match: LiveMatch) -> list[str]:

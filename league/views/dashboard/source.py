@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from league.errors import NotFound, Unavailable
 from league.evaluations import OpponentScore, Report
@@ -24,6 +24,9 @@ from league.status import LeagueStatus
 from league.views.dashboard.jobs import ExploitJob
 from league.views.facts import LeagueFacts
 from league.views.reader import LeagueReader
+
+if TYPE_CHECKING:  # numpy takes a moment to load
+    from league.replay.highlights import Highlight
 
 MIX_SECONDS = 60.0
 """How long a count over the whole log may take, and how long the count is kept."""
@@ -220,6 +223,15 @@ class Source:
             with contextlib.suppress(FileNotFoundError):  # it has just been removed
                 files.append((path.stat().st_mtime, path))
         return {path.stem: path for _, path in sorted(files, reverse=True)}
+
+    def highlights(self) -> list[Highlight]:
+        """Returns the matches that people should see first, the newest first."""
+        return self.kept("highlights", 2.0, self._read_highlights)
+
+    def _read_highlights(self) -> list[Highlight]:
+        from league.replay.highlights import read_highlights
+
+        return read_highlights(self.run_dir / "replays")[::-1] if self.run_dir else []
 
     def met(self, player: str) -> list[dict[str, Any]]:
         """Counts a learner's opponents by quarter of its steps, as `bin/league mix --json` does."""

@@ -1,15 +1,19 @@
-"""Shows the processes, their speed, and alarms."""
+"""Shows who is best, a live match, highlights, the processes, their speed, and alarms."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
 from league.console.text import long_duration, percent, speed, when
+from league.ids import lineage_of
 from league.metrics import wilson_interval
+from league.players import Rating
 from league.runs.alarms import of_metrics as alarms_of
+from league.stats.ratings.elo import PER_POINT
 from league.status import SILENT_SECONDS, WorkerStatus
 from league.views.dashboard.blocks import Block, link, paused, player_link, wins_bar
 from league.views.dashboard.source import Source
@@ -17,12 +21,32 @@ from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
 
 SHOWN_EVENTS = 20
+HALF_WIDTH = 1.96
+"""Standard deviations of a 95 % interval."""
+HIGHLIGHTS = {
+    "rally": "Best rally",
+    "longest": "Longest match",
+    "closest": "Closest match",
+    "win": "Milestone",
+}
+"""Words for the kinds of highlights."""
+SHOWN_HIGHLIGHTS = 6
+LIVE_SECONDS = 120.0
+"""A match that ended longer ago is not called live."""
+VIEWER = Markup(
+    '<div class="viewer" data-live><canvas data-part="screen" role="img" aria-label="the match">'
+    '</canvas><div class="film"><span data-part="state">The evaluator\'s first match appears here.'
+    '</span><button data-part="toggle">pause</button>'
+    '<a class="button" data-part="replay" href="matches">whole match</a></div></div>'
+)
+"""The frame that static/viewer.js fills again and again."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     league = source.facts
     return [
         _progress(league),
+        *([_live(source), _highlights(source)] if source.run_dir else []),
         _alarms(league),
         _processes(league),
         *([_learner(league), _opponents(league)] if league.learner else []),
@@ -51,11 +75,62 @@ def _progress(league: LeagueFacts) -> Block:
     trouble = (
         Markup('<p class="alarm">{}</p>').format(text(league.trouble)) if league.trouble else ""
     )
-    words: Text = ""
+    words: list[Text] = [_best(league.ratings), " "]
+    if league.learner and "left" in numbers:
+        words.append(f"The training takes about {numbers['left']} longer. ")
+    elif share == 1.0:
+        words.append("The training is done. ")
     if status and status.pause:
         resumed = link("resume the learners", "/mix")
-        words = joined([f"{paused(status.pause)} Operators ", resumed, "."])
-    return section("Progress", trouble, bar, facts(numbers), words=words)
+        words += [f"{paused(status.pause)} Operators ", resumed, ". "]
+    fight = Markup(' <a class="button" href="play">Fight now</a>')
+    return section("Progress", trouble, bar, fight, facts(numbers), words=joined(words))
+
+
+def _best(ratings: Sequence[Rating]) -> Text:
+    """Returns a sentence on the best player: its age, and its lead on the best of another lineage.
+
+    Two snapshots of a learner differ little, so the lead on the learner's own snapshots would say
+    little.
+    """
+    best = next(iter(ratings), None)
+    if best is None:
+        return "No member has a rating yet: the first snapshot gets one within a few minutes."
+    lineage = lineage_of(best.player.name)
+    second = next((one for one in ratings if lineage_of(one.player.name) != lineage), None)
+    age = long_duration(max(0.0, time.time() - best.player.created_at))
+    words: list[Text] = [player_link(best.player.name), " is the best member. It joined "]
+    words.append(f"{age} ago")
+    if second is not None:
+        lead = PER_POINT * (best.mu - second.mu)
+        half = PER_POINT * HALF_WIDTH * math.hypot(best.sigma, second.sigma)
+        words.append(f" and is {lead:.0f} ± {half:.0f} Elo (95 %) above ")
+        words.append(player_link(second.player.name))
+    return joined([*words, "."])
+
+
+def _live(source: Source) -> Block:
+    ended = next((found.at for found in source.highlights() if found.kind == "live"), math.inf)
+    is_live = time.time() - ended < LIVE_SECONDS
+    words = "The end of a match that the evaluator has just played, some two or three a minute."
+    if not is_live:
+        words = "The end of the last match that the evaluator has shown."
+    return section("Live match" if is_live else "Last match", VIEWER, words=words, half=True)
+
+
+def _highlights(source: Source) -> Block:
+    kept, rows = source.replays(), list[tuple[Text, ...]]()
+    for found in source.highlights():
+        if found.kind in HIGHLIGHTS and found.match_id in kept and len(rows) < SHOWN_HIGHLIGHTS:
+            names = joined(map(player_link, found.names), " against ")
+            won = f"{found.winner} wins" if found.winner else "a draw"
+            words = f"{won}{' ' if found.kind == 'win' else ', '}{found.words}"
+            ago = f"{long_duration(max(0.0, time.time() - found.at))} ago"
+            replay = link(f"▶ {HIGHLIGHTS[found.kind]}", "/match", match=found.match_id)
+            rows.append((replay, joined([names, Markup("<br>"), words, " · ", ago])))
+    more = link("more replays", "/matches", replays="kept")
+    words = joined(["The run keeps these matches, next to ", more, "."])
+    return section("Highlights", table(("", ""), rows), words=words, half=True)
 
 
 def _alarms(league: LeagueFacts) -> Block:

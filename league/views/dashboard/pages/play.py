@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from league.games.base import CHOICE
+from league.games.base import CHOICE, GameSpec
 from league.ids import lineage_of
+from league.players import Book, Rating
+from league.runs.finding import live_address
+from league.stats.ratings.elo import elo
 from league.views.dashboard.arena import HUMAN, Arena
 from league.views.dashboard.blocks import Block, choice, form
 from league.views.dashboard.source import Source
-from league.views.html import section
+from league.views.html import Text, joined, section, text
 
 PLAYERS = 300
 """Names in a list: the bots, the newest, and the chosen players."""
+LEVELS = {"Easy": 0.25, "Medium": 0.6, "Hard": 1.0}
+"""Levels by place between the weakest rating, 0, and the strongest rating, 1."""
+ENOUGH = 10
+"""Fewest matches of a member that stands for a level."""
+STILL = "constant"
+"""The bot of the fighting games that presses nothing. Fighting it is no fun."""
 STAGE = Markup(
-    '<div class="viewer" data-play hidden><canvas data-part="screen" role="img" tabindex="0" '
-    'aria-label="the match"></canvas><div class="film"><span data-part="state" role="status">'
-    '</span><span data-part="choices"></span>'
+    '<div class="viewer" data-play hidden><div class="screen"><canvas data-part="screen" '
+    'role="img" tabindex="0" aria-label="the match"></canvas><span data-part="count"></span></div>'
+    '<div data-part="pad" class="pad"></div><div class="film"><span data-part="state" '
+    'role="status"></span><span data-part="choices"></span>'
     '<button data-part="full">full screen</button></div></div>'
 )
-"""The frame that static/play.js fills after a press of Begin."""
+"""The frame that static/play.js fills after a press of a button."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     arena = Arena(source)
-    settings = arena.settings()
-    available = arena.names()
+    spec, available = arena.settings().spec(), arena.names()
     first, second = parameters.get("first", HUMAN), parameters.get("second", "")
     newest = next((name for name in available if lineage_of(name)), "")
     chosen = [name for name in dict.fromkeys((first, second)) if name in available[PLAYERS:]]
@@ -41,19 +51,72 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
                parameters.get("rated", "yes")),
         button="Begin",
     )  # fmt: skip
-    how = _how(settings.spec().action_kind == CHOICE, settings.spec().action_names)
+    others = Markup("<details{}><summary>Any member, or two members</summary>{}</details>").format(
+        Markup(" open") if second else "", picker
+    )
+    parts = _levels(available, source.ratings(Book.EVAL)), others
     return [
-        section("Play", Markup("<div data-picker>{}</div>").format(picker), words=how),
+        section(
+            "Play", Markup("<div data-picker>{}{}</div>").format(*parts), words=_counts(source)
+        ),
         STAGE,
+        section("Controls", _keys(spec), words=_how(spec)),
     ]
 
 
-def _how(is_choice: bool, names: tuple[str, ...]) -> str:
-    if is_choice:
+def _levels(names: Sequence[str], ratings: Sequence[Rating]) -> Markup:
+    """Returns a button for each level. Until enough members are rated, the first bots and the
+    newest snapshot stand for the levels.
+    """
+    names = [name for name in names if name != STILL]
+    newest = next((name for name in names if lineage_of(name)), names[-1])
+    rated = {one.player.name: one.mu for one in ratings if one.games >= ENOUGH}
+    rated = {name: rated[name] for name in names if name in rated}
+    if len(rated) < len(LEVELS):
+        found = dict(zip(LEVELS, dict.fromkeys((*names[:2], newest)), strict=False))
+    else:
+        low, high = min(rated.values()), max(rated.values())
+        found = {
+            level: min(rated, key=lambda name: abs(rated[name] - low - place * (high - low)))
+            for level, place in LEVELS.items()
+        }
+    buttons = joined(
+        Markup('<button name="second" value="{}"><b>{}</b> {}{}</button>').format(
+            name, level, text(name), f", Elo {elo(rated[name]):.0f}" if name in rated else ""
+        )
+        for level, name in found.items()
+    )
+    hidden = '<input type="hidden" name="{}" value="{}">'
+    fixed = joined(Markup(hidden).format(*pair) for pair in (("first", HUMAN), ("rated", "yes")))
+    return Markup('<form class="levels">{}{}</form>').format(fixed, buttons)
+
+
+def _counts(source: Source) -> Text:
+    """Returns whether matches count, before a match begins."""
+    folder, best = source.run_dir, "The best of three matches wins."
+    if source.kept("live address", 5.0, lambda: folder and live_address(folder)):
+        words = "Your matches count in the ratings as the player human, unless your token only"
+        return f"{best} {words} reads. The run keeps them as replays."
+    command = shlex.join(["bin/start-league", "--run-dir", str(folder)])
+    code = Markup("<code>{}</code>").format(text(command))
+    words = "Your matches do not count, because the run has ended."
+    return joined([f"{best} {words} ", code, " opens it again, and then they count."])
+
+
+def _how(spec: GameSpec) -> str:
+    if spec.action_kind == CHOICE:
         return "Choose by the buttons under the picture when it is your turn."
-    keys = ", ".join(name.upper() for name in names)
     return (
-        f"Your keys are {keys}; the arrows are W A S D. A gamepad works too. A match between two "
-        "members is shown live. Your matches are rated as the player human, "
-        "unless your token only reads, and kept as replays."
+        "The arrows are W A S D. On a gamepad, the lowest of the four main buttons jumps. A phone "
+        "shows buttons under the picture."
+    )
+
+
+def _keys(spec: GameSpec) -> Markup:
+    """Returns the keys of the game and what they do."""
+    if spec.action_kind == CHOICE or not spec.action_words:
+        return Markup("")
+    pairs = zip(spec.action_names, spec.action_words, strict=True)
+    return Markup('<ul class="keys">{}</ul>').format(
+        joined(Markup("<li><kbd>{}</kbd> {}</li>").format(*pair) for pair in pairs)
     )

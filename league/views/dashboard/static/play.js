@@ -4,10 +4,12 @@
 
 const ARROWS = { ArrowUp: "w", ArrowLeft: "a", ArrowDown: "s", ArrowRight: "d" };
 const PAD = { 0: " ", 1: "j", 2: "k", 3: "l", 4: "h", 5: "g", 12: "w", 13: "s", 14: "a", 15: "d" };
-const STALLED_MS = 3000;
+const SIGNS = { w: "↑", a: "←", s: "↓", d: "→", " ": "space" };
+const STALLED_MS = 3000, GO_MS = 700, ENOUGH_WINS = 2;
 let leave = () => {};  // leaves the match before
 
-function startMatch(root, asked) {
+/** Begins a match. `wins` are those of a best of three so far, by seat. */
+function startMatch(root, asked, wins = [0, 0]) {
   leave();
   const left = new AbortController(), { signal } = left;
   const find = (name) => root.querySelector(`[data-part="${name}"]`);
@@ -18,7 +20,7 @@ function startMatch(root, asked) {
   const socket = new WebSocket(address);
   const down = new Set();
   let scene = null, keys = [], sent = "", fresh = false, last = null;
-  let note = "", heard = null, stalls = false;
+  let note = "", heard = null, stalls = false, person = null;
   leave = () => {
     left.abort();
     socket.close();
@@ -29,6 +31,7 @@ function startMatch(root, asked) {
   state.textContent = "loading the players …";
   choices.replaceChildren();
   choices.dataset.shown = "";
+  find("count").textContent = "";
 
   function send() {
     const held = keys.map((key) => (down.has(key) ? 1 : 0));
@@ -43,13 +46,36 @@ function startMatch(root, asked) {
     return ARROWS[code] || (code === "Space" ? " " : found ? found[1].toLowerCase() : "");
   }
   function press(event, isDown) {
-    if (event.target.closest("input, select, button") || event.ctrlKey || event.metaKey) return;
+    if (event.target.closest("input, select, button, a, summary")) return;
+    if (event.ctrlKey || event.metaKey) return;
+    if (event.code === "Enter" && isDown && !event.repeat) find("again")?.click();
     const key = keyOf(event);
     if (!keys.includes(key)) return;
     if (isDown) down.add(key);
     else down.delete(key);
     send();
     event.preventDefault();
+  }
+  function touched(key, words) {
+    const button = document.createElement("button");
+    button.textContent = "wasd".includes(key) ? SIGNS[key] : words || SIGNS[key] || key;
+    button.setAttribute("aria-label", words || key);
+    button.dataset.key = key;
+    const hold = (isDown) => (event) => {
+      event.preventDefault();
+      if (isDown) down.add(key);
+      else down.delete(key);
+      send();
+    };
+    button.addEventListener("pointerdown", hold(true), { signal });
+    for (const name of ["pointerup", "pointercancel", "pointerleave", "contextmenu"]) {
+      button.addEventListener(name, hold(false), { signal });
+    }
+    return button;
+  }
+  function count(word) {
+    find("count").textContent = word;
+    if (word === "Go!") setTimeout(() => !signal.aborted && count(""), GO_MS);
   }
   function pad() {
     for (const one of navigator.getGamepads ? navigator.getGamepads() : []) {
@@ -84,14 +110,25 @@ function startMatch(root, asked) {
       }),
     );
   }
-  function finish(words) {
-    state.textContent = words;
+  /* After a person's match, `winner` is the seat that won, or null. */
+  function finish(words, winner) {
     root.dataset.over = "yes";
     offer({});
+    count("");
+    let isDecided = person === null || winner === undefined;
+    if (!isDecided) {
+      if (winner !== null) wins = wins.map((won, seat) => won + (seat === winner));
+      isDecided = Math.max(...wins) === ENOUGH_WINS;
+      const ahead = wins[person], behind = wins[1 - person];
+      words += isDecided
+        ? ` You ${ahead > behind ? "win" : "lose"} the best of three, ${ahead} to ${behind}.`
+        : ` Best of three: ${ahead} to ${behind}.`;
+    }
+    state.textContent = words;
     const again = document.createElement("button");
     again.dataset.part = "again";
-    again.textContent = "play again";
-    again.addEventListener("click", () => startMatch(root, asked));
+    again.textContent = isDecided ? "play again" : "next match (Enter)";
+    again.addEventListener("click", () => startMatch(root, asked, isDecided ? [0, 0] : wins));
     choices.append(again);
   }
   function linked(words, where) {
@@ -131,19 +168,29 @@ function startMatch(root, asked) {
     if (message.problem) finish(message.problem);
     if (message.begin) {
       scene = sceneFor(message.begin.still, message.begin.names, 1280);
-      keys = message.begin.keys;
+      ({ keys, person } = message.begin);
+      find("pad").replaceChildren(
+        ...["wasd", ""].map((half) => {
+          const group = document.createElement("div");
+          const own = keys.filter((key) => "wasd".includes(key) === (half !== ""));
+          const words = (key) => message.begin.words[keys.indexOf(key)];
+          group.replaceChildren(...own.map((key) => touched(key, words(key))));
+          return group;
+        }),
+      );
       state.textContent = note = message.note;
       canvas.focus();
-      root.scrollIntoView({ block: "center" });
+      root.scrollIntoView({ block: "start" });
     }
     if (message.frame) {
       scene.see(message.frame);
       last = message.frame.frame;
       fresh = true;
     }
+    if (message.count) count(message.count);
     if (message.choices) offer(message.choices);
     if (message.end) {
-      finish(message.end);
+      finish(message.end, message.winner);
       if (message.replay) choices.append(linked("replay", "match?match=" + message.replay));
     }
   });
@@ -169,6 +216,7 @@ document.addEventListener("submit", (event) => {
   if (!event.target.closest("[data-picker]")) return;
   event.preventDefault();
   const asked = new URLSearchParams(new FormData(event.target));
+  if (event.submitter?.name) asked.set(event.submitter.name, event.submitter.value);
   history.replaceState(null, "", "?" + asked);
   startMatch(document.querySelector("[data-play]"), asked);
 });

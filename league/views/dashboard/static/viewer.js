@@ -15,6 +15,65 @@ new MutationObserver(() => {
   document.querySelectorAll("[data-film]:not([data-started])").forEach(startViewer);
 }).observe(document.documentElement, { childList: true, subtree: true });
 
+/* The end of the newest live match, again and again: every element with data-live is filled. */
+
+const LIVE_SECONDS = 25, ASK_MS = 3000;
+
+async function startLive(root) {
+  root.dataset.started = "yes";
+  const find = (name) => root.querySelector(`[data-part="${name}"]`);
+  const canvas = find("screen"), context = canvas.getContext("2d"), toggle = find("toggle");
+  let match = null, running = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  function flip() {
+    running = !running;
+    toggle.textContent = running ? "pause" : "play";
+  }
+  function next() {  // a hidden page has no next picture, so it asks for nothing
+    return new Promise(requestAnimationFrame);
+  }
+  async function play(film) {
+    const painter = filmPainter(film, context), last = painter.count - 1;
+    let now = Math.max(0, last - LIVE_SECONDS * film.fps), before = null, drawn = -1;
+    while (drawn < last && root.isConnected) {
+      const time = await next();
+      if (running && before !== null) now = Math.min(last, now + ((time - before) / 1000) * film.fps);
+      before = time;
+      const width = Math.round(canvas.getBoundingClientRect().width * (devicePixelRatio || 1));
+      if (width > 1 && canvas.width !== width) {
+        canvas.width = width;
+        canvas.height = Math.round((width * film.size[1]) / film.size[0]);
+        drawn = -1;
+      }
+      if (Math.floor(now) !== drawn) painter.show((drawn = Math.floor(now)));
+      root.dataset.frame = drawn;
+    }
+  }
+  toggle.addEventListener("click", flip);
+  canvas.addEventListener("click", flip);
+  toggle.textContent = running ? "pause" : "play";
+  while (root.isConnected) {
+    try {
+      const newest = await (await fetch("live")).json();
+      const isNew = newest.match && newest.match !== match;
+      const answer = isNew ? await fetch("film/" + encodeURIComponent(newest.match)) : null;
+      if (isNew && answer.ok) {
+        match = newest.match;
+        const clock = new Date(1000 * newest.at).toLocaleTimeString();
+        find("state").textContent = `${newest.names.join(" against ")}, ended ${clock}`;
+        find("replay").href = "match?match=" + encodeURIComponent(match);
+        await play(await answer.json());
+      }
+    } catch {}  // the dashboard does not answer: the page says so elsewhere
+    await new Promise((resolve) => setTimeout(resolve, ASK_MS));
+    await next();
+  }
+}
+
+new MutationObserver(() => {
+  document.querySelectorAll("[data-live]:not([data-started])").forEach(startLive);
+}).observe(document.documentElement, { childList: true, subtree: true });
+
 /* On a phone the page's own tab may lie outside of the row. */
 new MutationObserver((_, observer) => {
   const tab = document.querySelector('nav [aria-current="page"]');
