@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,10 +27,16 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from waiting import PATIENCE, wait_for
 
 from league.cli.main import main
+from league.games.settings import GameSettings
+from league.ids import lineage_of
 from league.players import Book
 from league.replay import load_replay, verify
+from league.replay.highlights import Highlight, add_highlights
 from league.rpc.client import MatchmakerClient
+from league.runs.finding import FORMAT
+from league.runs.folder import write_config
 from league.security.tokens import TokenFile
+from league.settings.base import resolve
 from league.stats.ratings.elo import elo
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -61,6 +68,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = run_dir / "replays" / f"{ids['gauntlet']}.replay"
     words = ["demo", "main@2000", "based", "--run-dir", str(run_dir), "--save", str(kept)]
     assert main(words) == 0
+    seen = Highlight(
+        kind="live",
+        match_id=ids["gauntlet"],
+        names=("main@2000", "based"),
+        winner="based",
+        words="",
+        value=1.0,
+        at=time.time(),
+    )
+    rally = seen.model_copy(update={"kind": "rally", "words": HOSTILE, "winner": HOSTILE})
+    lost = seen.model_copy(update={"kind": "closest", "match_id": HOSTILE})
+    add_highlights(run_dir / "replays", [seen, rally, lost])
     return run_dir
 
 
@@ -224,6 +243,35 @@ def test_a_page_follows_the_league(page: Page, address: str, client: MatchmakerC
     assert "4,321" in page.inner_text("main")
 
 
+def test_the_front_page_says_who_leads_and_shows_a_live_match_and_highlights(
+    page: Page, address: str, client: MatchmakerClient
+) -> None:
+    ratings = client.ratings()
+    best = ratings[0]
+    own = lineage_of(best.player.name)
+    second = next(one for one in ratings if lineage_of(one.player.name) != own)
+    page.goto(address)
+    page.wait_for_selector("p:has-text('is the best member')")
+    said = re.search(
+        r"(\S+) is the best member. It joined .+ ago and is (\d+) ± \d+ Elo \(95 %\) above (\S+)\.",
+        page.inner_text("main"),
+    )
+    assert said
+    assert (said[1], said[3]) == (best.player.name, second.player.name)
+    assert int(said[2]) == round(elo(best.mu) - elo(second.mu))
+    page.wait_for_selector("[data-live][data-frame]")
+    screen = page.query_selector('[data-live] [data-part="screen"]')
+    assert screen is not None
+    assert len(screen.screenshot()) > 5000
+    assert "main@2000 against based" in page.inner_text('[data-live] [data-part="state"]')
+    page.click('[data-live] [data-part="toggle"]')
+    page.wait_for_selector('[data-live] button:has-text("play")')
+    assert page.locator("a:has-text('▶')").all_inner_texts() == ["▶ Best rally"]  # of kept replays
+    assert page.evaluate("window.harmed") is None
+    page.click("a:has-text('▶ Best rally')")
+    page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
+
+
 def test_a_replay_plays_and_can_be_stepped_and_sought(page: Page, address: str) -> None:
     page.goto(f"{address}/matches?player=main@2000&opponent=based")
     page.click("text=▶ replay")
@@ -360,12 +408,109 @@ def test_keys_are_places_of_the_keyboard(page: Page, address: str, run: Path) ->
     assert replay.actions_T2A[:, 0].any()
 
 
+def test_levels_are_members_by_rating_and_keys_are_explained(
+    page: Page, address: str, client: MatchmakerClient
+) -> None:
+    page.goto(f"{address}/play")
+    page.wait_for_selector(".levels button")
+    levels = page.locator(".levels button").all()
+    names = [level.get_attribute("value") for level in levels]
+    assert [level.inner_text().split()[0] for level in levels] == ["Easy", "Medium", "Hard"]
+    ratings = {one.player.name: one.mu for one in client.ratings()}
+    found = [ratings[name] for name in names if name is not None]
+    assert found == sorted(found)
+    playable = [name for name in ratings if name not in ("human", "main", "constant")]
+    assert names[-1] == max(playable, key=lambda name: ratings[name])
+    for words in ("J light", "SPACE jump", "L dash"):
+        page.wait_for_selector(f'.keys li:has-text("{words}")')
+    page.wait_for_selector("p:has-text('count in the ratings')")
+
+
+def test_the_best_of_three_is_fought_after_a_countdown(page: Page, address: str, run: Path) -> None:
+    seen = list[str]()
+
+    def note(socket: WebSocket) -> None:
+        socket.on("framereceived", lambda text: seen.append(text))
+
+    page.on("websocket", note)
+    page.goto(f"{address}/play?first=human&second=constant&rated=no")
+    page.wait_for_selector("[data-play]", state="attached")
+    page.evaluate(  # presses a key when the countdown begins, which is too early
+        """() => new MutationObserver(([change]) => {
+            if (change.target.textContent !== "3") return;
+            for (const kind of ["keydown", "keyup"])
+                document.body.dispatchEvent(
+                    new KeyboardEvent(kind, {code: "KeyJ", bubbles: true}));
+        }).observe(document.querySelector("[data-part=count]"), {childList: true})"""
+    )
+    page.click("button:has-text('Begin')")
+    page.wait_for_selector("[data-play][data-frame]")
+    state = '[data-part="state"]:has-text("{}")'.format
+    for words in ("Best of three: 0 to 1", "You lose the best of three, 0 to 2"):
+        page.keyboard.down("ArrowLeft")  # off the ground, and down
+        page.wait_for_selector(state(words))
+        page.keyboard.up("ArrowLeft")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("[data-play][data-frame]:not([data-over])")
+    page.remove_listener("websocket", note)
+    messages = [json.loads(text) for text in seen if text.startswith("{")]
+    counts = [next(iter(message.values())) for message in messages if "count" in message]
+    assert counts[:8] == ["3", "2", "1", "Go!"] * 2
+    page.wait_for_selector(state("Best of three: 0 to 0"))  # of the next three, a draw
+    href = page.get_attribute('[data-part="choices"] a:has-text("replay")', "href")
+    assert href is not None
+    replay = load_replay(run / "replays" / f"{href.partition('=')[2]}.replay")
+    assert not replay.actions_T2A[:, 0].any()
+
+
+def test_a_bot_is_fought_on_a_phone_before_the_evaluator_has_started(
+    tab: Page, tmp_path: Path
+) -> None:
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    (run_dir / "run.json").write_text(json.dumps({"format": FORMAT}))
+    sections = resolve(assignments=["game.match_seconds=4"], environment={})
+    write_config(run_dir / "config.toml", sections)
+    server = apart(lambda: MatchmakerServer(run_dir / "league.db", 0).__enter__())
+    browser = tab.context.browser
+    assert browser is not None
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    context.set_default_timeout(1000 * PATIENCE)
+    with (
+        serving(run_dir) as address,
+        contextlib.closing(context),
+        MatchmakerClient(server.address) as client,
+    ):
+        phone = context.new_page()
+        phone.goto(f"{address}/play")
+        assert client.players() == []
+        phone.click(".levels button:has-text('Easy')")
+        phone.wait_for_selector("[data-play][data-frame]")
+        phone.wait_for_function("document.querySelector('[data-play]').dataset.frame > 5")
+        phone.locator(".pad [data-key=d]").dispatch_event("pointerdown")
+        phone.wait_for_function("document.querySelector('[data-play]').dataset.frame > 15")
+        phone.locator(".pad [data-key=d]").dispatch_event("pointerup")
+        phone.wait_for_selector("[data-play][data-over]")
+        assert "It is rated" in phone.inner_text('[data-part="state"]')
+        assert [one.games for one in client.ratings() if one.player.name == "human"] == [1]
+    apart(server.__exit__, None, None, None)
+    (kept,) = (run_dir / "replays").glob("*.replay")
+    names = sections.of(GameSettings).spec().action_names
+    assert load_replay(kept).actions_T2A[:, :, names.index("D")].any()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds a process in /proc")
 def test_a_finished_run_is_shown_and_a_lost_connection_is_said(tab: Page, tmp_path: Path) -> None:
     apart(make_game_run, tmp_path / "run", ["game.name=brawl", "game.match_seconds=60"])
     TokenFile(tmp_path / "run").ensure()  # of a dashboard that other machines reached
     state = '[data-part="state"]:has-text("{}")'.format
     with serving(tmp_path / "run") as address:
+        tab.goto(f"{address}/play")
+        tab.wait_for_selector("p:has-text('do not count')")
+        opened = f"bin/start-league --run-dir {tmp_path / 'run'}"
+        tab.wait_for_selector(f'p code:text-is("{opened}")')
         begin(tab, f"{address}/play?first=human&second=constant&rated=yes")
         tab.wait_for_selector(state("not rated"))
         own = next(int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline")

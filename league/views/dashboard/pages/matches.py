@@ -55,8 +55,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         pages.append(link("older ›", "/matches", **chosen, before=older))
     headings = ("ended", "first", "second", "result", "kind", "category", "frames#", "")
     words = "Every match with a result. Those with ▶ have a replay: the evaluator keeps the first "
-    words += "match and the first loss of each batch. An evaluator on another machine keeps them "
-    words += "there."
+    words += "match and the first loss of each batch, and highlights. An evaluator on another "
+    words += "machine keeps them there."
     return [
         suggestions("players", source.players()),
         section(
