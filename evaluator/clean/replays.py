@@ -33,7 +33,7 @@ from league.replay.highlights import (
 )
 
 LIVE_SECONDS = 20.0
-"""Time from the end of a live match to the beginning of the next."""
+"""Shortest time between the ends of two live matches."""
 KNOCKOUT = 100.0
 """Damage that counts as much as a knock-out when two players are compared."""
 _log = logging.getLogger("evaluator")
@@ -41,14 +41,13 @@ _log = logging.getLogger("evaluator")
 
 class _Match(NamedTuple):
     """A match in progress: its decisions, the names by seat, the seat of the batch's player (None
-    without one), whether it is the player's first match, and whether it is live.
+    without one), whether it is the player's first match, and whether a bot plays.
     """
 
     take: MatchRecorder
     names: tuple[str, str]
     seat: int | None
     is_first: bool
-    is_live: bool
     has_bot: bool
 
 
@@ -80,13 +79,12 @@ class Recorder:
         self._listed = {found.place: found for found in read_highlights(self.folder)}
 
     def begin(self, row: int, assignment: Assignment) -> None:
-        """Begins to record a match of `players`, or a live match. `row` plays it from the next
-        decision on.
+        """Begins to record a match of `players`, or any match if no other is recorded. `row` plays
+        it from the next decision on.
         """
         names = assignment.seats[0].name, assignment.seats[1].name
         seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
-        is_live = self._is_live_due()
-        if seat is None and not is_live:
+        if seat is None and self._rows:
             return
         first, second = (Contender(name=seat.name, digest=seat.digest) for seat in assignment.seats)
         take = MatchRecorder(
@@ -98,15 +96,9 @@ class Recorder:
         )
         is_first = seat is not None and names[seat] not in self._seen
         has_bot = any(player.kind is PlayerKind.BOT for player in assignment.seats)
-        self._rows[row] = _Match(take, names, seat, is_first, is_live, has_bot)
+        self._rows[row] = _Match(take, names, seat, is_first, has_bot)
         if seat is not None:
             self._seen.add(names[seat])
-
-    def _is_live_due(self) -> bool:
-        if any(match.is_live for match in self._rows.values()):
-            return False
-        last = self._listed.get((LIVE, ""))
-        return last is None or abs(self.clock() - last.at) >= LIVE_SECONDS
 
     def note(self, actions_N2A: NDArray[np.uint8], frames: int) -> None:
         """Records the actions that all rows are about to hold for `frames` frames."""
@@ -159,7 +151,8 @@ class Recorder:
                 at=self.clock(),
             )
 
-        if match.is_live:
+        last = self._listed.get((LIVE, ""))
+        if last is None or abs(self.clock() - last.at) >= LIVE_SECONDS:
             yield highlight(LIVE, self.clock())
         if match.seat is None:
             return

@@ -232,7 +232,7 @@ def _footer(screen: Screen) -> Words:
         return text.append(f" {screen.league.trouble}", POOR)
     if screen.dashboard:
         text.append(" browser ", FAINT).append(f"{screen.dashboard}  ")
-        text.append("/play", "bold").append(" fights   ", FAINT)
+        text.append("fight a bot: ", FAINT).append("/play  ")
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
     text.append("logs ", FAINT).append(screen.logs_dir)
     if not screen.dashboard:
