@@ -53,9 +53,9 @@ class _Match(NamedTuple):
 
 @dataclass
 class Recorder:
-    """Writes replays of `players` into `folder`, and keeps only the newest `most` replays and the
-    highlights there. About every `LIVE_SECONDS` it also writes a match of any players, for people
-    who watch the league.
+    """Writes replays of `players` into `folder`, which is in the run's folder, and keeps only the
+    newest `most` replays and the highlights there. About every `LIVE_SECONDS` it also writes a
+    match of any players, for people who watch the league.
 
     If `players` has the players of both seats, the match is recorded for the player in seat 0.
 
@@ -76,7 +76,7 @@ class Recorder:
     _rows: dict[int, _Match] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._listed = {found.place: found for found in read_highlights(self.folder)}
+        self._listed = {found.place: found for found in read_highlights(self.folder.parent)}
 
     def begin(self, row: int, assignment: Assignment) -> None:
         """Begins to record a match of `players`, or any match if no other is recorded. `row` plays
@@ -128,7 +128,7 @@ class Recorder:
             self.folder.mkdir(exist_ok=True)
             self._keep(row, match, game)
             if found:
-                listed = add_highlights(self.folder, found)
+                listed = add_highlights(self.folder.parent, found)
                 self._listed = {one.place: one for one in listed}
             self._remove_old()
         except (LeagueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Lists matches that people should see first, in the file `highlights.json` next to the replays."""
+"""Lists matches that people should see first, in a file that the evaluator writes into a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from league.errors import DataCorrupt
 from league.runs.files import open_file, write_whole
 
-FILE = "highlights.json"
+FILE = Path("evaluator") / "highlights.json"
 LIVE, RALLY, LONGEST, CLOSEST, WIN = "live", "rally", "longest", "closest", "win"
 """Kinds: the live match that ended last, the match in which both players hit most, the longest
 match of a game without hits, the closest decided match, and a milestone's win over its hardest bot.
@@ -55,21 +55,22 @@ class Highlight(BaseModel):
 _FILE = TypeAdapter(list[Highlight])
 
 
-def read_highlights(folder: Path) -> list[Highlight]:
-    """Returns the highlights of a folder of replays, the oldest first. A damaged file has none."""
+def read_highlights(run_dir: Path) -> list[Highlight]:
+    """Returns the highlights of a run, the oldest first. A damaged file has none."""
     try:
-        with open_file(folder / FILE, _MOST_BYTES) as file:
+        with open_file(run_dir / FILE, _MOST_BYTES) as file:
             return _FILE.validate_json(file.read())
     except (FileNotFoundError, DataCorrupt, ValidationError):
         return []
 
 
-def add_highlights(folder: Path, new: Iterable[Highlight]) -> list[Highlight]:
-    """Adds highlights to a folder's list, and returns the whole list."""
-    kept = {highlight.place: highlight for highlight in read_highlights(folder)}
+def add_highlights(run_dir: Path, new: Iterable[Highlight]) -> list[Highlight]:
+    """Adds highlights to a run's list, and returns the whole list."""
+    kept = {highlight.place: highlight for highlight in read_highlights(run_dir)}
     kept |= {highlight.place: highlight for highlight in new}
     listed = sorted(kept.values(), key=lambda highlight: highlight.at)
     wins = [highlight for highlight in listed if highlight.kind == WIN]
     listed = [highlight for highlight in listed if highlight not in wins[:-WINS]]
-    write_whole(folder / FILE, _FILE.dump_json(listed))
+    (run_dir / FILE).parent.mkdir(exist_ok=True)
+    write_whole(run_dir / FILE, _FILE.dump_json(listed))
     return listed

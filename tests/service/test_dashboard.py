@@ -79,7 +79,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     rally = seen.model_copy(update={"kind": "rally", "words": HOSTILE, "winner": HOSTILE})
     lost = seen.model_copy(update={"kind": "closest", "match_id": HOSTILE})
-    add_highlights(run_dir / "replays", [seen, rally, lost])
+    add_highlights(run_dir, [seen, rally, lost])
     return run_dir
 
 

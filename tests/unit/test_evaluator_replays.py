@@ -162,7 +162,7 @@ def highlights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], 
         assert found is not None
         return found
 
-    return lambda: {one.kind: one.match_id for one in read_highlights(tmp_path / "replays")}
+    return lambda: {one.kind: one.match_id for one in read_highlights(tmp_path)}
 
 
 def test_the_best_rally_and_the_closest_match_are_kept_whoever_wins(
@@ -200,7 +200,7 @@ def test_a_milestone_s_win_over_its_hardest_bot_is_kept(
     assert "2" in kept(tmp_path)
     (tmp_path / "other").mkdir()
     finished(recorder(tmp_path / "other"), game, 0, (ME, BASED), outcome=1.0)
-    found = read_highlights(tmp_path / "other" / "replays")
+    found = read_highlights(tmp_path / "other")
     assert "win" not in {one.kind for one in found}, "it is no milestone"
 
 
@@ -222,9 +222,9 @@ def test_a_match_of_any_players_is_live_every_now_and_then(
 def test_a_damaged_list_of_highlights_is_written_anew(
     tmp_path: Path, highlights: Callable[[], dict[str, str]]
 ) -> None:
-    (tmp_path / "replays").mkdir()
+    (tmp_path / "evaluator").mkdir()
     for content in ("[", '[{"kind": 1}]', "[" * 10**5, '{"kind": "live"}'):
-        (tmp_path / "replays" / "highlights.json").write_text(content)
+        (tmp_path / "evaluator" / "highlights.json").write_text(content)
         assert highlights() == {}
     game = make_batched("brawl", 1, max_frames=FRAMES)
     finished(recorder(tmp_path), game, 0, (ME, BASED))

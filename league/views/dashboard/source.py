@@ -231,7 +231,7 @@ class Source:
     def _read_highlights(self) -> list[Highlight]:
         from league.replay.highlights import read_highlights
 
-        return read_highlights(self.run_dir / "replays")[::-1] if self.run_dir else []
+        return read_highlights(self.run_dir)[::-1] if self.run_dir else []
 
     def met(self, player: str) -> list[dict[str, Any]]:
         """Counts a learner's opponents by quarter of its steps, as `bin/league mix --json` does."""
