@@ -117,21 +117,21 @@ class Recorder:
             pair = match.names[match.seat], match.names[1 - match.seat]
             is_kept = is_kept or pair not in self._lost
             self._lost.add(pair)
-        found = [
-            one
-            for one in self._highlights(row, match, game)
-            if one.value > (self._listed[one.place].value if one.place in self._listed else 0.0)
-        ]
-        if not (is_kept or found):
-            return
         try:
+            found = [
+                one
+                for one in self._highlights(row, match, game)
+                if one.value > (self._listed[one.place].value if one.place in self._listed else 0.0)
+            ]
+            if not (is_kept or found):
+                return
             self.folder.mkdir(exist_ok=True)
             self._keep(row, match, game)
             if found:
                 listed = add_highlights(self.folder.parent, found)
                 self._listed = {one.place: one for one in listed}
             self._remove_old()
-        except (LeagueError, OSError) as error:
+        except (LeagueError, OSError, ValueError) as error:  # totals may be NaN
             _log.warning("no replay of match %s is kept: %s", match.take.match_id, error)
 
     def _highlights(self, row: int, match: _Match, game: BatchedGame) -> Iterator[Highlight]:

@@ -104,7 +104,10 @@ def _command(
         ),
     ] = False,
     headless: Annotated[
-        bool, typer.Option("--headless", help="Plain lines instead of the terminal view.")
+        bool,
+        typer.Option(
+            "--headless", help="Plain lines instead of the terminal view; the run ends by itself."
+        ),
     ] = False,
     dashboard: Annotated[
         str,

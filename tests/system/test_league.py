@@ -195,26 +195,29 @@ def test_a_run_that_is_done_stays_open_in_a_terminal_and_says_what_to_do(
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         program = [sys.executable, "-m", "league.cluster.main", "--run-dir", str(folder)]
         os.execv(sys.executable, [*program, *words])
-    seen = b""
-    while b"--steps 512" not in seen:
-        seen += os.read(terminal, 65536)
-    said = seen.decode(errors="replace").rpartition("stays open until Ctrl-C")[2]
-    address = re.search(r"look +(http://\S+)", said)
-    assert address, said
-    assert f"fight     {address[1]}/play" in said
-    for command in ("exploit main", "report"):
-        assert f"bin/league {command} --run-dir {shlex.quote(str(folder))}" in said
-    assert f"bin/start-league --run-dir {shlex.quote(str(folder))} --steps 512 --cpu" in said
-    assert answered(f"{address[1]}/play") == 200
-    found = json.loads((folder / "matchmaker.json").read_text())
-    with MatchmakerClient(found["address"]) as client:
-        assert client.status().vitals.now > 0
-    os.write(terminal, b"\x03")
-    with contextlib.suppress(OSError):  # what Linux raises when the other end is closed
-        while os.read(terminal, 65536):
-            pass
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert answered(f"{address[1]}/play") == 0
+    try:
+        seen = b""
+        while b"--steps 512" not in seen:
+            seen += os.read(terminal, 65536)
+        said = seen.decode(errors="replace").rpartition("stays open until Ctrl-C")[2]
+        address = re.search(r"look +(http://\S+)", said)
+        assert address, said
+        assert f"fight     {address[1]}/play" in said
+        for command in ("exploit main", "report"):
+            assert f"bin/league {command} --run-dir {shlex.quote(str(folder))}" in said
+        assert f"bin/start-league --run-dir {shlex.quote(str(folder))} --steps 512 --cpu" in said
+        assert answered(f"{address[1]}/play") == 200
+        found = json.loads((folder / "matchmaker.json").read_text())
+        with MatchmakerClient(found["address"]) as client:
+            assert client.status().vitals.now > 0
+        os.write(terminal, b"\x03")
+        with contextlib.suppress(OSError):  # what Linux raises when the other end is closed
+            while os.read(terminal, 65536):
+                pass
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert answered(f"{address[1]}/play") == 0
+    finally:
+        os.close(terminal)  # which also stops a run that is still open
 
 
 @pytest.mark.timeout(900)

@@ -231,6 +231,16 @@ def test_a_damaged_list_of_highlights_is_written_anew(
     assert highlights()["live"] == "0"
 
 
+def test_totals_that_are_no_numbers_stop_nothing(
+    tmp_path: Path, highlights: Callable[[], dict[str, str]]
+) -> None:
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    recording = recorder(tmp_path)
+    finished(recording, game, 0, (ME, OTHER), hits=(np.nan, 1))
+    finished(recording, game, 1, (ME, OTHER), hits=(2, 1))
+    assert highlights()["rally"] == "1"
+
+
 def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
     one_row = make_batched("brawl", 1, max_frames=FRAMES)
     for number in range(3):

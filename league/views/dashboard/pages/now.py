@@ -76,7 +76,7 @@ def _progress(league: LeagueFacts) -> Block:
         Markup('<p class="alarm">{}</p>').format(text(league.trouble)) if league.trouble else ""
     )
     words: list[Text] = [_best(league.ratings), " "]
-    if league.learner and "left" in numbers:
+    if "left" in numbers and metrics.get("progress/seconds_left"):
         words.append(f"The training takes about {numbers['left']} longer. ")
     elif share == 1.0:
         words.append("The training is done. ")
