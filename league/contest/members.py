@@ -109,7 +109,7 @@ class Finder:
             return self._in(elsewhere[0].rpartition("/")[0]).settings(())
         named = game_settings(self.game or "brawl", self.assignments)
         spec = named.spec()
-        bots = [bot.name for bot in spec.bots]
+        bots = [bot.name for bot in spec.all_bots]
         unknown = [name for name in names if name not in bots and not name.endswith(SUFFIX)]
         if own is None and unknown and not self.league.address:
             try:
@@ -134,7 +134,7 @@ class Finder:
             InvalidInput: a player has no weights.
         """
         members: dict[str, Member] = {}
-        bots = {bot.name: index for index, bot in enumerate(spec.bots)}
+        bots = {bot.name: index for index, bot in enumerate(spec.all_bots)}
         for name in names:
             if name in bots:
                 members[name] = Member(name=name, bot=bots[name])
@@ -221,7 +221,7 @@ class Finder:
         return Member(name=player.name, digest=player.digest, blobs=blobs, is_rival=is_rival)
 
     def _no_member(self, name: str, players: list[Player], spec: GameSpec) -> NotFound:
-        known = [bot.name for bot in spec.bots]
+        known = [bot.name for bot in spec.all_bots]
         known += [player.name for player in players if player.kind is not PlayerKind.BOT]
         near = nearest(name, known)
         if not near and self.game:
@@ -278,7 +278,7 @@ def numbered(members: list[Member]) -> list[Member]:
 
 
 def _no_bot(name: str, spec: GameSpec) -> NotFound:
-    bots = ", ".join(bot.name for bot in spec.bots)
+    bots = ", ".join(bot.name for bot in spec.all_bots)
     return NotFound(f"{spec.name} has no bot {name!r}: it has {bots}")
 
 

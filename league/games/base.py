@@ -32,8 +32,8 @@ choice among A (Discrete), and a match may allow only some choices at a time.
 
 @dataclass(frozen=True, kw_only=True)
 class BotSpec:
-    """Describes a scripted player that the game itself plays. Its place in `GameSpec.bots` is its
-    index.
+    """Describes a scripted player that the game itself plays. Its place in `GameSpec.all_bots` is
+    its index.
     """
 
     name: str
@@ -62,6 +62,10 @@ class GameSpec:
     stats: tuple[str, ...]  # per seat and match: "damage_dealt", "knockouts", ...
     bots: tuple[BotSpec, ...]
     max_frames: int
+    yardsticks: tuple[BotSpec, ...] = ()
+    """Bots that play only where somebody names them, because they are slow. No league has them as
+    players. Their indices follow those of `bots`.
+    """
     action_kind: str = KEYS
     action_words: tuple[str, ...] = ()  # what each key does, for people (may be empty)
     # names of the numbers, for people (may be empty)
@@ -88,9 +92,14 @@ class GameSpec:
     observation, or only its first numbers. They have the same actions.
     """
 
+    @property
+    def all_bots(self) -> tuple[BotSpec, ...]:
+        """The bots and the yardsticks, by index."""
+        return (*self.bots, *self.yardsticks)
+
     def bot_index(self, name: str) -> int:
-        """Returns the index of the bot called `name`, or raises `KeyError`."""
-        return {bot.name: index for index, bot in enumerate(self.bots)}[name]
+        """Returns the index of the bot or yardstick called `name`, or raises `KeyError`."""
+        return {bot.name: index for index, bot in enumerate(self.all_bots)}[name]
 
 
 _SAVED = (

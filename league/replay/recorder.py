@@ -96,7 +96,7 @@ class BatchRecorder:
         frames = int(game.final_frames_N[row])
         actions = np.unpackbits(self._played_NTB[row, :frames], axis=1, count=self._width)
         first, second = (
-            replace(seat, bot="" if self._told or bot == EXTERNAL else game.spec.bots[bot].name)
+            replace(seat, bot="" if self._told or bot == EXTERNAL else game.spec.all_bots[bot].name)
             for seat, bot in zip(bout.seats, bout.bots, strict=True)
         )
         return Replay(

@@ -126,7 +126,7 @@ def check_stages(
     """
     game = settings.game.spec()
     bots = [bot.name for bot in game.bots if not bot.held_out]
-    held_out = {bot.name for bot in game.bots if bot.held_out}
+    held_out = {bot.name for bot in game.all_bots if bot.held_out}
     for name, mix in mixes.items():
         for bot in sorted(held_out & set(mix)):
             raise ConfigError(

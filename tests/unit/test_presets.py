@@ -170,7 +170,7 @@ def test_every_category_has_its_players():
     assert members("based", learner, league) == []
 
 
-@pytest.mark.parametrize("held_out", ["edge_guarder", "mirror", "drunk"])
+@pytest.mark.parametrize("held_out", ["edge_guarder", "mirror", "drunk", "planner_16"])
 def test_no_mix_can_name_a_held_out_bot(held_out):
     sections = resolve("laptop", environment={})
     settings = SessionSettings.of(sections)

@@ -201,7 +201,7 @@ def _drunk(me: Any, sober_keys: int) -> int:
 
 
 @inner
-def _based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+def based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Plays the original's BasedAgent. It never jumps in even frames, the first included."""
     keys = 0
     if abs(me.x) > BASED_TURNS_BACK:
@@ -253,14 +253,14 @@ def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
     if bot == spec.RANDOM:
         return np.int64(draw(me) & _ALL_KEYS)
     if bot == spec.BASED:
-        return _based(me, opponent, match.frame, stage)
+        return based(me, opponent, match.frame, stage)
     if bot == spec.CLOCKWORK:
         is_over = match.frame >= len(_CLOCKWORK_KEYS)
         return np.int64(0 if is_over else _CLOCKWORK_KEYS[match.frame])
     if bot == spec.MIRROR:
         return np.int64(opponent.past_keys[(match.frame + 1) % MIRROR_DELAY])
     if bot == spec.DRUNK:
-        return _drunk(me, _based(me, opponent, match.frame, stage))
-    if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER or bot >= spec.CAMPER:
+        return _drunk(me, based(me, opponent, match.frame, stage))
+    if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER or spec.CAMPER <= bot <= spec.FENCER:
         return _character_keys(bot, me, opponent, match, stage)
     return 0

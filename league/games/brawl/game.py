@@ -15,7 +15,7 @@ from league.games.brawl import layout
 from league.games.brawl.kernel import reset_matches, step_matches
 from league.games.brawl.moves import MOVE_NAMES, UNARMED, WEAPON_NAMES, move_tables
 from league.games.brawl.rules import DODGE, KEY_NAMES
-from league.games.brawl.spec import brawl_spec
+from league.games.brawl.spec import PLANNER, brawl_spec
 from league.games.brawl.stage import stage as stage_named
 from league.games.brawl.weapons import SPAWNERS
 
@@ -66,6 +66,7 @@ class BrawlGame(BatchedGame):
         self._stage = stage_1[0]
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
+        self._plans_N2: NDArray[np.void] | None = None
         self._weapons_NP = self._matches_N["weapons"]
         self._arrays = (  # in the order of the kernel, the caller's arrays as records
             *(stage_1, move_tables(), self._players_N2, self._matches_N),
@@ -93,6 +94,8 @@ class BrawlGame(BatchedGame):
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """Plays `frames` frames with the same keys held."""
         actions_N2A = self.checked_actions(actions_N2A, frames)
+        if self._plans_N2 is None and (self.bots_N2 >= PLANNER).any():
+            self._plans_N2 = self._no_plans()
         if self._pool is None:
             self._step(0, self.num_matches, actions_N2A, frames)
             return
@@ -106,7 +109,19 @@ class BrawlGame(BatchedGame):
 
     def _step(self, first: int, last: int, actions_N2A: NDArray[np.uint8], frames: int) -> None:
         """Steps the rows `first` to `last` - 1 and touches no other row."""
-        step_matches(first, last, actions_N2A, frames, self.spec.max_frames, self._arrays)
+        max_frames, scratch = self.spec.max_frames, self._scratch()
+        step_matches(first, last, actions_N2A, frames, max_frames, self._arrays, scratch)
+
+    def _no_plans(self) -> NDArray[np.void]:
+        return np.zeros((self.num_matches, 2), layout.PLAN)
+
+    def _scratch(self) -> tuple[NDArray, ...] | None:
+        """Returns the plans and memory for a copy of a match, or None if no planner has played."""
+        if self._plans_N2 is None:
+            return None
+        copied = (np.zeros(2, layout.PLAYER), np.zeros(1, layout.MATCH), np.zeros(1, layout.PLAN))
+        unused = (np.zeros(1, layout.TERMS_ROW), np.zeros(1, layout.STATS_ROW))
+        return (self._plans_N2, *copied, *unused)
 
     def close(self) -> None:
         """Ends the threads."""
@@ -116,10 +131,16 @@ class BrawlGame(BatchedGame):
 
     def own_state(self) -> dict[str, NDArray]:
         """Returns the records as bytes."""
-        return {
+        state = {
             "players": self._players_N2.view(np.uint8),
             "matches": self._matches_N.view(np.uint8),
         }
+        return state if self._plans_N2 is None else state | {"plans": self._plans_N2.view(np.uint8)}
+
+    def load(self, state: dict[str, NDArray]) -> None:
+        """Continues from a state that `save` returned. It has plans if planners have played."""
+        self._plans_N2 = self._no_plans() if "plans" in state else None
+        super().load(state)
 
     def rules_text(self) -> str:
         """Adds the options and the memory layout of the records."""

@@ -14,27 +14,19 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from league.games.brawl import rules
+from league.games.brawl import spec
 from league.games.brawl.bots import bot_keys
 from league.games.brawl.compiling import inner
-from league.games.brawl.control import begin_player, control, show_counts
-from league.games.brawl.hits import land
+from league.games.brawl.control import begin_player
+from league.games.brawl.frame import play_frame
 from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.observation import write_views
-from league.games.brawl.physics import (
-    PLAYERS,
-    aim_platform,
-    begin_tree,
-    gap,
-    is_on_floor,
-    move,
-    move_platform,
-    update_platform_box,
-)
+from league.games.brawl.physics import begin_tree, move_platform
+from league.games.brawl.planner import planner_keys
 from league.games.brawl.random_stream import mixed, stream_of
-from league.games.brawl.scoring import score, score_end
+from league.games.brawl.scoring import score_end
 from league.games.brawl.variation import begin_variation, take_keys
-from league.games.brawl.weapons import begin_weapons, come_and_go, drop, fall, pick_up
+from league.games.brawl.weapons import begin_weapons
 
 _ONE = np.uint64(1)
 _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B93962EACC9)
@@ -72,107 +64,6 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
         stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
     write_views(views_N21[n, 0, 0], views_N21[n, 1, 0], player_0, player_1, match, stage)
     arrays[13][n] = 0  # frames_N
-
-
-@inner
-def _begin_frame(player: Any, keys: int, frame: int) -> None:
-    player.dealt, player.combos, player.fell, player.moved_by_hand = 0.0, 0, 0, 0
-    player.equipped, player.dropped = 0, 0
-    player.last_x = player.x
-    player.past_keys[frame % MIRROR_DELAY] = keys
-    player.last_state = player.state
-
-
-@inner
-def _move_player(player: Any, number: int, stage: Any, match: Any) -> None:
-    floats = player.state == rules.DODGE or player.state == rules.KO
-    move(
-        player,
-        number,
-        rules.HALF_WIDTH,
-        rules.HALF_HEIGHT,
-        match.friction,
-        0.0 if floats else rules.GRAVITY_PER_FRAME,
-        stage,
-        match,
-    )
-    player.grounded = is_on_floor(player, stage, match)
-    show_counts(player)
-
-
-@inner
-def _act(
-    player_0: Any, player_1: Any, match: Any, stage: Any, tables: Any, stats_0: Any, stats_1: Any
-) -> None:
-    """Lets both seats turn their keys into states and speeds, and hit each other.
-
-    Seat 0 acts first, so if both hit in the same frame, only seat 0's hit counts. Under the
-    fair rules, hits take effect after both seats have acted.
-    """
-    if stage.is_fair:
-        player_0.hurt_x, player_0.hurt_y = player_0.x, player_0.y
-        player_1.hurt_x, player_1.hurt_y = player_1.x, player_1.y
-    control(player_0, player_1, match.keys_0, match, stage, tables, stats_0)
-    if not stage.is_fair:
-        land(player_0, player_1, is_on_floor(player_1, stage, match), stats_0)
-    control(player_1, player_0, match.keys_1, match, stage, tables, stats_1)
-    if stage.is_fair:
-        land(player_0, player_1, is_on_floor(player_1, stage, match), stats_0)
-    land(player_1, player_0, is_on_floor(player_0, stage, match), stats_1)
-
-
-@inner
-def _use_weapons(
-    player_0: Any,
-    player_1: Any,
-    pressed_0: int,
-    pressed_1: int,
-    match: Any,
-    stage: Any,
-    stats_0: Any,
-    stats_1: Any,
-) -> None:
-    drops_0 = pressed_0 & rules.PICK != 0 and player_0.weapon and player_0.state != rules.ATTACK
-    drops_1 = pressed_1 & rules.PICK != 0 and player_1.weapon and player_1.state != rules.ATTACK
-    both = drops_0 and drops_1 and stage.is_fair  # else neither weapon would be older
-    if drops_0 and not both:
-        drop(player_0, match)
-    if drops_1 and not both:
-        drop(player_1, match)
-    if match.weapons_lying > 0:
-        pick_up(player_0, player_1, pressed_0, pressed_1, match, stage, stats_0, stats_1)
-        fall(match, stage)
-    come_and_go(match, stage)
-
-
-@inner
-def play_frame(
-    player_0: Any,
-    player_1: Any,
-    match: Any,
-    stage: Any,
-    tables: Any,
-    paid_0: Any,
-    paid_1: Any,
-    stats_0: Any,
-    stats_1: Any,
-) -> None:
-    """Plays one frame of a match with the key bits in `match`."""
-    last_distance = gap(player_0, player_1)
-    match.frame += 1
-    pressed_0, pressed_1 = match.keys_0 & ~player_0.keys, match.keys_1 & ~player_1.keys
-    _begin_frame(player_0, match.keys_0, match.frame)
-    _begin_frame(player_1, match.keys_1, match.frame)
-    aim_platform(match, stage)
-    _act(player_0, player_1, match, stage, tables, stats_0, stats_1)
-    move_platform(match, stage)
-    update_platform_box(match, stage)
-    _move_player(player_0, PLAYERS, stage, match)
-    _move_player(player_1, PLAYERS + 1, stage, match)
-    _use_weapons(player_0, player_1, pressed_0, pressed_1, match, stage, stats_0, stats_1)
-    distance = gap(player_0, player_1)
-    score(player_0, player_1, last_distance, distance, paid_0, stats_0)
-    score(player_1, player_0, last_distance, distance, paid_1, stats_1)
 
 
 @inner
@@ -214,7 +105,8 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
 
     Numba itself checks only the function's own file, so after an edit of another module it would
     reuse old machine code. But the values in a closure are part of Numba's cache key. So both
-    functions are closures over the digest. `arrays` is `BrawlGame._arrays`.
+    functions are closures over the digest. `arrays` is `BrawlGame._arrays`, and `scratch` is
+    `BrawlGame._scratch`: None if no planner plays.
     """
 
     @_jitted
@@ -226,7 +118,13 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
 
     @_jitted
     def step(
-        first: Any, last: Any, actions_N2A: Any, frames: Any, max_frames: Any, arrays: Any
+        first: Any,
+        last: Any,
+        actions_N2A: Any,
+        frames: Any,
+        max_frames: Any,
+        arrays: Any,
+        scratch: Any,
     ) -> None:
         _ = sources
         stage_1, tables_1, players_N2, matches_N, views_N21, stats_N21, _ = arrays[:7]
@@ -249,6 +147,11 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
             for _frame in range(frames):
                 keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, player_0, player_1, match, stage)
                 keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, player_1, player_0, match, stage)
+                if scratch is not None:  # otherwise Numba compiles no planner
+                    if bot_0 >= spec.PLANNER:
+                        keys_0 = planner_keys(n, 0, bot_0, arrays, max_frames, scratch)
+                    if bot_1 >= spec.PLANNER:
+                        keys_1 = planner_keys(n, 1, bot_1, arrays, max_frames, scratch)
                 take_keys(match, keys_0, keys_1)
                 play_frame(
                     player_0, player_1, match, stage, tables, paid_0, paid_1, stats_0, stats_1

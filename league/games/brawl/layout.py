@@ -206,6 +206,18 @@ STAGE = np.dtype(
 )
 """A stage in units of the game. stage.py fills it."""
 
+PLAN_PARTS: Final = 6
+PLAN = np.dtype(
+    [
+        ("decided", np.int32),  # frame of the latest decision
+        ("begun", np.int32),  # frame in which the plan began
+        ("parts", np.int32),  # number of parts, after which `based` plays
+        ("keys", np.int32, (PLAN_PARTS,)),  # bits of the keys that a part holds
+    ],
+    align=True,
+)
+"""A planner's plan (planner.py)."""
+
 STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
 """One player's totals: a row of `stats_N2S`, by name."""
 

@@ -36,6 +36,18 @@ BOTS: Final = tuple(
 )
 CONSTANT, RANDOM, BASED, CLOCKWORK, AGGRESSIVE, DEFENSIVE, KITER = range(7)
 AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK, CAMPER, FENCER = range(7, 15)
+ROLLOUTS: Final = (16, 64, 256, 1024)
+"""Rollouts of each planner in a decision."""
+PLANNERS: Final = tuple(
+    BotSpec(
+        name=f"planner_{rollouts}",
+        summary=f"plays the best plan of {rollouts} rollouts in the game itself",
+        held_out=True,
+    )
+    for rollouts in ROLLOUTS
+)
+PLANNER: Final = len(BOTS)
+"""Index of the first planner."""
 
 
 def brawl_spec(max_frames: int | None = None) -> GameSpec:
@@ -57,6 +69,7 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         reward_terms=TERMS,
         stats=STATS,
         bots=BOTS,
+        yardsticks=PLANNERS,
         max_frames=MAX_FRAMES if max_frames is None else max_frames,
         reward_presets=PRESETS,
         places=(FIELDS.index("x"), FIELDS.index("y")),
