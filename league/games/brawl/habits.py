@@ -162,8 +162,6 @@ def _first_hits() -> NDArray[np.float64]:
 
 
 _HITS_WM6 = _first_hits()
-_GROUND_MOVES: Final = np.arange(moves.NLIGHT, moves.SSIG + 1)
-_AIR_MOVES: Final = np.arange(moves.NAIR, moves.RECOVERY + 1)
 
 
 @inner
@@ -216,7 +214,8 @@ def _thrust(me: Any, opponent: Any, match: Any, stage: Any) -> int:
     dx = opponent.x - me.x
     best, most = -1, 0.0
     patience = 0.03 * habit(match, me, FAVOURITE)
-    for move in _GROUND_MOVES if me.grounded else _AIR_MOVES:
+    first, last = (moves.NLIGHT, moves.SSIG) if me.grounded else (moves.NAIR, moves.RECOVERY)
+    for move in range(first, last + 1):
         hit = _HITS_WM6[me.weapon, move]
         if move == moves.RECOVERY and (me.recoveries == 0 or is_off_stage(me, stage)):
             continue

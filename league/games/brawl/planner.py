@@ -107,7 +107,7 @@ def _value(
         if frame >= HORIZON and not (_may_fall(me, stage) or _may_fall(opponent, stage)):
             break
         keys = _plan_keys(plan, me, opponent, match, stage)
-        others = np.int64(bot_keys(bot, opponent, me, match, stage))
+        others: Any = np.int64(bot_keys(bot, opponent, me, match, stage))
         take_keys(match, keys if seat == 0 else others, others if seat == 0 else keys)
         play_frame(players_2[0], players_2[1], match, stage, tables, paid, paid, stats, stats)
         value += weight * (me.dealt - opponent.dealt)
