@@ -1,5 +1,6 @@
 """For every test, and every process that a test starts."""
 
+import fcntl
 import gc
 import os
 import sys
@@ -21,8 +22,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "system" not in item.path.parts)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Lets the first worker write the bytecode of all modules alone, which the others then read."""
+    with open(__file__) as own:
+        try:
+            fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(own, fcntl.LOCK_SH)
+        return (yield)
+
+
 def pytest_collection_finish() -> None:
-    """Keeps the collector away from the million objects of all test modules and their imports."""
+    """Waits until `bin/test` has compiled Brawl's step, and keeps the collector away from the
+    million objects of all test modules and their imports.
+    """
+    with (Path(__file__).parents[1] / "league/games/brawl/kernel.py").open() as kernel:
+        fcntl.flock(kernel, fcntl.LOCK_SH)
     gc.freeze()
 
 
