@@ -52,8 +52,6 @@ class SharedSum:
         """Makes this process the rank `rank`. It closes the ends of connections that belong to
         other ranks. So when a rank ends, its connections close, and the other ranks notice.
         """
-        import torch
-
         global _current
         _current = self
         self._peers = []
@@ -64,8 +62,6 @@ class SharedSum:
                     self._peers.append(end)
                 else:
                     end.close()
-        slots = torch.frombuffer(self._memory, dtype=torch.float32)
-        self._slots_2RL = slots.view(2, self._ranks, SLOT)
         self._rank, self._turn = rank, 0
 
     def close(self) -> None:
@@ -82,8 +78,11 @@ class SharedSum:
         Raises:
             RankGone: another rank has ended.
         """
+        import torch
+
+        slots_2RL = torch.frombuffer(self._memory, dtype=torch.float32).view(2, self._ranks, SLOT)
         for part in numbers.split(SLOT):
-            slots_RL = self._slots_2RL[self._turn, :, : len(part)]
+            slots_RL = slots_2RL[self._turn, :, : len(part)]
             self._turn = 1 - self._turn
             slots_RL[self._rank].copy_(part)
             self._meet()

@@ -134,6 +134,7 @@ def test_means_are_weighted_by_share():
 
 LAUNCH = "import sys; from learner.distributed.launch import launch; " \
     "launch(lambda: exec(sys.argv[1]), int(sys.argv[2]))"  # fmt: skip
+WITH_TORCH = f"import learner.distributed.rank_group; {LAUNCH}"
 RANK = """
 import os, sys, time
 from league.errors import *
@@ -149,9 +150,9 @@ os.write(1, b"rank %d %d\\n" % (rank, os.getpid()))  # in one piece: the ranks s
 """
 
 
-def launched(program, count=2):
+def launched(program, count=2, launch=LAUNCH):
     return subprocess.Popen(
-        [sys.executable, "-c", LAUNCH, RANK + program, str(count)],
+        [sys.executable, "-c", launch, RANK + program, str(count)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -235,7 +236,7 @@ def test_forked_ranks_get_the_same_sums_as_by_gloo(tmp_path):
     leave()
     open({str(tmp_path)!r} + f"/{{rank}}", "w").close()
     """
-    process = launched(SUMS + textwrap.dedent(program), 3)
+    process = launched(SUMS + textwrap.dedent(program), 3, WITH_TORCH)
     process.communicate()
     assert process.returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2"]
@@ -255,7 +256,7 @@ def test_a_sum_ends_when_another_rank_has_ended():
         print("gone", flush=True)
         sys.exit(report_failure(error))
     """
-    process = launched(SUMS + textwrap.dedent(program))
+    process = launched(SUMS + textwrap.dedent(program), launch=WITH_TORCH)
     assert "gone" in process.communicate()[0]
     assert process.returncode == 1
 
