@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +54,40 @@ def test_an_edited_rule_is_compiled_anew() -> None:
     digest = kernel._sources_digest()
     for function in (kernel.reset_matches, kernel.step_matches):
         assert digest in [cell.cell_contents for cell in function.py_func.__closure__]
+
+
+def test_processes_on_an_empty_cache_compile_once_and_load_no_compiler(tmp_path: Path) -> None:
+    (tmp_path / "filling.py").write_text(
+        "from league.games.brawl.compiling import cached\n"
+        "open('imports', 'a').write('x')\n"
+        "@cached\n"
+        "def fill(numbers):\n"
+        "    for i in range(numbers.size):\n"
+        "        numbers[i] = i\n"
+    )
+    code = (
+        "import sys, numpy, filling; from league.games.brawl.compiling import load\n"
+        "numbers = numpy.zeros(4); load({filling.fill: (numbers,)}); filling.fill(numbers)\n"
+        "print(numbers.sum(), 'numba.np.arraymath' in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    processes = [
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=pipe, text=True)
+        for _ in range(2)
+    ]
+    assert [process.communicate()[0] for process in processes] == ["6.0 False\n"] * 2
+    assert (tmp_path / "imports").read_text() == "xxx"  # these two, and the one that compiled
+
+
+def test_a_game_plays_without_the_compiler() -> None:
+    """It would take a second and 25 MB."""
+    code = (
+        "import sys; from league.games.brawl.game import BrawlGame; game = BrawlGame(2, threads=2);"
+        "game.reset(game.next_seeds_N); game.step(game.idle_actions(), 9);"
+        "sys.exit('numba.np.arraymath' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_game_of_a_module_and_a_registered_one_are_called_by_the_name_they_are_made_by(

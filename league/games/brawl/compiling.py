@@ -1,9 +1,82 @@
-"""How the functions of the step are compiled."""
+"""How the functions of the step are compiled, and how a process gets their machine code.
 
-from numba import njit
+A process that compiles keeps 150 MB of the compiler's memory. So processes load the machine code
+from Numba's cache on disk. If it is not there, a process that then ends compiles it.
+"""
 
-# Numba's types leave out these options.
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # pyrefly: ignore[no-matching-overload]
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from numba import njit, typeof
+from numba.core.compiler_lock import global_compiler_lock
+
+from league.service import die_with_parent
+
+_njit: Any = njit  # Numba's types leave out some of its options
+inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Compiles a function that only compiled functions call. Its wrappers for other callers would be
 two thirds of the modules that LLVM compiles.
 """
+
+
+def cached(function: Callable[..., None]) -> Any:
+    """Compiles a function that allocates nothing, and caches its machine code if the cache folder
+    can be written.
+
+    Numba's allocator is left out (`_nrt`), because a process would have to compile it before it
+    could load the code.
+    """
+    try:
+        return _njit(nogil=True, cache=True, _nrt=False)(function)
+    except RuntimeError:  # no cache folder: each process compiles
+        return njit(nogil=True)(function)
+
+
+def load(calls: Mapping[Any, tuple[Any, ...]]) -> None:
+    """Loads the machine code of functions for calls with these arguments.
+
+    A first call would load the code too, but before that everything that Numba needs to compile,
+    which takes a second and 25 MB. Processes that need the code at the same time compile it once.
+
+    Args:
+        calls: arguments by function. The functions are made by `cached` and are attributes of their
+            modules.
+    """
+    wanted = {function: tuple(map(typeof, arguments)) for function, arguments in calls.items()}
+    folder = next(iter(wanted)).stats.cache_path
+    if folder is None or _has_loaded(wanted):
+        return
+    with suppress(OSError), Path(folder, "compiling.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _has_loaded(wanted):
+            tied = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable]
+            missing = [(f.__module__, f.__name__, types) for f, types in wanted.items()]
+            subprocess.run([*tied, "-m", __name__], input=pickle.dumps(missing), check=False)
+            _has_loaded(wanted)  # if it has not, the first call compiles
+
+
+@global_compiler_lock
+def _has_loaded(wanted: Mapping[Any, tuple[Any, ...]]) -> bool:
+    """Loads functions from the cache. Returns False if one is not there."""
+    for function, signature in wanted.items():
+        if signature not in function.overloads:
+            found = function._cache._load_overload(signature, function.targetctx)
+            if found is None:
+                return False
+            function.add_overload(found)
+    return True
+
+
+if __name__ == "__main__":
+    for module, name, signature in pickle.load(sys.stdin.buffer):
+        getattr(import_module(module), name).compile(signature)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from league.errors import InvalidInput
 from league.games.base import BatchedGame
 from league.games.brawl import layout
+from league.games.brawl.compiling import load
 from league.games.brawl.kernel import reset_matches, step_matches
 from league.games.brawl.moves import MOVE_NAMES, UNARMED, WEAPON_NAMES, move_tables
 from league.games.brawl.rules import DODGE, KEY_NAMES
@@ -81,6 +82,9 @@ class BrawlGame(BatchedGame):
             *(self.ended_N, self.outcomes_N, self.frames_N, self.final_frames_N),
             *(self.bots_N2, self.next_seeds_N, self.idle_N),
         )
+        step = 0, num_matches, self.idle_actions(), 1, self.spec.max_frames, self._arrays, None
+        reset = self.idle_N, self.next_seeds_N, self._arrays
+        load({reset_matches: reset, step_matches: step})
         cuts = [num_matches * thread // threads for thread in range(threads + 1)]
         self._parts = [(first, last) for first, last in pairwise(cuts) if first < last]
         self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None

@@ -7,16 +7,14 @@ layout.TERMS_ROW and layout.STATS_ROW. The suffixes _0 and _1 are seats.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from league.games.brawl import spec
 from league.games.brawl.bots import bot_keys
-from league.games.brawl.compiling import inner
+from league.games.brawl.compiling import cached, inner
 from league.games.brawl.control import begin_player
 from league.games.brawl.frame import play_frame
 from league.games.brawl.layout import MIRROR_DELAY
@@ -92,32 +90,24 @@ def _sources_digest() -> str:
     return digest.hexdigest()
 
 
-def _jitted(function: Callable[..., None]) -> Callable[..., None]:
-    """Compiles a function, and caches its machine code if the cache folder can be written."""
-    try:
-        return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # no cache folder: each process compiles
-        return njit(nogil=True)(function)
-
-
-def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Returns `reset` and `step`, cached on disk under the digest of their sources.
+def _compiled(sources: str) -> tuple[Any, Any]:
+    """Returns both functions, cached on disk under the digest of their sources.
 
     Numba itself checks only the function's own file, so after an edit of another module it would
     reuse old machine code. But the values in a closure are part of Numba's cache key. So both
-    functions are closures over the digest. `arrays` is `BrawlGame._arrays`, and `scratch` is
+    are closures over the digest. `arrays` is `BrawlGame._arrays`, and `scratch` is
     `BrawlGame._scratch`: None if no planner plays.
     """
 
-    @_jitted
-    def reset(where_N: Any, seeds_N: Any, arrays: Any) -> None:
+    @cached
+    def reset_matches(where_N: Any, seeds_N: Any, arrays: Any) -> None:
         _ = sources
         for n in range(where_N.shape[0]):
             if where_N[n]:
                 begin(n, seeds_N[n], arrays)
 
-    @_jitted
-    def step(
+    @cached
+    def step_matches(
         first: Any,
         last: Any,
         actions_N2A: Any,
@@ -175,7 +165,7 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
             else:
                 frames_N[n] = match.frame
 
-    return reset, step
+    return reset_matches, step_matches
 
 
 reset_matches, step_matches = _compiled(_sources_digest())
