@@ -34,9 +34,9 @@ def points(first: str, second: str, seeds: int) -> float:
 
 
 def test_each_planner_is_stronger_than_the_step_below() -> None:
-    """The seeds are fixed, so the shares are always the same. docs/evaluation.md has all steps."""
-    assert points("planner_16", "based", 10) > 0.9
-    assert points("planner_64", "planner_16", 10) >= 0.6
+    """The seeds are fixed, so the shares are always the same. docs/evaluation.md has more."""
+    assert points("planner_16", "based", 4) > 0.9
+    assert points("planner_64", "planner_16", 4) >= 0.6
 
 
 @pytest.mark.parametrize(("frames", "threads"), [(1, 1), (3, 1), (4, 2)])
