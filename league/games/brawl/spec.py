@@ -36,7 +36,7 @@ BOTS: Final = tuple(
 )
 CONSTANT, RANDOM, BASED, CLOCKWORK, AGGRESSIVE, DEFENSIVE, KITER = range(7)
 AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK, CAMPER, FENCER = range(7, 15)
-ROLLOUTS: Final = (16, 64, 256, 1024)
+ROLLOUTS: Final = (8, 16, 64, 256, 1024)
 """Rollouts of each planner in a decision."""
 PLANNERS: Final = tuple(
     BotSpec(
