@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from league.errors import DataCorrupt, VersionMismatch
+from league.errors import DataCorrupt, Unavailable, VersionMismatch
 from league.games.base import EXTERNAL, BatchedGame
 from league.replay.match import Replay, final_digest
 
@@ -63,12 +63,15 @@ class Playback:
 
         Raises:
             DataCorrupt: the match does not end as recorded.
+            Unavailable: the game fails.
         """
         game, replay = self.game, self.replay
         game.reset(np.array([replay.seed], np.uint64))
         for now, actions_2A in enumerate(replay.actions_T2A):
             yield now
             game.step(actions_2A[None])
+            if 0 in game.failures:
+                raise Unavailable(f"the match can't be played again: {game.failures[0]}")
             if bool(game.ended_N[0]) != (now + 1 == replay.frames):
                 raise _otherwise(f"ended after {now + 1} frames, {replay.frames} are recorded")
         if (outcome := float(game.outcomes_N[0])) != replay.outcome:

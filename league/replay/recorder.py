@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import DataCorrupt, InvalidInput
+from league.errors import DataCorrupt, InvalidInput, Unavailable
 from league.games.base import EXTERNAL, BatchedGame
 from league.replay.match import Contender, Recipe, Replay, final_digest
 
@@ -145,6 +145,7 @@ class MatchRecorder:
         Raises:
             DataCorrupt: the match ends differently when it is played again.
             InvalidInput: the match does not end at all when it is played again.
+            Unavailable: the game fails while it plays the match again.
         """
         game, name = self.recipe.make(), self.match_id or self.seed
         try:
@@ -166,6 +167,9 @@ class MatchRecorder:
             held_N2A = np.unpackbits(packed, count=shape[1] * shape[2]).reshape(shape)
             for _ in range(frames):
                 game.step(held_N2A)
+                if 0 in game.failures:
+                    name = self.match_id or self.seed
+                    raise Unavailable(f"match {name} can't be recorded: {game.failures[0]}")
                 recorder.note(held_N2A)
                 if game.ended_N[0]:
                     return replace(recorder.finish(0, bout), match_id=self.match_id)

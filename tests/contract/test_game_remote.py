@@ -5,11 +5,13 @@ matches only.
 from __future__ import annotations
 
 import importlib
+import itertools
 import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from league.games import remote
 from league.games.base import BatchedGame
 from league.games.registry import game_spec, make_batched
 from league.games.remote import RemoteGame
+from league.replay import Contender, MatchRecorder, Recipe, final_digest, verify
 from league.v1 import games_pb2 as pb
 
 ROOT = Path(__file__).parents[2]
@@ -315,6 +318,35 @@ def test_matches_that_a_server_does_not_repeat_are_not_continued(
     servicer.spoil = put({0: 0.125}, "observations")
     with pytest.raises(DataCorrupt, match="match 0"):
         game.load(state)
+
+
+@pytest.mark.parametrize("spoiled", [1, 2], ids=["at once", "later"])
+def test_a_match_that_fails_when_it_is_played_again_says_so(
+    spoiled: int, push: tuple[Push, RemoteGame]
+) -> None:
+    """Its replay is not written, whether it fails in its first frame or in a later one."""
+    servicer, game = push
+    name, version = game.spec.name, game.spec.version
+    recipe = Recipe(name=name, version=version, max_frames=3, is_allowed=True)
+    seats = (Contender(name="main@100"), Contender(name="main@200"))
+    take = MatchRecorder(recipe=recipe, seats=seats, bots=(-1, -1), seed=7, match_id="f" * 32)
+    take.note(np.zeros((2, 3), np.uint8), 3)
+    with closing(recipe.make()) as again:
+        again.reset(np.array([7], np.uint64))
+        for _ in range(3):
+            again.step(again.idle_actions())
+        replay = take.finish(0.5, final_digest(again, 0))
+    steps = itertools.count(1)
+
+    def fail(response: pb.PlayResponse, context: Any) -> None:
+        if next(steps) % 3 == spoiled:
+            context.abort(grpc.StatusCode.INTERNAL, "out of cards")
+
+    servicer.spoil = fail
+    for playing in (partial(take.finish, 0.5, replay.final), partial(verify, replay)):
+        steps = itertools.count(1)
+        with pytest.raises(Unavailable, match="out of cards"):
+            playing()
 
 
 def test_keys_and_rewards_keep_their_places(push: tuple[Push, RemoteGame]) -> None:
