@@ -50,6 +50,7 @@ from league.settings.device_flags import (
     cpu_sentence,
     has_no_gpu,
 )
+from league.settings.presets import read_tables
 from league.views.facts import Screen
 from league.views.terminal.display import Display, LineDisplay, LiveDisplay, print_summary
 
@@ -384,10 +385,10 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     from league.games.exact import is_exact
 
     commands = [["report", "--out", str(folder.path / "report")]]
-    game = resolve(file=folder.config, environment={})["game"]
+    game = read_tables(folder.config).sections["game"]
     for name in mains:
         player = name.removeprefix("learner-")
-        if is_exact(game["name"], **game["options"]):
+        if is_exact(game["name"], **game.get("options", {})):
             commands.append(["exploitability", player, average_of(player)])
         commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
     sys.stdout.flush()

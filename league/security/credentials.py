@@ -23,7 +23,6 @@ from league.errors import ConfigError
 from league.security.roles import WORDS
 from league.security.settings import SecuritySettings
 from league.security.tokens import FOLDER
-from league.settings.base import resolve
 
 TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
 """Environment variables: a token, a file with a token, and a folder with ca.pem (and client.pem,
@@ -153,9 +152,8 @@ def of_run(
             file = run_dir / FOLDER / f"{word}.token"
             if not token and os.access(file, os.R_OK):
                 token = read_token(file)
-        config = run_dir / "config.toml"
-        if tls is None and config.is_file():
-            tls = resolve(file=config, environment={}).of(SecuritySettings).tls_folder
+        if tls is None:
+            tls = SecuritySettings.of_run(run_dir).tls_folder
     return Credentials(token=token, tls=tls)
 
 

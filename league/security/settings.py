@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from league.errors import ConfigError
-from league.settings.base import Settings
+from league.settings.base import Settings, fault_of
+from league.settings.presets import read_tables
 
 _NAME = re.compile(r"[a-z0-9.-]{1,253}(:[0-9]{1,5})?")
 
@@ -38,6 +39,24 @@ class SecuritySettings(Settings):
     @classmethod
     def _absolute(cls, folder: str) -> str:
         return str(Path(folder).expanduser().absolute()) if folder else ""
+
+    @classmethod
+    def of_run(cls, run_dir: Path) -> SecuritySettings:
+        """Reads the section alone from a run's config.toml, or returns the defaults without one.
+
+        Other sections are not checked, because that asks a game's server, which may be away.
+
+        Raises:
+            ConfigError: the file or the section can't be read.
+        """
+        config = run_dir / "config.toml"
+        section = read_tables(config).sections.get("security", {}) if config.is_file() else {}
+        try:
+            return cls.model_validate(section)
+        except ValidationError as error:
+            first = error.errors()[0]
+            fault = fault_of(first, map(str, first["loc"]), cls, "security")
+            raise ConfigError(f"{config}: {fault}") from None
 
     @property
     def tls_folder(self) -> Path | None:

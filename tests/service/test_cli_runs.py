@@ -67,6 +67,21 @@ def test_a_live_run_is_asked_at_its_own_matchmaker(
     assert rows(capsys.readouterr().out)[0]["player"] == "main@2000"
 
 
+@pytest.mark.parametrize("command", ["status", "ratings", "players", "payoff", "stage"])
+def test_a_run_is_read_while_the_server_of_its_game_is_away(
+    served_run: Path, command: str, capsys: Capture
+) -> None:
+    config = served_run / "config.toml"
+    before = config.read_text()
+    config.write_text(before.replace('name = "brawl"', f'name = "grpc:127.0.0.1:{free_port()}"'))
+    assert config.read_text() != before
+    try:
+        assert main([command, "--run-dir", str(served_run)]) == 0
+        assert capsys.readouterr().out
+    finally:
+        config.write_text(before)
+
+
 @pytest.mark.parametrize("said", ["127.0.0.1:1", "", "x" * 999, "\xff\n:7", ":", "[::1]:99999999"])
 def test_an_address_that_nobody_serves_does_not_mislead(run_dir: Path, said: str) -> None:
     with announced(run_dir, said):

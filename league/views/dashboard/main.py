@@ -23,7 +23,6 @@ from league.security.settings import (
 )
 from league.security.tokens import TokenBook, TokenFile
 from league.service.logs import configure
-from league.settings.base import resolve
 from league.views.dashboard.access import Access
 from league.views.dashboard.connections import BACKLOG
 
@@ -85,9 +84,7 @@ def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
     if run_dir is None:
         return Access(host)
     file = TokenFile(run_dir)
-    config = run_dir / "config.toml"
-    settings = resolve(file=config if config.is_file() else None, environment={})
-    if not (is_open or settings.of(SecuritySettings).tokens):
+    if not (is_open or SecuritySettings.of_run(run_dir).tokens):
         return Access(host)
     file.ensure()
     return Access(host, TokenBook(file), names)
