@@ -11,6 +11,8 @@ ENDED = ("done", "stopped")
 """Activities of a worker that plays no more."""
 PAUSED = "paused"
 """Activity of a learner that waits because an operator has paused the learners."""
+GAME_SERVER = "the game's server"
+"""In the activity of a worker that can't play now because of the server of its game."""
 SILENT_SECONDS = 30.0
 """A worker whose last heartbeat is older than this hangs or has ended. Workers send a heartbeat
 every second or two.

@@ -34,6 +34,7 @@ from league.errors import (
 )
 from league.evaluations import targets
 from league.games.base import BatchedGame
+from league.games.hosted import HostedGame
 from league.gates import CandidateGate
 from league.players import Book, Player, PlayerKind, PlayerState
 from league.replay import Recipe
@@ -157,6 +158,13 @@ class Evaluator:
         self._incarnation = 0
         self.stop = stop or threading.Event()
         self.fenced = False
+        self._game_trouble = ""
+        if isinstance(game, HostedGame):
+            game.host.should_stop, game.host.on_wait = self.stop.is_set, self._wait_for_game
+
+    def _wait_for_game(self, reason: str) -> None:
+        self._game_trouble = reason
+        self._stall.rests()
 
     def open(self) -> None:
         """Warms the game up and begins a new incarnation."""
@@ -576,7 +584,7 @@ class Evaluator:
             fenced, *_ = self._client.heartbeat(
                 self._incarnation,
                 self._frames + self._rival_frames,
-                activity=progress.activity,
+                activity=self._game_trouble or progress.activity,
                 metrics=self._stall.judged(metrics),
             )
         except Unavailable:

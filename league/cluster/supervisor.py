@@ -22,7 +22,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.finding import CURVES
 from league.runs.folder import RunFolder
 from league.security.credentials import Credentials
-from league.status import ENDED, SILENT_SECONDS, STALLED
+from league.status import ENDED, GAME_SERVER, SILENT_SECONDS, STALLED
 from league.views.facts import Note, Screen, State
 from league.views.leaderboard import export_all
 from league.views.reader import LeagueReader
@@ -74,6 +74,7 @@ class Supervisor:
         self._config_before = self._config()
         self._in_trouble = False
         self._stalled: dict[str, float] = {}  # seconds without progress, by worker
+        self._without_game = set[str]()  # workers that can't play because of their game's server
         self._looks, self._looked_at = 0, time.monotonic()
         self._display, self._device = display, device
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
@@ -195,6 +196,11 @@ class Supervisor:
             process = self._group.members.get(name)
             if process is None or process.state is not State.RUNNING:
                 continue
+            if (GAME_SERVER in worker.activity) != (name in self._without_game):
+                self._without_game ^= {name}
+                is_without = name in self._without_game
+                how = worker.activity.rstrip(".") if is_without else "its game goes on"
+                self.say(f"{name}: {how}.", is_trouble=is_without)
             heard, silence = self._heard.get(name, (at, 0.0))
             idle = name == DASHBOARD and worker.activity in ENDED  # no match, no heartbeats
             # a heartbeat from before the start is the earlier process's

@@ -86,9 +86,11 @@ class Host(ABC):
 
     Attributes:
         should_stop: asked while the host waits for something. True ends the wait.
+        on_wait: told again and again why no match can go on, and "" once matches go on.
     """
 
     should_stop: Callable[[], bool] = staticmethod(lambda: False)
+    on_wait: Callable[[str], None] = staticmethod(lambda reason: None)
 
     @property
     @abstractmethod

@@ -37,6 +37,7 @@ from league.games.seen import (
     seen_type,
 )
 from league.rpc.channel import CHANNEL_OPTIONS, Reminders
+from league.status import GAME_SERVER
 from league.v1 import games_pb2 as pb
 from league.v1.games_pb2_grpc import GameServiceStub
 
@@ -50,7 +51,10 @@ WAIT_SECONDS = 240.0
 the supervisor treats a learner as hanging.
 """
 PAUSE_SECONDS = 0.5
+STOP_SECONDS = 1.0
+"""Time for a response once the program stops."""
 STATS = ("moves", "reward")
+STOPPED = f"{GAME_SERVER} did not answer (the program stopped meanwhile)"
 
 _KINDS = {pb.ACTION_KIND_KEYS: KEYS, pb.ACTION_KIND_CHOICE: CHOICE}
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
@@ -157,17 +161,25 @@ def _channel(address: str, most_bytes: int) -> grpc.Channel:
     return grpc.insecure_channel(f"dns:///{address}", options)
 
 
-def _described(stub: GameServiceStub, address: str) -> pb.DescribeGameResponse:
+def _described(
+    stub: GameServiceStub, address: str, should_stop: Callable[[], bool] = lambda: False
+) -> pb.DescribeGameResponse:
     """Asks for the game's description."""
-    try:
-        return stub.DescribeGame(
-            pb.DescribeGameRequest(contract=CONTRACT), timeout=DESCRIBE_SECONDS
-        )
-    except grpc.RpcError as failure:
-        raise Unavailable(
-            f"no game answers at {address} ({_reason(failure)}): start its server there, or check "
-            "the address"
-        ) from None
+    request = pb.DescribeGameRequest(contract=CONTRACT)
+    call = stub.DescribeGame.future(request, timeout=DESCRIBE_SECONDS)
+    while True:
+        try:
+            return call.result(timeout=PAUSE_SECONDS)
+        except grpc.FutureTimeoutError:
+            if should_stop():
+                call.cancel()
+        except grpc.FutureCancelledError:
+            raise Unavailable(STOPPED) from None
+        except grpc.RpcError as failure:
+            raise Unavailable(
+                f"no game answers at {address} ({_reason(failure)}): start its server there, or "
+                "check the address"
+            ) from None
 
 
 def _reason(failure: grpc.RpcError) -> str:
@@ -261,17 +273,24 @@ class _Stream:
             except grpc.RpcError as failure:
                 self._responses.put(_reason(failure))
 
-    def ask(self, request: pb.PlayRequest, seconds: float) -> pb.PlayResponse:
+    def ask(
+        self, request: pb.PlayRequest, seconds: float, should_stop: Callable[[], bool]
+    ) -> pb.PlayResponse:
         """Returns the response. Raises `Unavailable` if none comes."""
         self._requests.put(request)
         self._wanted.put(True)
-        try:
-            response = self._responses.get(timeout=seconds)
-        except queue.Empty:
-            response = f"it took over {seconds:g} s"
-        if isinstance(response, str):
-            raise Unavailable(f"the game's server did not answer ({response})")
-        return response
+        began = time.monotonic()
+        while (waited := time.monotonic() - began) < seconds:
+            try:
+                response = self._responses.get(timeout=min(PAUSE_SECONDS, seconds - waited))
+            except queue.Empty:
+                if waited >= STOP_SECONDS and should_stop():
+                    raise Unavailable(STOPPED) from None
+                continue
+            if isinstance(response, str):
+                raise Unavailable(f"{GAME_SERVER} did not answer ({response})")
+            return response
+        raise Unavailable(f"{GAME_SERVER} did not answer (it took over {seconds:g} s)")
 
     def close(self) -> None:
         """Ends the call and the threads."""
@@ -309,6 +328,7 @@ class _Server(Host):
         self._channel: grpc.Channel | None = None
         self._stream: _Stream | None = None
         self._started = False
+        self._is_in_trouble, self._remind = False, Reminders(log.warning)
         self.clipped: Counter[str] = Counter()
 
     @property
@@ -337,16 +357,30 @@ class _Server(Host):
 
     def _connected(self) -> _Stream:
         """Returns the stream. Waits for a server that is away, or that has another game now."""
-        deadline, remind = time.monotonic() + WAIT_SECONDS, Reminders(log.warning)
+        deadline = time.monotonic() + WAIT_SECONDS
         while self._stream is None:
+            if self.should_stop():
+                raise Unavailable(STOPPED)
             try:
                 self._stream = self._opened()
             except Unavailable as error:
                 if self.should_stop() or time.monotonic() >= deadline:
                     raise
-                remind(f"waiting for the game's server: {error}")
+                self._tell(str(error))
                 time.sleep(PAUSE_SECONDS)
         return self._stream
+
+    def _tell(self, error: str) -> None:
+        """Logs why no match goes on, and passes it on. "" says that matches go on."""
+        if error:
+            reason = error.replace(GAME_SERVER, "it", 1).replace(f" at {self._address}", "", 1)
+            sentence = f"waiting for {GAME_SERVER} at {self._address}: {reason}"
+            self.on_wait(sentence[: 2 * LONGEST_REASON])
+            self._remind(sentence)
+        elif self._is_in_trouble:
+            self.on_wait("")
+            self._remind = Reminders(log.warning)
+        self._is_in_trouble = bool(error)
 
     def _opened(self) -> _Stream:
         if self._channel is None:
@@ -356,7 +390,7 @@ class _Server(Host):
             most = len(self._rows) * row + _MOST_BYTES[0]
             self._channel = _channel(self._address, min(most, _MOST_BYTES[1]))
         stub = GameServiceStub(self._channel)
-        now = _described(stub, self._address)
+        now = _described(stub, self._address, self.should_stop)
         if now != self._game:
             words = (
                 plain(f"{game.name} {game.version} ({_digest(game)})")[:LONGEST_REASON]
@@ -377,11 +411,15 @@ class _Server(Host):
             answer = getattr(self, f"_{verb}")(asked, *arguments(asked))
         except Unavailable as error:
             self._drop()
+            self._tell(str(error))
             return [], dict.fromkeys(self._rows, str(error))
+        if verb == "step":  # a server whose steps fail may well begin matches
+            self._tell("")
         return [(asked, answer)], {}
 
     def _ask(self, **request: Any) -> pb.PlayResponse:
-        return self._connected().ask(pb.PlayRequest(**request), self._step_seconds)
+        message, stream = pb.PlayRequest(**request), self._connected()
+        return stream.ask(message, self._step_seconds, self.should_stop)
 
     def _text(self, rows: list[int]) -> str:
         lines = self._ask(text=pb.TextRequest(row=rows[0])).text[:LONGEST_TEXT].splitlines()
@@ -391,7 +429,7 @@ class _Server(Host):
         states = self._ask(save=pb.SaveRequest(rows=rows)).states
         if len(states) != len(rows) or max(map(len, states)) > LONGEST_STATE:
             raise Unavailable(
-                f"the game's server sent {len(states)} states: {len(rows)} of up to "
+                f"{GAME_SERVER} sent {len(states)} states: {len(rows)} of up to "
                 f"{LONGEST_STATE} bytes are wanted"
             )
         return dict(zip(rows, states, strict=True))
@@ -456,14 +494,14 @@ class _Server(Host):
         outcomes_R = self._field(response, "outcomes", "u1", (len(rows),), 0)
         if outcomes_R.max() > pb.OUTCOME_FAILED:
             raise Unavailable(
-                f"the game's server sent the outcome {outcomes_R.max()}: games.proto lists them"
+                f"{GAME_SERVER} sent the outcome {outcomes_R.max()}: games.proto lists them"
             )
         finite_R = np.isfinite(views_R2V).all((1, 2)) & np.isfinite(rewards_R2K).all((1, 2))
         failed = {
-            rows[place]: "the game's server sent NaN or infinity"
+            rows[place]: f"{GAME_SERVER} sent NaN or infinity"
             for place in np.flatnonzero(~finite_R)
         } | {
-            rows[place]: "the game's server could not play the match to its end"
+            rows[place]: f"{GAME_SERVER} could not play the match to its end"
             for place in np.flatnonzero(outcomes_R == pb.OUTCOME_FAILED)
         }
         seen_R["views"] = np.nan_to_num(views_R2V)
@@ -493,6 +531,6 @@ class _Server(Host):
             return np.full(shape, default, kind)
         if len(content) != wanted:
             raise Unavailable(
-                f"the game's server sent {len(content)} bytes of {name}: {wanted} are wanted"
+                f"{GAME_SERVER} sent {len(content)} bytes of {name}: {wanted} are wanted"
             )
         return np.frombuffer(content, kind).reshape(shape)

@@ -212,6 +212,10 @@ class Reporter:
         frames = self._other_frames + self._env.frames_played
         self._broker.beat(frames, self._model.num_timesteps, activity, self.metrics)
 
+    def wait(self, reason: str) -> None:
+        """Reports why the game can't go on. "" says that it goes on."""
+        self.beat(reason or "rollout")
+
     def rest(self) -> None:
         """Reports that the learner is paused."""
         self._progress.rest()

@@ -168,6 +168,8 @@ def build_parts(
         group.broadcast_weights(model.policy)
         stages.set_rewards(model)
         reporter = Reporter(folder, settings.learner, model, broker, group)
+        if isinstance(game, HostedGame):
+            game.host.on_wait = reporter.wait
     except BaseException:
         broker.close("the learner could not start")
         raise

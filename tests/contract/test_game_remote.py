@@ -257,6 +257,33 @@ def test_a_server_that_hangs_loses_its_matches() -> None:
         game.close()
 
 
+def test_a_stop_ends_the_wait_for_a_response_and_the_state_is_saved() -> None:
+    servicer, end, told = Push(), threading.Event(), list[str]()
+    with served(servicer) as port:
+        game = begun(port)
+        game.host.on_wait = told.append
+        game.step(game.idle_actions())
+        assert not told
+        servicer.spoil = lambda response, context: end.wait()
+        game.host.should_stop = lambda: True
+        game.step(game.idle_actions())  # within the 60 s that the server may take
+        assert {*game.failures} == {*ALL}
+        state = game.save()
+        assert told
+        for reason in told:
+            assert reason.startswith(f"waiting for the game's server at 127.0.0.1:{port}: it did")
+            assert "stopped" in reason
+        end.set()
+        servicer.spoil, game.host.should_stop = lambda response, context: None, lambda: False
+        game.load(state)
+        game.step(game.idle_actions())
+        assert game.ended_N.all(), "the matches that could not begin"
+        game.step(game.idle_actions())
+        assert not game.failures
+        assert told[-1] == ""
+        game.close()
+
+
 def test_a_killed_server_is_awaited_and_its_next_matches_are_played() -> None:
     port = free_port()
     with ExitStack() as stack:

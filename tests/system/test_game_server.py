@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from contextlib import ExitStack
@@ -32,6 +33,10 @@ def test_a_league_goes_on_when_its_game_comes_back_and_stops_while_it_is_away(
         league = League(tmp_path / "run", *flags)
         log = tmp_path / "run" / "logs" / "learner-main.log"
 
+        def activity() -> str:
+            learner = league.learner()
+            return learner.activity if learner is not None else ""
+
         def waits(times: int) -> bool:
             return log.read_text().count("waiting for the game's server") >= times
 
@@ -45,15 +50,19 @@ def test_a_league_goes_on_when_its_game_comes_back_and_stops_while_it_is_away(
             server, _ = stack.enter_context(started(PIG, port))
             league.until(lambda: league.steps() > reached + 2048)
             assert league.pid("learner") == learner
-            server.kill()
-            server.wait()
+            assert re.search("learner-main: .*the game's server.*127.0.0.1", league.words)
+            league.until(lambda: "learner-main: its game goes on" in league.words)
+            server.send_signal(signal.SIGSTOP)
             league.until(lambda: waits(2))
+            league.until(lambda: "the game's server" in activity())
             league.process.send_signal(signal.SIGINT)
             assert league.process.wait() == 0, league.words
         finally:
             league.process.kill()
             league.process.wait()
     assert "was killed" not in league.words
+    (last,) = league.query("SELECT max(step) FROM players")
+    assert league.query("SELECT max(step) FROM heartbeats") == [last], "its snapshot was saved"
     failures = {str(why) for (why,) in league.query("SELECT failure FROM results WHERE failed")}
     assert failures
     assert all("the game's server did not answer" in why for why in failures)
