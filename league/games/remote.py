@@ -496,21 +496,29 @@ class _Server(Host):
             raise Unavailable(
                 f"{GAME_SERVER} sent the outcome {outcomes_R.max()}: games.proto lists them"
             )
-        finite_R = np.isfinite(views_R2V).all((1, 2)) & np.isfinite(rewards_R2K).all((1, 2))
+        ended_R = (outcomes_R != pb.OUTCOME_UNSPECIFIED) | is_last_R
+        acting_R2 = legal_R2A.any(-1) if self._is_choice else np.ones((len(rows), 2), np.bool_)
         failed = {
-            rows[place]: f"{GAME_SERVER} sent NaN or infinity"
-            for place in np.flatnonzero(~finite_R)
-        } | {
+            rows[place]: f"{GAME_SERVER} gave neither seat of row {rows[place]} a legal choice"
+            for place in np.flatnonzero(~acting_R2.any(1) & ~ended_R)
+        }
+        for name, numbers in (("observations", views_R2V), ("rewards", rewards_R2K)):
+            for place in np.flatnonzero(~np.isfinite(numbers).all((1, 2))):
+                seat, index = np.argwhere(~np.isfinite(numbers[place]))[0]
+                failed[rows[place]] = (
+                    f"{GAME_SERVER} sent NaN or infinity in {name}: number {index} of seat {seat} "
+                    f"in row {rows[place]}"
+                )
+        failed |= {
             rows[place]: f"{GAME_SERVER} could not play the match to its end"
             for place in np.flatnonzero(outcomes_R == pb.OUTCOME_FAILED)
         }
         seen_R["views"] = np.nan_to_num(views_R2V)
         clip(seen_R["views"], self.clipped)
         seen_R["rewards"] = rewards_R2K
-        acting_R2 = legal_R2A.any(-1) if self._is_choice else np.ones((len(rows), 2), np.bool_)
         seen_R["acting"], seen_R["legal"] = acting_R2, legal_R2A
         seen_R["legal"][:, :, 0] |= ~acting_R2
-        seen_R["ended"] = (outcomes_R != pb.OUTCOME_UNSPECIFIED) | is_last_R
+        seen_R["ended"] = ended_R
         seen_R["lead"][outcomes_R == pb.OUTCOME_SEAT_0_WON] = 1
         seen_R["lead"][outcomes_R == pb.OUTCOME_SEAT_1_WON] = -1
         return seen_R, failed

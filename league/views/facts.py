@@ -90,6 +90,11 @@ class LeagueFacts:
         return self.status.workers if self.status is not None else ()
 
     @property
+    def active(self) -> str:
+        """The number of active snapshots in words."""
+        return f"{self.snapshots:,} active snapshot{'' if self.snapshots == 1 else 's'}"
+
+    @property
     def learner(self) -> WorkerStatus | None:
         """The worker that leads, or the first worker that trains a live player."""
         training = [worker for worker in self.workers if worker.player]

@@ -158,8 +158,7 @@ class LeagueReader:
         """
         news: dict[Hashable, str] = {}
         if facts.newest and facts.newest not in {gate.candidate for gate in facts.gates}:
-            count = f"{facts.snapshots:,} active snapshot{'' if facts.snapshots == 1 else 's'}"
-            news[facts.newest] = f"{facts.newest} joined the league ({count})."
+            news[facts.newest] = f"{facts.newest} joined the league ({facts.active})."
         for gate in facts.gates:
             if gate.state is not GateState.OPEN and not gate.was_passed_over:
                 news[gate.candidate] = f"{gate.outcome}."

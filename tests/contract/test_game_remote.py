@@ -203,8 +203,16 @@ WIDTH = 2 * 3
 @pytest.mark.parametrize(
     ("spoil", "rows", "reason"),
     [
-        (put({WIDTH: float("nan")}, "observations"), [1], "NaN or infinity"),
-        (put({2: float("inf")}, "rewards"), [1], "NaN or infinity"),
+        (
+            put({WIDTH + 4: float("nan")}, "observations"),
+            [1],
+            "NaN or infinity in observations: number 1 of seat 1 in row 1",
+        ),
+        (
+            put({2: float("inf")}, "rewards"),
+            [1],
+            "NaN or infinity in rewards: number 0 of seat 0 in row 1",
+        ),
         (gives_up, [2], "could not play"),
         (unknown_outcome, ALL, "outcome 9"),
         (cut, ALL, "92 bytes of observations: 96"),
@@ -421,6 +429,19 @@ def test_matches_continue_from_the_states_of_a_server_that_saves_them(
         assert_same(there, history(fresh, chances[10:]))
         game.close()
         fresh.close()
+
+
+def test_a_match_in_which_nobody_may_choose_fails() -> None:
+    servicer = Push(action_kind=pb.ACTION_KIND_CHOICE)
+
+    def forbid(response: pb.PlayResponse, context: Any) -> None:
+        response.legal = bytes([1, 0, 0, 0, 0, 0]) + bytes(6) + bytes([0, 0, 0, 1, 1, 1]) + bytes(6)
+
+    with served(servicer) as port, closing(begun(port)) as game:
+        servicer.spoil = forbid
+        game.step(game.idle_actions())
+        assert sorted(game.failures) == [1, 3]
+        assert "neither seat of row 1 a legal choice" in game.failures[1]
 
 
 def test_numbers_out_of_bounds_are_clipped_and_counted(push: tuple[Push, RemoteGame]) -> None:

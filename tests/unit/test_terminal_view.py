@@ -224,6 +224,16 @@ def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
         assert words in text, words
 
 
+def test_a_single_snapshot_is_no_plural() -> None:
+    screen = screens.full()
+    screen = replace(screen, league=replace(screen.league, snapshots=1))
+    console = Console(width=110, file=io.StringIO(), color_system=None)
+    with console.capture() as capture:
+        print_summary(console, screen, [])
+    for text in (capture.get(), "\n".join(drawn(screen))):
+        assert re.search("1 active snapshot[^s]", text)
+
+
 def test_alarms_of_the_learner_stand_in_its_panel_and_in_the_lines() -> None:
     screen = screens.full()
     (worker,) = screen.league.workers

@@ -188,7 +188,7 @@ def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
         words = "Clean matches are those of the newest snapshots together: share of wins (a draw "
         console.print(Words(f"{words}is none) with its 95 % Wilson interval."))
     spent = duration(screen.now - screen.started_at)
-    words = f"{league.steps:,} steps, {league.snapshots} active snapshots, {spent} of wall-clock"
+    words = f"{league.steps:,} steps, {league.active}, {spent} of wall-clock"
     console.print(Words(f"{words} time."))
     for path in files:
         console.print(Words(f"  {path}"))

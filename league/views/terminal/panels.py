@@ -159,7 +159,7 @@ def opponents(screen: Screen) -> Panel:
             clean = _percent(cell.wins / cell.games).append(bounds, FAINT)
         wins = Words("–", FAINT) if won is None else _percent(won)
         table.add_row(name, wins, Words(met, FAINT), clean)
-    return _framed(table, "Opponents", f"{league.snapshots} active snapshots")
+    return _framed(table, "Opponents", league.active)
 
 
 def leaderboard(screen: Screen, height: int) -> Panel:
