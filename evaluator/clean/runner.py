@@ -34,7 +34,7 @@ from league.errors import (
 )
 from league.evaluations import targets
 from league.games.base import BatchedGame
-from league.games.hosted import HostedGame
+from league.games.hosted import WORKER_WAIT_SECONDS, HostedGame
 from league.gates import CandidateGate
 from league.players import Book, Player, PlayerKind, PlayerState
 from league.replay import Recipe
@@ -161,6 +161,7 @@ class Evaluator:
         self._game_trouble = ""
         if isinstance(game, HostedGame):
             game.host.should_stop, game.host.on_wait = self.stop.is_set, self._wait_for_game
+            game.host.wait_seconds = WORKER_WAIT_SECONDS
 
     def _wait_for_game(self, reason: str) -> None:
         self._game_trouble = reason

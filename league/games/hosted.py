@@ -38,6 +38,11 @@ START_SECONDS = 600.0
 """Longest time for a worker to import and make its first environment. It takes minutes on cores
 that a learner keeps busy.
 """
+WAIT_SECONDS, WORKER_WAIT_SECONDS = 20.0, 240.0
+"""Longest wait for a server that is away: of a command, for which a person waits, and of a worker
+of a league. The latter is shorter than the 300 s without progress after which the supervisor treats
+a learner as hanging.
+"""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "PYGAME_HIDE_SUPPORT_PROMPT": "hide",
@@ -86,10 +91,12 @@ class Host(ABC):
 
     Attributes:
         should_stop: asked while the host waits for something. True ends the wait.
+        wait_seconds: longest wait for a server that is away.
         on_wait: told again and again why no match can go on, and "" once matches go on.
     """
 
     should_stop: Callable[[], bool] = staticmethod(lambda: False)
+    wait_seconds = WAIT_SECONDS
     on_wait: Callable[[str], None] = staticmethod(lambda reason: None)
 
     @property

@@ -46,10 +46,6 @@ MOST_KEYS, MOST_CHOICES, MOST_TERMS = 32, 4096, 32
 MOST_FRAMES, MOST_FRAMES_PER_SECOND = 1_000_000, 1000
 LONGEST_TEXT, LONGEST_STATE, LONGEST_REASON = 20_000, 65_536, 200
 DESCRIBE_SECONDS = 5.0
-WAIT_SECONDS = 240.0
-"""Longest wait for a server that is away. It is shorter than the 300 s without progress after which
-the supervisor treats a learner as hanging.
-"""
 PAUSE_SECONDS = 0.5
 STOP_SECONDS = 1.0
 """Time for a response once the program stops."""
@@ -60,6 +56,15 @@ _KINDS = {pb.ACTION_KIND_KEYS: KEYS, pb.ACTION_KIND_CHOICE: CHOICE}
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
 _MOST_BYTES = 1 << 20, (1 << 31) - 1
 """Sizes of the largest description, and of the largest message that gRPC can carry, in bytes."""
+_UNAVAILABLE = {
+    "Connection refused": "nothing listens there",
+    "DNS": "its host is unknown",
+    "failed to connect": "it can't be reached",
+    "reset by peer": "the connection was closed",
+    "Socket closed": "the connection was closed",
+    "Broken pipe": "the connection was closed",
+}
+"""What gRPC's messages of a failed connection say."""
 log = logging.getLogger(__name__)
 
 
@@ -183,8 +188,17 @@ def _described(
 
 
 def _reason(failure: grpc.RpcError) -> str:
-    """Returns gRPC's code and the server's message, without control characters and shortened."""
-    return plain(f"{failure.code().name}: {failure.details()}")[:LONGEST_REASON]
+    """Returns why a call failed, in plain words for the usual failures, else as gRPC's code and the
+    server's message, without control characters and shortened.
+    """
+    details = failure.details() or ""
+    if failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return "it took too long"
+    if failure.code() is grpc.StatusCode.UNAVAILABLE:
+        for word, reason in _UNAVAILABLE.items():
+            if word in details:
+                return reason
+    return plain(f"{failure.code().name}: {details}")[:LONGEST_REASON]
 
 
 def _spec(address: str, game: pb.DescribeGameResponse, max_frames: int | None) -> GameSpec:
@@ -357,7 +371,7 @@ class _Server(Host):
 
     def _connected(self) -> _Stream:
         """Returns the stream. Waits for a server that is away, or that has another game now."""
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + self.wait_seconds
         while self._stream is None:
             if self.should_stop():
                 raise Unavailable(STOPPED)

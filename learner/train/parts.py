@@ -13,7 +13,7 @@ import torch
 from league.agent.config import AgentConfig
 from league.agent.snapshot import SnapshotCard
 from league.exploiters import Generation
-from league.games.hosted import HostedGame
+from league.games.hosted import WORKER_WAIT_SECONDS, HostedGame
 from league.players import Player
 from league.rpc.blobs import blobs_of
 from league.rpc.client import MatchmakerClient
@@ -101,7 +101,7 @@ def build_parts(
     checkpoints = CheckpointFolder(home / "checkpoints")
     game = make_game(settings)
     if isinstance(game, HostedGame):
-        game.host.should_stop = should_stop
+        game.host.should_stop, game.host.wait_seconds = should_stop, WORKER_WAIT_SECONDS
     live = live_player(name, game, generation)
     saved = checkpoints.read_newest(partial(fits_log, client))
     rank_parts = continuing_parts(saved, settings, game, group)

@@ -26,7 +26,7 @@ from waiting import wait_for
 
 from league.cli.main import main
 from league.errors import ConfigError, DataCorrupt, Unavailable
-from league.games import remote
+from league.games import hosted
 from league.games.base import BatchedGame
 from league.games.registry import game_spec, make_batched
 from league.games.remote import RemoteGame
@@ -145,6 +145,7 @@ def push() -> Iterator[tuple[Push, RemoteGame]]:
 def begun(port: int, matches: int = ROWS, step_seconds: float = 60.0) -> RemoteGame:
     game = make_batched(f"grpc:127.0.0.1:{port}", matches, step_seconds=step_seconds)
     assert isinstance(game, RemoteGame)
+    game.host.wait_seconds = 240.0
     game.reset(np.arange(matches, dtype=np.uint64))
     wait_for(lambda: plays(game))
     return game
@@ -298,6 +299,7 @@ def test_a_killed_server_is_awaited_and_its_next_matches_are_played() -> None:
         process, _ = stack.enter_context(started(PIG, port))
         game = make_batched(f"grpc:127.0.0.1:{port}", ROWS)
         assert isinstance(game, RemoteGame)
+        game.host.wait_seconds = 240.0
         game.reset(np.arange(ROWS, dtype=np.uint64))
         history(game, luck(game, 5))
         state = game.save()
@@ -315,7 +317,7 @@ def test_a_killed_server_is_awaited_and_its_next_matches_are_played() -> None:
         process.wait()
         game.step(game.idle_actions())
         assert {*game.failures} == {*ALL}
-        assert "UNAVAILABLE" in game.failures[0]
+        assert "(the connection was closed)" in game.failures[0]
         assert len(asked) >= 2
         chances = luck(game, 30)
         history(game, chances)
@@ -503,14 +505,32 @@ def test_a_server_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixtur
     assert said.count("\n") == 1
 
 
-def test_a_server_that_dies_before_the_first_match_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(remote, "WAIT_SECONDS", 0.0)
+def test_a_server_that_dies_before_the_first_match_is_named() -> None:
     with served(Push()) as port:
         game = make_batched(f"grpc:127.0.0.1:{port}", 2)
-    with pytest.raises(Unavailable, match=str(port)):
+    assert isinstance(game, RemoteGame)
+    game.host.wait_seconds = 0.0
+    with pytest.raises(Unavailable, match=rf"{port} \(nothing listens there\)"):
         game.reset(np.arange(2, dtype=np.uint64))
+
+
+def test_a_demo_whose_server_dies_ends_soon_in_plain_words(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosted.Host, "wait_seconds", 1.0)
+    with started(PIG) as (process, port):
+        step = RemoteGame.step
+
+        def die(game: RemoteGame, *arguments: Any) -> None:
+            process.kill()
+            process.wait()
+            step(game, *arguments)
+
+        monkeypatch.setattr(RemoteGame, "step", die)
+        assert main(["demo", "random", "random", "--game", f"grpc:127.0.0.1:{port}"]) != 0
+    *waits, last = capfd.readouterr().err.splitlines()
+    assert len(waits) <= 1
+    assert last.endswith("the game's server did not answer (the connection was closed)")
 
 
 def test_a_demo_shows_the_text_of_the_server_and_is_replayed(
