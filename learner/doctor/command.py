@@ -11,7 +11,7 @@ import typer
 
 from league.console.options import Assignments, Heading
 from league.console.output import say
-from league.errors import InvalidInput
+from league.errors import InvalidInput, Unavailable
 from league.runs.files import write_whole
 from league.runs.finding import checked_run
 
@@ -57,8 +57,8 @@ def doctor(
         )
 
     from league.settings.base import resolve
-    from learner.doctor.findings import Diagnosis, ordered
-    from learner.doctor.game import examine_game
+    from learner.doctor.findings import FAILS, Diagnosis, judged, ordered
+    from learner.doctor.game import GameFails, examine_game
     from learner.doctor.run import judge_run, read_run
     from learner.doctor.setup import set_up_of
     from learner.doctor.training import examine_training, train_minimal_agent
@@ -75,11 +75,15 @@ def doctor(
         set_up = set_up_of(resolve(preset, config, [*flags, *(assignments or [])]))
         subject = f"{set_up.spec.name}, {config or f'preset {preset}'}"
     say(f"playing {set_up.spec.name}, then training for a few updates")
-    findings += [*examine_game(set_up), *examine_training(set_up)]
-    if emergency:
-        say("training the minimal agent")
-        finding, curve = train_minimal_agent(set_up)
-        findings.append(finding)
+    try:
+        findings += [*examine_game(set_up), *examine_training(set_up)]
+        if emergency:
+            say("training the minimal agent")
+            finding, curve = train_minimal_agent(set_up)
+            findings.append(finding)
+    except (GameFails, Unavailable) as error:
+        fix = "let the game play every match to its end, without a failure: the reason says more"
+        findings = [judged(FAILS, str(error), failure=True, fix=fix)]
     seconds = round(time.monotonic() - started, 1)
     diagnosis = Diagnosis(subject, seconds, ordered(findings), curve)
     if json_file is not None:

@@ -39,7 +39,9 @@ class Reason(NamedTuple):
     leads_to: str = ""
 
 
+FAILS = "F"
 REASONS: Mapping[str, Reason] = {
+    FAILS: Reason("The game fails its matches", "game"),
     "1": Reason("Observations don't change", "observations", "4 11 12 13 14 17 V"),
     "2": Reason("Actions have no effect", "actions", "4 6 7 9 10 17 O"),
     "3": Reason("Game not deterministic", "determinism", "2 4 6 14 V"),
@@ -73,9 +75,9 @@ REASONS: Mapping[str, Reason] = {
     "E": Reason("Policy broke in an update", "updates"),
     "M": Reason("Minimal agent learns nothing", "flow"),
 }
-"""The twenty reasons of the checklist in docs/doctor.md, then further reasons. Of the further
+"""The twenty reasons of the checklist in docs/doctor.md, and further reasons. Of the further
 reasons, the doctor judges B, C, O and V for every set-up, A, W and E only from a run's files, and M
-only with --emergency."""
+only with --emergency. If the game fails a match, the doctor finds F alone."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }

@@ -7,6 +7,7 @@ Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, 
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from league.errors import LeagueError
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.runs.alarms import DOMINANT_SHARE, largest_share
 from learner.doctor.findings import Finding, judged
@@ -43,6 +45,11 @@ SCALE_FLOOR = 1e-8
 """Smallest running variance of the return in the learner (`ReturnScale`)."""
 ALONE = 0.95
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
+
+SLOWEST, TIMED = 3.0, 5
+"""Longest mean time of a decision, in seconds, with which the doctor plays on, and the number of
+decisions of this mean. The doctor makes thousands of decisions.
+"""
 
 Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 """Actions of both seats at decision `t`: `choose(t, game)`."""
@@ -80,6 +87,10 @@ class Trace:
         return np.where(ended_TN.any(0), scores, np.nan)
 
 
+class GameFails(LeagueError):
+    """Says why the game can't be examined: it failed a match, or is too slow."""
+
+
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
     """Judges the reasons 1 to 10, 19, C and O by a few hundred matches. A compiled game plays them
     in seconds.
@@ -87,6 +98,9 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
     Args:
         set_up: the game and its settings.
         seed: seed of all matches.
+
+    Raises:
+        GameFails: the game fails a match, or a decision takes longer than `SLOWEST`.
     """
     yield from _observations(set_up, seed)
     yield from _effects(set_up, seed)
@@ -140,6 +154,12 @@ def _played(
         for t in range(steps):
             observations.append(game.observations_N2O.copy())
             game.step(choose(t, game), set_up.settings.game.frame_skip)
+            for row, reason in game.failures.items():
+                raise GameFails(f"a match failed at frame {game.final_frames_N[row]}: {reason}")
+            if t == 0:  # it may compile
+                began = time.monotonic()
+            elif t == TIMED and (seconds := (time.monotonic() - began) / TIMED) > SLOWEST:
+                raise GameFails(f"a decision of {len(seeds)} matches takes {seconds:.1f} s")
             terms.append(game.reward_terms_N2K.copy())
             ended.append(game.ended_N.copy())
             scores.append(np.where(game.ended_N, game.outcomes_N, np.nan).astype(np.float32))

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -32,6 +34,7 @@ from league.games.registry import game_spec, make_batched
 from league.games.remote import RemoteGame
 from league.replay import Contender, MatchRecorder, Recipe, final_digest, verify
 from league.v1 import games_pb2 as pb
+from learner.doctor import game as doctor
 
 ROOT = Path(__file__).parents[2]
 ROWS = 4
@@ -512,6 +515,41 @@ def test_a_server_that_dies_before_the_first_match_is_named() -> None:
     game.host.wait_seconds = 0.0
     with pytest.raises(Unavailable, match=rf"{port} \(nothing listens there\)"):
         game.reset(np.arange(2, dtype=np.uint64))
+
+
+def nap(response: pb.PlayResponse, context: Any) -> None:
+    time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (nap, "a decision of 8 matches takes "),
+        (cut, "bytes of observations"),
+        (put({1: float("nan")}, "observations"), "NaN or infinity in observations: number 1"),
+        (lambda response, context: setattr(response, "legal", bytes(6 * 8)), "a legal choice"),
+        (lies, "OUT_OF_RANGE"),
+    ],
+    ids=["slow", "cut", "NaN", "no choice", "raises"],
+)
+def test_the_doctor_finds_a_server_that_fails_and_nothing_else(
+    spoil: Any,
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if spoil is nap:
+        monkeypatch.setattr(doctor, "SLOWEST", 0.01)
+    servicer, file = Push(action_kind=pb.ACTION_KIND_CHOICE), tmp_path / "findings.json"
+    servicer.spoil = spoil
+    with served(servicer) as port:
+        game = f"grpc:127.0.0.1:{port}"
+        assert main(["doctor", "--game", game, "--json", str(file)]) == 1
+    (found,) = json.loads(file.read_text())["findings"]
+    assert (found["reason"], found["verdict"]) == ("F", "failure")
+    assert reason in found["measured"]
+    assert reason in capsys.readouterr().out
 
 
 def test_a_demo_whose_server_dies_ends_soon_in_plain_words(
