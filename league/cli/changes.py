@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -297,11 +298,38 @@ def add(
     if player.state is PlayerState.QUARANTINED:
         say(f"{name} is in quarantine: bin/league quarantine {name} --release lets it play again")
         return
-    category = f"rivals or {name}" if player.kind is PlayerKind.RIVAL else "snapshots"
+    names = ("rivals", name) if player.kind is PlayerKind.RIVAL else ("snapshots",)
     say(
         f"{player.name} ({player.digest[:12]}) is in {context.league.folder()} now: the evaluator "
-        f"rates it, and learners meet it if their mix names {category}"
+        f"rates it, and learners meet it if their mix names {' or '.join(names)}"
     )
+    with context.league.connect() as client:
+        for sentence in _meetings(client, context.league.folder(), names):
+            say(sentence)
+
+
+def _meetings(client: MatchmakerClient, folder: Path, names: Sequence[str]) -> Iterator[str]:
+    """Says for each learner which of its present and later stages meet a player whose category is
+    one of `names`, and how the other stages come to meet it.
+    """
+    from league.settings.presets import read_tables
+
+    status, mixes = client.status(), read_tables(folder / "config.toml").sections["matchmaker"]
+    for learner in client.curricula():
+        stages = learner.stages[learner.place.index :]
+        weights = {stage.mix: {**mixes["mixes"].get(stage.mix, {})} for stage in stages}
+        for change in status.changes:
+            weights.get(change.mix, {}).update(change.weights)
+        for share in status.shares:  # of the present mix, with all its changes
+            if share.player == learner.player and share.mix in weights:
+                weights[share.mix][share.category] = share.configured
+        lacking = {mix for mix, of_mix in weights.items() if not any(map(of_mix.get, names))}
+        meet = [stage.name for stage in stages if stage.mix not in lacking]
+        yield f"stages in which {learner.player} meets it from now on: {', '.join(meet) or 'none'}"
+        if lacking:
+            others = ", ".join(stage.name for stage in stages if stage.mix in lacking)
+            words = " ".join(f"{mix}.{names[-1]}=1" for mix in weights if mix in lacking)
+            yield f"stages in which it does not: {others}. For these: bin/league mix set {words}"
 
 
 @app.command(cls=LeagueCommand)

@@ -207,25 +207,23 @@ def set_mix(
         ),
     ],
 ) -> None:
-    """Changes weights of a mix of a running league. The next draws follow."""
-    weights: dict[str, float] = {}
-    names: set[str] = set()
+    """Changes weights of mixes of a running league. The next draws follow."""
+    mixes: dict[str, dict[str, float]] = {}
     for word in words:
         name, dot, rest = word.partition(".")
         category, equals, number = rest.partition("=")
         try:
-            weights[category] = float(number)
+            weight = float(number)
         except ValueError:
             equals = ""
         if not (name and dot and category and equals):
             raise InvalidInput(f"{word!r} is no NAME.OPPONENT=WEIGHT, as league.based=2")
-        names.add(name)
-    if len(names) > 1:
-        raise InvalidInput(f"{' and '.join(sorted(names))} are two mixes: change one at a time")
+        mixes.setdefault(name, {})[category] = weight
     context.league.require_running("change the mix")
     with context.league.connect() as client:
-        change = client.set_mix(names.pop(), weights, operator())
-    say(f"mix {change.mix!r} has {change.words} for all draws from event {change.number} on")
+        for name, weights in mixes.items():
+            change = client.set_mix(name, weights, operator())
+            say(f"mix {name!r} has {change.words} for all draws from event {change.number} on")
 
 
 @mix.command("show")

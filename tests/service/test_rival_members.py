@@ -213,6 +213,14 @@ def test_the_command_adds_a_rival_that_other_commands_play(
         assert main(["add", str(file), "--as", "other", "--trust", *at]) == 0
         told = capsys.readouterr().err
         assert "keeps rivals from your files, other programs, the network" in told
+        *_, meets, lacks = told.splitlines()
+        assert meets.endswith("main meets it from now on: none")
+        assert lacks.endswith("bin/league mix set based.other=1 league.other=1")
+        call("mix", "set", "league.other=1")
+        assert main(["add", str(file), "--as", "other", "--trust", *at]) == 0
+        *_, meets, lacks = capsys.readouterr().err.splitlines()
+        assert meets.endswith("main meets it from now on: league")
+        assert lacks.endswith("bin/league mix set based.other=1")
         (listed,) = [row for row in rows(call("players")) if row["kind"] == "rival"]
         assert (listed["player"], listed["state"]) == ("other", "active")
         assert "other" in call("demo", "other", "constant", "--seed", 3)

@@ -204,7 +204,6 @@ def test_commands_change_a_mix_and_name_the_change(league, tmp_path, capsys):
         (["league.based"], "'league.based' is no "),
         (["league.based=much"], "'league.based=much' is no "),
         (["league.=1"], "'league.=1' is no "),
-        (["league.based=1", "other.based=1"], "league and other are two mixes"),
         (["league.based=-1"], "league.based = -1 is no weight"),
         (["leage.based=1"], "there is no mix 'leage'"),
     ],
@@ -214,6 +213,15 @@ def test_a_wrong_word_is_refused(league, words, sentence, capsys):
     assert code == 2
     assert sentence in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_command_changes_several_mixes(league, capsys):
+    words = ["league.based=1", "other.based=3", "league.random=0"]
+    code, _, err = said(capsys, "mix", "set", *words, "--address", league.server.address)
+    assert code == 0
+    assert ["league" in line for line in err.splitlines()] == [True, False]
+    changes = {change.mix: change.weights for change in league.client.status().changes}
+    assert changes == {"league": {"based": 1.0, "random": 0.0}, "other": {"based": 3.0}}
 
 
 def test_a_pause_reaches_learners_and_keeps_their_leases(league):
