@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.tournament.entries import Entry
 from evaluator.tournament.formats import Encounter, Format, Key, encounters
 from league.agent.contract import PlayingNetwork
-from league.agent.rivals import RivalSeats
+from league.agent.rivals import LIMITS, Limits, RivalSeats
 from league.agent.snapshot import load_snapshot
 from league.contest.matches import play_bouts
 from league.contest.table import Conduct
@@ -132,6 +132,7 @@ class Tournament:
         plan: format and numbers.
         settings: the game.
         entries: the entrants.
+        limits: bounds of the processes of files.
     """
 
     folder: Path
@@ -139,6 +140,7 @@ class Tournament:
     settings: GameSettings
     entries: Sequence[Entry]
     matches: list[Played] = field(default_factory=list)
+    limits: Limits = LIMITS
 
     @property
     def encounters(self) -> list[Encounter]:
@@ -165,7 +167,8 @@ class Tournament:
         return [number for number in range(max(wanted, len(played))) if number not in there]
 
     def play(self, workers: int | None, on_match: Callable[[int, int], None]) -> None:
-        """Plays all matches that the folder's log does not have.
+        """Plays all matches that the folder's log does not have. A match in which a file does not
+        start in time is played again after the others, while no other match is played.
 
         Args:
             workers: number of processes, by default one for each core.
@@ -178,20 +181,32 @@ class Tournament:
             LeagueError: a process was killed.
         """
         with self._opened() as log:
+
+            def keep(played: list[Played], total: int) -> None:
+                line = json.dumps([asdict(match) for match in played])
+                log.write(f"{line}\n".encode())
+                log.flush()
+                os.fsync(log.fileno())
+                self.matches += played
+                on_match(len(self.matches), total)
+
             with _pool(workers or cores()) as pool:
                 alone = replace(self, matches=[])  # without a copy of all matches
                 while units := self._units():
                     waiting = [pool.submit(alone.play_unit, unit) for unit in units]
                     total = len(self.matches) + sum(map(len, units))
+                    delayed = list[tuple[list[Played], Unit]]()
                     try:
                         for done in as_completed(waiting):
-                            played = done.result()
-                            line = json.dumps([asdict(match) for match in played])
-                            log.write(f"{line}\n".encode())
-                            log.flush()
-                            os.fsync(log.fileno())
-                            self.matches += played
-                            on_match(len(self.matches), total)
+                            played, unstarted = done.result()
+                            if unstarted:
+                                delayed.append((played, unstarted))
+                            else:
+                                keep(played, total)
+                        for played, unstarted in delayed:
+                            again, _ = pool.submit(alone.play_unit, unstarted, 1).result()
+                            rest = [one for one in played if (one.key, one.number) not in unstarted]
+                            keep(rest + again, total)
                     except BrokenProcessPool:
                         raise LeagueError(
                             "a process of the tournament was killed, most likely because memory "
@@ -266,8 +281,13 @@ class Tournament:
                 groups[part, one.first, one.second].append((one.key, number))
         return [groups[group] for group in sorted(groups)]
 
-    def play_unit(self, unit: Unit) -> list[Played]:
-        """Plays the matches of a unit, and keeps their replays."""
+    def play_unit(self, unit: Unit, rows: int = ROWS_OF_RIVALS) -> tuple[list[Played], Unit]:
+        """Plays the matches of a unit, and keeps their replays. Matches of rivals are played `rows`
+        at once.
+
+        Returns:
+            The matches, and those of them in which a rival did not start in time.
+        """
         pair = {one.digest: one for one in (self.entries[n].member for n in unit[0][0][1:])}
 
         def load(digest: str) -> PlayingNetwork:
@@ -278,7 +298,7 @@ class Tournament:
         folders = [one.blobs for one in pair.values() if one.is_rival and one.blobs is not None]
         rivals = None
         if folders:  # the user has agreed to them before the tournament began
-            rivals = RivalSeats(folders[0], is_trusted=pair.__contains__)
+            rivals = RivalSeats(folders[0], self.limits, pair.__contains__)
         recipe, bouts = Recipe.of(self.settings), [self._bout(*match) for match in unit]
         failures, conducts, replays = dict[Bout, str](), dict[Bout, Conduct](), dict[str, Replay]()
         for replay in play_bouts(
@@ -291,13 +311,16 @@ class Tournament:
             failures=failures,
             rivals=rivals,
             conduct=conducts,
-            rows=UNIT if rivals is None else ROWS_OF_RIVALS,
+            rows=UNIT if rivals is None else rows,
         ):
             save_replay(self.folder / REPLAYS / f"{replay.match_id}.replay", replay)
             replays[replay.match_id] = replay
-        return [
+        played = [
             _played(*match, bout, replays.get(bout.match_id(recipe)), conducts[bout], failures)
             for match, bout in zip(unit, bouts, strict=True)
+        ]
+        return played, [
+            match for match, bout in zip(unit, bouts, strict=True) if conducts[bout].is_unstarted
         ]
 
     def _bout(self, key: Key, number: int) -> Bout:

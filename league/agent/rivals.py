@@ -291,6 +291,7 @@ class RivalSeats:
         digests: the digests of the rivals by seat.
         late: number of decisions so far that came too late. Their seats repeated the last keys.
         waiting: seats that the newest call of `answer` leaves out.
+        unstarted: seats whose matches failed because their rivals did not start in time.
     """
 
     def __init__(
@@ -307,7 +308,8 @@ class RivalSeats:
         self._selector = selectors.DefaultSelector()
         self._seated = self._started = 0  # seats and processes so far
         self._failures: Counter[str] = Counter()
-        self._resting: dict[str, tuple[float, str]] = {}  # until when, and why
+        self._resting: dict[str, tuple[float, str, bool]] = {}  # until when, why, is unstarted
+        self.unstarted = set[int]()
         # Of this frame.
         self._failed: dict[int, str] = {}
         self._rests_S: NDArray[np.bool_] | None = None
@@ -332,6 +334,7 @@ class RivalSeats:
         self._seats_S["number"][index] = self._seated
         self.digests[index] = digest
         self._unplaced.add(index)
+        self.unstarted.discard(index)
 
     def vacate(self, index: int) -> None:
         """Empties a seat after its match."""
@@ -399,7 +402,11 @@ class RivalSeats:
         now = time.monotonic()
         for process in list(self._processes.values()):
             if len(process.asked) and now >= process.lost_at:
-                self._lose(process, f"it took over {process.lost_at - process.since:g} s")
+                took = f"it took over {process.lost_at - process.since:g} s"
+                if process.begins:
+                    self.unstarted.update(process.asked.tolist())
+                    took += " to start"
+                self._lose(process, took)
             elif process.wrote_too_much():
                 self._lose(
                     process, f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
@@ -434,8 +441,9 @@ class RivalSeats:
     def _place(self, index: int) -> None:
         """Finds a process for a new seat."""
         digest = self.digests[index]
-        until, reason = self._resting.get(digest, (0.0, ""))
+        until, reason, is_unstarted = self._resting.get(digest, (0.0, "", False))
         if time.monotonic() < until:
+            self.unstarted.update([index] * is_unstarted)
             self._failed[index] = f"it failed {BROKEN} times in a row, last because {reason}"
             return
         try:
@@ -545,18 +553,19 @@ class RivalSeats:
         if not (self._failed or self._resting):
             return {}
         now = time.monotonic()
-        for digest, (until, _) in list(self._resting.items()):
+        for digest, (until, *_) in list(self._resting.items()):
             if now >= until:
                 del self._resting[digest], self._failures[digest]
         failed = {index: plain(reason)[:MOST_REASON] for index, reason in self._failed.items()}
         self._failed = {}
-        reasons = {self.digests[index]: reason for index, reason in failed.items()}
-        for digest, reason in reasons.items():
+        last = {self.digests[index]: index for index in failed}
+        for digest, index in last.items():
             if digest in self._resting:
                 continue
             self._failures[digest] += 1
             if self._failures[digest] >= BROKEN:
-                self._resting[digest] = now + REST_SECONDS, reason[: MOST_REASON // 2]
+                reason, is_unstarted = failed[index][: MOST_REASON // 2], index in self.unstarted
+                self._resting[digest] = now + REST_SECONDS, reason, is_unstarted
                 _log.warning(
                     "the rival %s rests after %d failures: %s", digest[:12], BROKEN, reason
                 )

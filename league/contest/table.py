@@ -20,11 +20,13 @@ from league.replay import Bout
 
 class Conduct(NamedTuple):
     """Describes the conduct of the rivals in a match, by seat: whether the rival failed, and how
-    many of its decisions came late (0 if it failed).
+    many of its decisions came late (0 if it failed). `is_unstarted` says whether the match failed
+    because a rival did not start in time.
     """
 
     failed: tuple[bool, bool]
     late: tuple[int, int]
+    is_unstarted: bool
 
 
 class Table:
@@ -49,7 +51,7 @@ class Table:
         device: str = "cpu",
         rivals: RivalSeats | None = None,
     ) -> None:
-        self._game, self._failed = game, set[int]()
+        self._game, self._rivals, self._failed = game, rivals, set[int]()
         self._policy = BatchedPolicy(
             2 * game.num_matches,
             load,
@@ -138,4 +140,6 @@ class Table:
         """Describes the conduct of the rivals in a row's match. Call this when the match has just
         ended, before `leave`.
         """
-        return Conduct((2 * row in self._failed, 2 * row + 1 in self._failed), self.late_in(row))
+        failed = 2 * row in self._failed, 2 * row + 1 in self._failed
+        unstarted = set[int]() if self._rivals is None else self._rivals.unstarted & self._failed
+        return Conduct(failed, self.late_in(row), not unstarted.isdisjoint((2 * row, 2 * row + 1)))

@@ -19,9 +19,14 @@ from rival_models import Original, onnx_model
 from stable_baselines3 import PPO
 from waiting import wait_for
 
+from evaluator.tournament.entries import find_entries
+from evaluator.tournament.formats import Format
+from evaluator.tournament.playing import Plan, Tournament
 from league.agent import rival_bundles
+from league.agent.rivals import Limits
 from league.cli.main import main
 from league.contest.league import League
+from league.contest.members import Finder
 from league.players import Player, PlayerKind
 from league.replay import Playback, load_replay
 from league.runs.blobs import BlobFolder
@@ -125,6 +130,23 @@ def test_a_late_decision_costs_its_time_and_not_the_match(agents: Path, capsys: 
     (late,) = [row for row in played(capsys, *words) if row["entrant"] == "late"]
     assert late["crashes"] == "0"
     assert 2 <= int(late["late"]) < 200, "0.1 s of each match, and not all the rest of it"
+
+
+def test_a_file_that_starts_late_on_a_busy_machine_plays_after_the_others(tmp_path: Path) -> None:
+    """The file starts once a match of the others has ended."""
+    free = tmp_path / "free"
+    wait = f"import os, time\nwhile not os.path.exists({str(free)!r}): time.sleep(0.05)\n"
+    (tmp_path / "slow.py").write_text(wait + predicts("pass"))
+    free.touch()  # the check of the files is no part of this test
+    words = [str(tmp_path / "slow.py"), "constant", "based"]
+    finder = Finder(League(), None, None, ["game.match_seconds=1"])
+    settings, entries = find_entries(finder, words, BlobFolder(tmp_path), trusted=True)
+    free.unlink()
+    plan = Plan(form=Format.ROUND_ROBIN, rounds=1, matches=2, seed=0, greedy=False, frame_skip=1)
+    limits = Limits(start_seconds=6.0)
+    played = Tournament(tmp_path / "out", plan, settings, entries, limits=limits)
+    played.play(2, lambda done, known: free.touch())
+    assert [match.failure for match in played.matches] == [""] * 6
 
 
 def test_models_play(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
