@@ -98,7 +98,14 @@ HOSTILE = {
         CLASS + "def __init__(self): raise ValueError('no\\n\\x1b[2J<b>luck')\n",
         r"ValueError: no  ?\[2J<b>luck \(my_agent.py, line 3\)$",
     ),
-    "syntax": ("class SubmittedAgent(:\n", "SyntaxError"),
+    "syntax": (
+        "x = 1\nclass SubmittedAgent(:\n",
+        r"failed: SyntaxError: invalid syntax \(my_agent.py, line 2\)$",
+    ),
+    "path": (
+        predicts("open(os.getcwd() + '/no')", "import os"),
+        r"failed: FileNotFoundError: .* directory: 'no' \(my_agent.py, line \d+\)$",
+    ),
     "package": ("import onnxruntime_of_nobody\n", "No module named 'onnxruntime_of_nobody'"),
     "forgery": (predicts("forge(b'[{}]\\n')", FORGES), "its process sent no keys"),
     "flood": (predicts("forge(b'[' * 100_000, 10**9)", FORGES), "its process sent no keys"),

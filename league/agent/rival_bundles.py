@@ -7,6 +7,7 @@ and its data files. `rivals.py` plays it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -100,6 +101,11 @@ def link(address: str, game: str, version: str, token_file: Path | None, tls: Pa
     with zipfile.ZipFile(content, "w") as bundle:
         bundle.writestr(zipfile.ZipInfo(LINK), text)
     return content.getvalue()
+
+
+def digest_of(bundle: bytes) -> str:
+    """Returns a bundle's digest, by which it is trusted and stored."""
+    return hashlib.sha256(bundle).hexdigest()
 
 
 def is_link(bundle: bytes) -> bool:

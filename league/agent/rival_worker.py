@@ -21,7 +21,7 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -36,6 +36,7 @@ REQUEST = struct.Struct("=4I")
 """How many seats end, begin and see, and how many numbers an observation has."""
 ANSWER = struct.Struct(f"=I10sB{REASON}s")
 """A seat, its keys (0 or 1), whether it failed, and why."""
+MEMORY_BYTES = 8 << 30
 FRAMES = 4
 """Largest number of lines of the rival's files in a reason."""
 LIMITS = {
@@ -79,8 +80,14 @@ READABLE = (
 """Files that a rival may read, in addition to its own."""
 
 
-def confine(parent: int, memory_bytes: int) -> None:
-    """Gives up the rights of this process that an agent doesn't need. This can't be undone."""
+def confine(parent: int, memory_bytes: int, readable: Sequence[str] = ()) -> None:
+    """Gives up the rights of this process that an agent doesn't need. This can't be undone.
+
+    Args:
+        parent: the process with which this process ends.
+        memory_bytes: address space of this process.
+        readable: files and folders that the agent may read, in addition to `READABLE`.
+    """
     tie_to(parent)
     os.nice(NICE)
     with contextlib.suppress(OSError):  # if memory runs out, Linux ends this process first
@@ -89,15 +96,15 @@ def confine(parent: int, memory_bytes: int) -> None:
         with contextlib.suppress(ValueError, OSError):  # not every system has this limit
             resource.setrlimit(limit, (most, most))
     if sys.platform == "linux":
-        _hide_files(os.getcwd())
+        _hide_files(os.getcwd(), readable)
     if not _filter_calls():
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 
 
-def _hide_files(own: str) -> None:
+def _hide_files(own: str, readable: Sequence[str]) -> None:
     """Makes the kernel (Landlock, from Linux 5.13 on) refuse access to most files. The rival may
-    only read `READABLE`, and read and write the files in the folder `own`.
+    only read `READABLE` and `readable`, and read and write the files in the folder `own`.
     """
     libc = _libc()
     version = libc.syscall(CREATE_RULESET, None, 0, 1)
@@ -105,7 +112,11 @@ def _hide_files(own: str) -> None:
         return
     every = (1 << 13) - 1 | (version > 1) << 13 | (version > 2) << 14
     rules = libc.syscall(CREATE_RULESET, struct.pack("=Q", every), 8, 0)
-    allowed = [*((path, READ) for path in READABLE), ("/dev/null", WRITE), (own, every)]
+    allowed = [
+        *((path, READ) for path in (*READABLE, *readable)),
+        ("/dev/null", WRITE),
+        (own, every),
+    ]
     for path, rights in allowed:
         with contextlib.suppress(OSError):
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -158,14 +169,20 @@ def _filter_calls() -> bool:
 
 def reason_of(error: BaseException, folder: str) -> str:
     """Returns an error's type and message, and the lines of the rival's files that led to it, the
-    newest first.
+    newest first. Paths of this machine are cut to their ends.
     """
     words = " ".join("".join(traceback.format_exception_only(error)).split())
+    places = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+        words = f"{type(error).__name__}: {error.msg}"
     lines = [
-        f"{os.path.relpath(frame.filename, folder)}, line {frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename.startswith(folder)
+        f"{os.path.relpath(file, folder)}, line {line}"
+        for file, line in places
+        if file.startswith(folder)
     ]
+    for place in (folder, sys.prefix, sys.base_prefix):
+        words = words.replace(f"{place}/", "")
     place = f" ({', from '.join(lines[: -FRAMES - 1 : -1])})"[: REASON // 2] if lines else ""
     return words[: REASON - len(place)] + place
 
@@ -257,14 +274,28 @@ def barred() -> list[str]:
     return found
 
 
-def main(parent: str, connection: str = "", memory_bytes: str = str(8 << 30)) -> None:
+def check(parent: str, checkout: str) -> None:
+    """Plays the agent of the working directory for `ai2_check`, in a confined process. `checkout`
+    is a folder of the tournament's repository, or "".
+    """
+    folder, answers = os.getcwd(), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # for the agent's own output
+    confine(int(parent), MEMORY_BYTES, [checkout] if checkout else [])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "league"]:
+        del sys.modules[name]  # the agent can't import them
+    try:
+        ai2_seat.main(os.path.join(folder, FILE), checkout)
+    except BaseException as error:  # also SystemExit
+        os.write(answers, json.dumps({"failed": reason_of(error, folder)}).encode() + b"\n")
+
+
+def main(parent: str, connection: str = "", memory_bytes: str = str(MEMORY_BYTES)) -> None:
     """Answers requests until the connection ends. Without a connection, prints `barred`."""
     confine(int(parent), int(memory_bytes))
     if not connection:
         print(json.dumps(barred()))
         return
     ai2_seat.WANTS_CHECKOUT = "{} is not in the stand-in that a rival gets for the tournament"
-    sys.modules.setdefault("gdown", ai2_seat.Missing("gdown"))
     agents = Agents(os.getcwd())
     sys.path.insert(0, os.getcwd())
     with (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -64,8 +65,15 @@ def export(
     greedy: Greedy = False,
     check: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Play a file for ai2 as the tournament does."),
+        typer.Option(
+            metavar="FILE",
+            help="Play a file for ai2 as the tournament does, or a folder or zip file with "
+            "my_agent.py.",
+        ),
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="You trust the author of the file to check.")
+    ] = False,
     blobs: Blobs = None,
     game: GameName = None,
 ) -> None:
@@ -73,7 +81,7 @@ def export(
     for the AI² tournament.
     """
     if check is not None and snapshot is None:
-        _check(check, game)
+        _check(check, game, trust)
         return
     if check is not None or snapshot is None or out is None:
         raise InvalidInput("name a SNAPSHOT and --out PATH, or a file to --check alone")
@@ -84,20 +92,31 @@ def export(
     exported = written(finder, snapshot, out, format or "", greedy=greedy)
     if exported.format == "ai2":
         from league.agent.export.ai2_check import ms_a_frame
+        from league.agent.rival_bundles import digest_of, pack
+        from league.agent.rival_bundles import trust as note
 
+        with suppress(InvalidInput):  # it is too large for a rival, or the note can't be written
+            note(digest_of(pack(out)))
         say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
     say(f"{out}: {exported.name} as {exported.format}, step {exported.step:,} of {exported.game}")
 
 
-def _check(file: Path, game: str | None) -> None:
+def _check(file: Path, game: str | None, trusted: bool) -> None:
     """Plays the matches and prints a line for each."""
     from league.agent.export.ai2_check import PYTHONS, check, pythons
+    from league.agent.rival_bundles import digest_of, is_trusted, pack, trust
+    from league.contest.rivals import require_trust
     from league.games.ai2.game import checkout_of
 
     kind, _, folder = (game or "").partition(":")
     if game and kind != "ai2":
         raise InvalidInput(f"a file is checked with ai2:FOLDER, a checkout, not with {game!r}")
     checkout = checkout_of(folder) if game else None
+    if not file.exists():
+        raise InvalidInput(f"there is no file {file}: write it with bin/league export --for ai2")
+    if not is_trusted(digest := digest_of(pack(file))):
+        require_trust([str(file)], trust=trusted)
+        trust(digest)
     words = {1.0: "won", 0.5: "drawn", 0.0: "lost"}
     rows = [
         (
@@ -111,7 +130,8 @@ def _check(file: Path, game: str | None) -> None:
     print_table(str(file), CHECKED, rows)
     for name in sorted({*PYTHONS} - pythons().keys()) if not checkout else ():
         say(f"({name} with numpy is not on the PATH: not tried)")
-    say(f"{file}: {_megabytes(file)}; it played every match to its end")
+    size = f"{_megabytes(file)}; " if file.is_file() else ""
+    say(f"{file}: {size}it played every match to its end")
 
 
 def _megabytes(file: Path) -> str:

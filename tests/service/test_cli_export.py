@@ -70,7 +70,14 @@ def test_the_tournaments_file_and_its_check(
     assert all(name in shown.err for name in ("python3.10", "python3.12"))
     out.write_text("import league\n")
     assert main(["export", "--check", str(out)]) == 2
-    assert "league" in capsys.readouterr().err
+    assert "read it, then add --trust" in capsys.readouterr().err, "it is no export of this user"
+    out.with_name("data.txt").write_text("a folder may be checked, too")
+    for path in (out, out.parent):
+        assert main(["export", "--check", str(path), "--trust"]) == 2
+        assert "league is not in the tournament's requirements" in capsys.readouterr().err
+    assert not (out.parent / "__pycache__").exists()
+    assert main(["export", "--check", str(out.parent / "none")]) == 2
+    assert "there is no file" in capsys.readouterr().err
 
 
 def test_a_mixture_is_exported_to_the_tournament_alone(

@@ -262,7 +262,11 @@ def test_without_the_tournaments_pythons_this_one_plays(
 FAILING = {
     "import league\n": "league",
     "import onnxruntime\n": "onnxruntime",
-    "import gdown\n": "gdown",
+    "import skvideo\n": "the tournament has skvideo",
+    "import gdown; gdown.download()\n": r"gdown.download has no network.*my_agent.py, line 1",
+    "x = 1\ndef predict(self)\n": r"SyntaxError: expected ':' \(my_agent.py, line 2\)",
+    "open('/etc/hostname')\n": "PermissionError",
+    "import socket; socket.socket()\n": "PermissionError",
     "from user.train_agent import SB3Agent\n": "user.*ai2:FOLDER",
     "import importlib; importlib.import_module('onnxruntime')\n": "onnxruntime",
     "import environment.environment\n": "environment.environment.*ai2:FOLDER",

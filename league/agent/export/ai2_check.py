@@ -1,12 +1,14 @@
 """Plays a file for UTMIST's AI² tournament as the tournament does, but in this project's own game.
 
-In each match, the file's agent runs in its own process (`ai2_seat.py`). The agent sees observations
+In each match, the file's agent runs in its own process (`ai2_seat.py`), which is confined like a
+rival's (`rival_worker.py`). The agent sees observations
 as in the original (the tournament's game), and can import only the tournament's packages.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,11 +22,20 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agent.rival_bundles import pack, unpack
 from league.errors import InvalidInput
 from league.games.ai2.game import PYTHONS as CHECKOUT_PYTHONS
 from league.games.ai2.observation import SCALES
 from league.games.registry import make_batched
 
+BEGIN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from league.agent.rival_worker import check
+del sys.path[0]
+check(*sys.argv[2:])
+"""
+"""Plays an agent under any Python, also where this project is not installed."""
 PYTHONS = ("python3.10", "python3.12")
 """Pythons of the tournament: validations run under the first, battles under the second."""
 PROBE = "import sys, numpy; print(sys.version.split()[0], numpy.__version__)"
@@ -91,8 +102,11 @@ class Seat:
         assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if answer:
-            return json.loads(answer)
-        if self._process.wait() < 0:
+            said = json.loads(answer)
+            if "failed" not in said:
+                return said
+            reason = said["failed"]
+        elif self._process.wait() < 0:
             reason = f"a match takes more than {MOST_SECONDS:.0f} s"
         else:
             self._errors.seek(0)
@@ -109,17 +123,19 @@ def seated(
     """Starts the process, and ends it after the block or after `MOST_SECONDS`.
 
     Args:
-        file: the tournament file.
+        file: the tournament file, or a folder or zip file with `my_agent.py` and its data.
         python: the program that runs it.
         checkout: the tournament's repository. With it, the file can use the repository's code.
     """
-    command = [python, "-I", str(Path(__file__).parent / "ai2_seat.py"), str(file.resolve())]
-    command += [str(checkout)] if checkout else []
+    command = [python, "-I", "-B", "-c", BEGIN, str(Path(__file__).parents[3]), str(os.getpid())]
+    command += [str(checkout or "")]
     pipe = subprocess.PIPE
-    with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as empty:
+    with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as own:
+        unpack(pack(file), Path(own))
         process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, cwd=empty
-        )
+            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, cwd=own,
+            env={"HOME": own, "TMPDIR": own, "PATH": os.environ.get("PATH", os.defpath)},
+        )  # fmt: skip
         alarm = threading.Timer(MOST_SECONDS, process.kill)
         alarm.start()
         try:
@@ -165,14 +181,12 @@ def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
     """Plays every match under each of `pythons`.
 
     Args:
-        file: the tournament file.
+        file: as for `seated`.
         checkout: the tournament's repository, if there is a copy.
 
     Raises:
         InvalidInput: the file fails.
     """
-    if not file.is_file():
-        raise InvalidInput(f"there is no file {file}: write it with bin/league export --for ai2")
     for program, (python, numpy) in pythons(checkout).items():
         for match, opponent, seconds in MATCHES:
             game = make_batched("brawl", 1, max_frames=seconds * 30)

@@ -1,7 +1,5 @@
 """Lets the `SubmittedAgent` of a file play as in the tournament, in a process for each match.
 
-    python -I ai2_seat.py FILE [CHECKOUT]
-
 It needs Python 3.10 and numpy. The file may import only those packages of the tournament's
 environment that this Python has too. With a checkout of the tournament's repository, the agent gets
 the environment of the original (the tournament's game). The first line of output is
@@ -59,12 +57,14 @@ SPAWNED = {1: "Random", 2: "Spear", 3: "Hammer"}
 
 
 class Missing(types.ModuleType):
-    """Replaces those modules of the tournament that an exported agent does not need."""
+    """Replaces those modules of the tournament that an exported agent does not need. Its second
+    argument says why a name is missing.
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise ModuleNotFoundError(WANTS_CHECKOUT.format(name))
+        raise ModuleNotFoundError((self.__doc__ or WANTS_CHECKOUT).format(name))
 
 
 class Box:
@@ -238,7 +238,8 @@ def stand_in() -> Env:
     module.dataclass, module.field = dataclasses.dataclass, dataclasses.field
     for name in ("Any", "Callable", "Dict", "Generic", "List", "Optional", "Tuple", "Type"):
         setattr(module, name, getattr(typing, name))
-    sys.modules |= {"environment": package, "environment.agent": module}
+    gdown = Missing("gdown", "gdown.{} has no network here: put the data next to my_agent.py")
+    sys.modules |= {"environment": package, "environment.agent": module, "gdown": gdown}
     return Env()
 
 
@@ -271,8 +272,8 @@ def loaded(file: str, env: Any) -> Any:
     return agent
 
 
-def main(file: str, checkout: str = "") -> None:
-    """Plays until the input ends."""
+def main(file: str, checkout: str) -> None:
+    """Plays until the input ends. `checkout` is a folder, or ""."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the agent's own output goes to stderr
     import numpy as np
@@ -291,7 +292,3 @@ def main(file: str, checkout: str = "") -> None:
         ms = (time.perf_counter() - began) * 1000.0
         answer = {"action": np.asarray(action, float).tolist(), "ms": ms}
         print(json.dumps(answer), file=answers, flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
