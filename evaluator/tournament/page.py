@@ -75,13 +75,14 @@ def write_results(outcome: Outcome, films: int, show: Callable[[str], None]) -> 
 def _filmed(outcome: Outcome) -> list[Played]:
     """Returns the last match of each pair, the best pairs first."""
     last = {match.key[1:]: match for match in outcome.tournament.matches if match.match_id}
-    rank = _ranks(outcome)
-    return sorted(last.values(), key=lambda one: sorted(rank[number] for number in one.key[1:]))
+    rows = _rows(outcome)
+    return sorted(last.values(), key=lambda one: sorted(rows[number] for number in one.key[1:]))
 
 
-def _ranks(outcome: Outcome) -> list[int]:
-    ranks = {one.entrant: one.rank for one in outcome.standings}
-    return [ranks[name] for name in outcome.names]
+def _rows(outcome: Outcome) -> list[int]:
+    """Returns each entrant's row of the standings, from 0 on. Entrants may share a rank."""
+    rows = {one.entrant: row for row, one in enumerate(outcome.standings)}
+    return [rows[name] for name in outcome.names]
 
 
 def render(outcome: Outcome) -> str:
@@ -91,7 +92,7 @@ def render(outcome: Outcome) -> str:
     plan, settings = outcome.tournament.plan, outcome.tournament.settings
     spec, matches = settings.spec(), outcome.tournament.matches
     facts = {
-        "won": outcome.standings[0].entrant,
+        "won": ", ".join(one.entrant for one in outcome.standings if one.rank == 1),
         "entrants": str(len(outcome.standings)),
         "matches": f"{len(matches):,}",
         "seconds a match": f"{spec.max_frames / spec.frames_per_second:g}",
@@ -181,14 +182,14 @@ def _duel(
 
 
 def _cross_table(outcome: Outcome) -> Markup:
-    order = [one.entrant for one in outcome.standings]
+    order = [(one.rank, one.entrant) for one in outcome.standings]
     cells = {(cell.row, cell.column): cell for cell in outcome.cells}
     rows = [
-        [f"{rank}. {name}", *(_share(cells.get((name, other))) for other in order)]
-        for rank, name in enumerate(order, 1)
+        [f"{rank}. {name}", *(_share(cells.get((name, other))) for _, other in order)]
+        for rank, name in order
     ]
     words = "Points of the row against the column, in per cent. Hover for the counts."
-    heads = ["", *(f"{rank}|" for rank in range(1, len(order) + 1))]
+    heads = ["", *(f"{rank}|" for rank, _ in order)]
     return section("Cross table", table(heads, rows, "heat"), words=words)
 
 
@@ -221,11 +222,11 @@ def _failures(outcome: Outcome) -> Markup:
 
 def _matches(outcome: Outcome) -> Markup:
     """Returns all matches, folded by pair."""
-    films, ranks, names = _films(outcome), _ranks(outcome), outcome.names
+    films, rows_of, names = _films(outcome), _rows(outcome), outcome.names
     titles = {one.key: one.title for one in outcome.encounters}
-    pairs: dict[tuple[int, ...], list[Played]] = {}  # by ranks
+    pairs: dict[tuple[int, ...], list[Played]] = {}  # by rows of the standings
     for one in outcome.tournament.matches:
-        pairs.setdefault(tuple(sorted(ranks[n] for n in one.key[1:])), []).append(one)
+        pairs.setdefault(tuple(sorted(rows_of[n] for n in one.key[1:])), []).append(one)
     heads = ("round", "seed#", "in seat 0", "won by", "frames#", "late", "replay")
     parts = []
     for pair, met in sorted(pairs.items()):
@@ -239,8 +240,8 @@ def _matches(outcome: Outcome) -> Markup:
             for one in met
         ]
         counted = [(one.outcome, one.first) for one in met if one.outcome is not None]
-        points = sum(share if ranks[first] == pair[0] else 1.0 - share for share, first in counted)
-        better, other = (text(outcome.standings[rank - 1].entrant) for rank in pair)
+        points = sum(won if rows_of[first] == pair[0] else 1.0 - won for won, first in counted)
+        better, other = (text(outcome.standings[row].entrant) for row in pair)
         parts.append(
             Markup("<details><summary>{} {:g} – {:g} {}</summary>{}</details>").format(
                 better, points, len(counted) - points, other, table(heads, rows)

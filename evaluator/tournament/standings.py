@@ -78,7 +78,8 @@ def judge(tournament: Tournament) -> Outcome:
 
     A round robin ranks by the points of all matches. A Swiss tournament ranks by the points of the
     encounters, then by the sum of the opponents' points (Buchholz). An elimination ranks by the
-    last encounter. Equal entrants are ordered by Elo.
+    last encounter. Equal entrants are ordered by Elo, to a tenth. If it is equal, too, they share
+    the better rank, and the next entrant has the rank that it would have without ties.
     """
     entries, played = tournament.entries, tournament.encounters
     names = [entry.name for entry in entries]
@@ -111,10 +112,10 @@ def judge(tournament: Tournament) -> Outcome:
     if form is Format.DOUBLE_ELIMINATION:
         last = places(played, results)
         keys = [last[number] for number in range(len(entries))]
-    ranked = sorted(
-        range(len(keys)), key=lambda n: (keys[n], round(float(elo_N[n]), 1)), reverse=True
-    )
-    listed = [replace(standings[n], rank=rank) for rank, n in enumerate(ranked, 1)]
+    full = [(key, round(float(x), 1)) for key, x in zip(keys, elo_N, strict=True)]
+    ranked = sorted(range(len(full)), key=full.__getitem__, reverse=True)
+    in_order = [full[n] for n in ranked]
+    listed = [replace(standings[n], rank=1 + in_order.index(full[n])) for n in ranked]
     first, second = ranked[:2]
     gap = _interval(elo_N[first] - elo_N[second], drawn_SN[:, first] - drawn_SN[:, second])
     lead = f"{names[first]} leads {names[second]} by {gap.value:.0f} Elo"

@@ -1,10 +1,12 @@
-"""Pairings of tournaments: known brackets, and what holds whoever wins."""
+"""Pairings of tournaments: known brackets, what holds whoever wins, and ranks."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from evaluator.tournament.entries import Entry
 from evaluator.tournament.formats import (
     Encounter,
     Format,
@@ -14,6 +16,11 @@ from evaluator.tournament.formats import (
     scores,
     swiss_rounds,
 )
+from evaluator.tournament.page import render
+from evaluator.tournament.playing import Plan, Played, Tournament
+from evaluator.tournament.standings import judge
+from league.contest.members import Member
+from league.games.settings import GameSettings
 
 ROUND_ROBIN, SWISS, ELIMINATION = Format
 
@@ -124,3 +131,27 @@ def test_a_drawn_final_counts_for_the_unbeaten() -> None:
     found, results = played(ELIMINATION, 2, win=lambda one: 0.5 if one.title == "Final" else 0.0)
     assert [(one.title, one.first) for one in found] == [("Winners, round 1", 0), ("Final", 1)]
     assert places(found, results)[1] > places(found, results)[0]
+
+
+def test_equal_entrants_share_a_rank_whatever_their_order() -> None:
+    """Of four entrants one beats all, one loses all, and the others have a match each."""
+    for names in (["best", "even", "same", "last"], ["last", "same", "even", "best"]):
+        strength = {"best": 2, "even": 1, "same": 1, "last": 0}
+        entries = [
+            Entry(member=Member(name=name, bot=0), kind="bot", source=name) for name in names
+        ]
+        plan = Plan(form=ROUND_ROBIN, rounds=1, matches=2, seed=0, greedy=False, frame_skip=1)
+        matches = []
+        for one in encounters(ROUND_ROBIN, 4, 1, {}):
+            assert one.second is not None
+            gap = strength[names[one.first]] - strength[names[one.second]]
+            for number in (0, 1):
+                won = float(number == 0) if gap == 0 else float(gap > 0)
+                key = {"stage": 0, "first": one.first, "second": one.second}
+                matches.append(Played(**key, number=number, seed=0, outcome=won))
+        outcome = judge(Tournament(Path("none"), plan, GameSettings(), entries, matches))
+        ranks = {one.entrant: one.rank for one in outcome.standings}
+        assert ranks == {"best": 1, "even": 2, "same": 2, "last": 4}
+        page = render(outcome)
+        assert "2. even" in page
+        assert "2. same" in page
