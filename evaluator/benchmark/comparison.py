@@ -126,6 +126,11 @@ class Comparison:
                 f"leads by {lead} {after}."
             )
         if self.finding is Finding.UNDECIDED:
+            if math.isinf(elo.score):
+                return (
+                    f"Not decided {after}: {first} has won all of them, but they are too few to "
+                    f"tell {elo0:g} from {elo1:g} {scale}. Raise --most."
+                )
             return (
                 f"Not decided {after}: {first} leads {second} by {lead}, too little to tell "
                 f"{elo0:g} from {elo1:g} {scale}. Raise --most or --elo1."

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cli_league import rows
 
-from evaluator.benchmark.comparison import compare
+from evaluator.benchmark.comparison import Comparison, compare
 from evaluator.commands import measure
 from league.cli.main import main
 from league.contest.league import League
@@ -160,6 +160,15 @@ def test_a_comparison_ends_with_one_sentence(capsys: Capture) -> None:
     assert even["matches"] == 20
     assert even["payoff"]["low"] <= even["payoff"]["score"] <= even["payoff"]["high"]
     assert even["unit"] == "chips per match"
+
+
+def test_too_few_matches_are_no_lead_that_is_too_small() -> None:
+    gate = Gate(test=MultinomialTest(elo0=0.0, elo1=30.0), risks=Risks())
+    won, lost = (gate.take(Result(n, score) for n in range(20)) for score in (1.0, 0.0))
+    seen = Comparison(first="main", second="ramy", gates=(won, lost), played=10)
+    assert "main has won all of them" in seen.sentence()
+    seen = Comparison(first="main", second="ramy", gates=(lost, won), played=10)
+    assert "ramy has won all of them" in seen.sentence()
 
 
 def test_the_page_s_python_runs(capsys: Capture) -> None:
