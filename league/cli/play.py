@@ -6,6 +6,7 @@ it is shown.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -110,7 +111,12 @@ def demo(
         save_replay(save, played[0])
     _show(played[0], speed)
     if save is not None:
-        say(f"kept in {save}: bin/league replay shows it again, bin/league render makes a film")
+        words = [str(save), *(["--game", settings.name] if game else [])]
+        words += [word for one in assignments or () for word in ("--set", one)]
+        words += ["--run-dir", str(context.league.run_dir)] if context.league.run_dir else []
+        shows = shlex.join(["bin/league", "replay", *words])
+        films = shlex.join(["bin/league", "render", *words, "--out", "film.html"])
+        say(f"kept in {save}: {shows} shows it again, {films} makes a film")
 
 
 @app.command()
@@ -174,7 +180,8 @@ def _show(played: Replay, speed: float) -> None:
     print(f"{clock(played.frames)}\t{pair}: {result}")
     for name, stats_S in zip(names, game.final_stats_N2S[0], strict=True):
         stats = dict(zip(game.spec.stats, map(float, stats_S), strict=True))
-        totals = [f"{key.replace('_', ' ')} {stats[key]:.0f}" for key in TOTALS if key in stats]
+        shown = {key: f"{round(stats[key], 2) + 0.0:.12g}" for key in TOTALS if key in stats}
+        totals = [f"{key.replace('_', ' ')} {value}" for key, value in shown.items()]  # no -0
         print(f"{name}\t{', '.join(totals)}")
     for line in events if is_choice else ():  # the screen that showed them is gone
         print(line)
