@@ -12,6 +12,7 @@ import typer
 from evaluator.tournament.formats import Format
 from league.console.options import Assignments, Blobs, GameName, Greedy, Heading, Seed
 from league.console.output import print_table, progress, say
+from league.console.text import long_duration
 from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput
 
@@ -104,7 +105,12 @@ def tournament(
         say_it_compiles(settings)
         played = Tournament(out, plan, settings, entries)
         with progress() as show:
-            played.play(workers, lambda done, known: show(f"{done:,} of {known:,} matches played"))
+            played.play(
+                workers,
+                lambda done, known, seconds: show(
+                    f"{done:,} of {known:,} matches played, about {long_duration(seconds)} left"
+                ),
+            )
             outcome = judge(played)
             page = write_results(outcome, films, show)
     print_table(

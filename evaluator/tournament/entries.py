@@ -20,8 +20,9 @@ from league.agent.rival_bundles import (
     unpack,
 )
 from league.agent.rival_worker import FILE
-from league.agent.rivals import check
+from league.agent.rivals import LIMITS, check
 from league.console.output import say
+from league.console.text import long_duration
 from league.contest.members import Finder, Member
 from league.contest.rivals import require_trust
 from league.errors import DataCorrupt, InvalidInput, plain
@@ -89,7 +90,8 @@ def find_entries(
             member = replace(member, blobs=blobs)
         entries.append(Entry(member=member, kind=kind, source=word))
     if not LEAST <= len(entries) <= MOST:
-        raise InvalidInput(f"{len(entries)} entrants can't play: name {LEAST} to {MOST}")
+        count = "1 entrant" if len(entries) == 1 else f"{len(entries)} entrants"
+        raise InvalidInput(f"{count} can't play: name {LEAST} to {MOST}")
     if asked and family(settings.name) != "brawl":
         raise InvalidInput(f"{next(iter(asked.values()))} plays brawl only, not {settings.name}")
     new = {digest: source for digest, source in asked.items() if not is_trusted(digest)}
@@ -100,10 +102,18 @@ def find_entries(
                 "a league with bin/league add HOST:PORT"
             )
     require_trust(list(new.values()), trust=trusted)
+    spec = settings.spec()
     for digest, source in asked.items():
         trust(digest)
         try:
-            check(bundles(blobs).get(digest))
+            seconds = check(bundles(blobs).get(digest))
+            if seconds * spec.frames_per_second > 1.0:
+                most = long_duration(spec.max_frames * min(seconds, LIMITS.decision_seconds))
+                length = spec.max_frames / spec.frames_per_second
+                say(
+                    f"({source}: {1000 * seconds:.0f} ms a decision, so a match of {length:g} s "
+                    f"takes up to {most})"
+                )
         except InvalidInput as error:
             say(f"({source} will lose matches: {error})")
     return settings, _named_apart(entries)

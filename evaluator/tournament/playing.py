@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import signal
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -27,6 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 from evaluator.tournament.entries import Entry
 from evaluator.tournament.formats import Encounter, Format, Key, encounters
 from league.agent.contract import PlayingNetwork
+from league.agent.rival_worker import FILE
 from league.agent.rivals import LIMITS, Limits, RivalSeats
 from league.agent.snapshot import load_snapshot
 from league.contest.matches import play_bouts
@@ -166,13 +168,14 @@ class Tournament:
         there = {match.number for match in played}
         return [number for number in range(max(wanted, len(played))) if number not in there]
 
-    def play(self, workers: int | None, on_match: Callable[[int, int], None]) -> None:
+    def play(self, workers: int | None, on_match: Callable[[int, int, float], None]) -> None:
         """Plays all matches that the folder's log does not have. A match in which a file does not
         start in time is played again after the others, while no other match is played.
 
         Args:
             workers: number of processes, by default one for each core.
-            on_match: receives the number of played and of known matches.
+            on_match: receives the number of played and of known matches, and the seconds that the
+                rest of the known matches takes at the same speed.
 
         Raises:
             InvalidInput: the folder holds another tournament.
@@ -181,6 +184,7 @@ class Tournament:
             LeagueError: a process was killed.
         """
         with self._opened() as log:
+            began, before = time.monotonic(), len(self.matches)
 
             def keep(played: list[Played], total: int) -> None:
                 line = json.dumps([asdict(match) for match in played])
@@ -188,7 +192,9 @@ class Tournament:
                 log.flush()
                 os.fsync(log.fileno())
                 self.matches += played
-                on_match(len(self.matches), total)
+                done = len(self.matches)
+                seconds = (time.monotonic() - began) / (done - before)
+                on_match(done, total, seconds * (total - done))
 
             with _pool(workers or cores()) as pool:
                 alone = replace(self, matches=[])  # without a copy of all matches
@@ -315,8 +321,12 @@ class Tournament:
         ):
             save_replay(self.folder / REPLAYS / f"{replay.match_id}.replay", replay)
             replays[replay.match_id] = replay
+        files = [Path(self.entries[n].source).name for n in unit[0][0][1:]]
         played = [
-            _played(*match, bout, replays.get(bout.match_id(recipe)), conducts[bout], failures)
+            _played(
+                *(*match, bout, replays.get(bout.match_id(recipe)), conducts[bout]),
+                *(failures.get(bout, ""), files),
+            )
             for match, bout in zip(unit, bouts, strict=True)
         ]
         return played, [
@@ -361,13 +371,16 @@ def _played(
     bout: Bout,
     replay: Replay | None,
     conduct: Conduct,
-    failures: Mapping[Bout, str],
+    failure: str,
+    files: Sequence[str],
 ) -> Played:
-    """Returns a match from its first entrant's side."""
+    """Returns a match from its first entrant's side. `files` are the names of both files."""
     stage, first, second = key
     order = -1 if number % 2 else 1  # from seats to entrants
     one, other = conduct.failed[::order]
     late, its_late = conduct.late[::order]
+    if one != other and (file := files[other]).endswith(".py"):
+        failure = failure.replace(FILE, file)
     match = Played(
         stage=stage,
         first=first,
@@ -375,7 +388,7 @@ def _played(
         number=number,
         seed=bout.seed,
         outcome=(1.0 + other - one) / 2.0 if one or other else None,
-        failure=failures.get(bout, ""),
+        failure=failure,
         failed=(one, other),
         late=(late, its_late),
     )

@@ -92,7 +92,7 @@ def test_files_and_bots_play_without_a_league(agents: Path, capsys: Capture) -> 
         assert (match["failed"] == "crash") == ("crash" in pair)
         if match["failed"]:
             assert match["outcome"] == float(match["second"] == "crash"), "who fails loses"
-            assert "ValueError: <i>bad</i>" in match["failure"]
+            assert "ValueError: <i>bad</i> (crash.py, line 5)" in match["failure"]
         else:
             replay = load_replay(f"out/replays/{match['replay']}.replay")
             assert replay.seed == match["seed"] == 0
@@ -145,7 +145,15 @@ def test_a_file_that_starts_late_on_a_busy_machine_plays_after_the_others(tmp_pa
     plan = Plan(form=Format.ROUND_ROBIN, rounds=1, matches=2, seed=0, greedy=False, frame_skip=1)
     limits = Limits(start_seconds=6.0)
     played = Tournament(tmp_path / "out", plan, settings, entries, limits=limits)
-    played.play(2, lambda done, known: free.touch())
+    told = list[tuple[int, int, float]]()
+
+    def on_match(*numbers: Any) -> None:
+        free.touch()
+        told.append(numbers)
+
+    played.play(2, on_match)
+    assert [done for done, *_ in told] == [2, 4, 6]
+    assert all((left > 0.0) == (done < known) for done, known, left in told)
     assert [match.failure for match in played.matches] == [""] * 6
 
 
@@ -279,7 +287,7 @@ def test_entrants_are_checked(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # no file is trusted yet
     anna = str(agents / "anna.py")
     assert "read it, then add --trust" in refused(capsys, anna, "based", "--out", "o")
-    assert "1 entrants" in refused(capsys, "based")
+    assert "1 entrant can't play" in refused(capsys, "based")
     assert "there is no file" in refused(capsys, "nobody.py", "based")
     (agents.parent / "empty").mkdir()
     assert "has no agents" in refused(capsys, "./empty", "based")
@@ -289,6 +297,12 @@ def test_entrants_are_checked(
     assert "--rounds is for" in refused(
         capsys, "based", "random", "--format", "double-elimination", "--rounds", "2"
     )
+    slow = agents / "slow.py"
+    slow.write_text(predicts("time.sleep(0.1)", "import time"))
+    finder = Finder(League(), None, None, [])
+    find_entries(finder, [str(slow), "based"], BlobFolder(tmp_path), trusted=True)
+    said = capsys.readouterr().err
+    assert re.search(r"slow.py: \d+ ms a decision, so a match of 90 s takes up to \d+ min", said)
     bad = agents / "bad.zip"
     bad.write_bytes(b"PK no zip")
     assert "bad.zip can't be opened" in refused(capsys, str(bad), "based", "--trust")
