@@ -87,4 +87,6 @@ def test_planners_play_only_where_they_are_named() -> None:
     spec = BrawlGame(1).spec
     assert spec.bots == BOTS
     assert spec.all_bots == (*BOTS, *PLANNERS)
-    assert [spec.bot_index(planner.name) for planner in PLANNERS] == list(range(len(BOTS), len(BOTS) + len(PLANNERS)))
+    assert [spec.bot_index(planner.name) for planner in PLANNERS] == list(
+        range(len(BOTS), len(BOTS) + len(PLANNERS))
+    )
