@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import tempfile
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from league.agent.rival_bundles import (
     MODELS,
-    MOST_BYTES,
     bundles,
     is_link,
     is_trusted,
-    pack,
+    packed,
     trust,
-    unpack,
 )
 from league.agent.rival_worker import FILE
 from league.agent.rivals import LIMITS, check
@@ -25,11 +20,10 @@ from league.console.output import say
 from league.console.text import long_duration
 from league.contest.members import Finder, Member
 from league.contest.rivals import require_trust
-from league.errors import DataCorrupt, InvalidInput, plain
+from league.errors import InvalidInput, plain
 from league.games.registry import family
 from league.games.settings import GameSettings
 from league.runs.blobs import BlobFolder
-from league.runs.files import open_file
 
 LEAST, MOST = 2, 256
 MOST_NAME = 40
@@ -75,7 +69,7 @@ def find_entries(
     asked = dict[str, str]()  # source by digest
     for word in words:
         for path in files.get(word, ()):
-            digest = bundles(blobs).put(_packed(path))
+            digest = bundles(blobs).put(packed(path))
             asked[digest] = str(path)
             member = Member(name=_name(path), digest=digest, blobs=blobs, is_rival=True)
             entries.append(Entry(member=member, kind="file", source=str(path)))
@@ -138,32 +132,6 @@ def _files(path: Path) -> list[Path]:
             f"{path} has no agents: put .py, .zip and .onnx files there, or folders with {FILE}"
         )
     return agents
-
-
-def _packed(path: Path) -> bytes:
-    """Returns a file's bundle. In a zip file the agent may be in a folder, and a model is whole."""
-    if path.suffix != ".zip":
-        return pack(path)
-    try:
-        with open_file(path, MOST_BYTES) as file, zipfile.ZipFile(file) as files:
-            entries = [entry for entry in files.infolist() if not entry.is_dir()]
-            if sum(entry.file_size for entry in entries) > MOST_BYTES:
-                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
-            agents = [one.filename for one in entries if PurePosixPath(one.filename).name == FILE]
-            if not agents and "data" in files.namelist():  # a model of Stable-Baselines3
-                return pack(path)
-            if not agents:
-                raise InvalidInput(f"{path} has no {FILE}, and is no model: name another zip file")
-            top, content = min(agents, key=len).removesuffix(FILE), io.BytesIO()
-            with zipfile.ZipFile(content, "w") as inner:
-                for entry in entries:
-                    if entry.filename.startswith(top):
-                        inner.writestr(entry.filename.removeprefix(top), files.read(entry))
-        with tempfile.TemporaryDirectory() as folder:
-            unpack(content.getvalue(), Path(folder))
-            return pack(Path(folder))
-    except (DataCorrupt, zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
-        raise InvalidInput(f"{path} can't be opened ({error}): make it again") from None
 
 
 def _name(path: Path) -> str:

@@ -19,6 +19,7 @@ from league.agent.rival_worker import FILE
 from league.errors import DataCorrupt, InvalidInput
 from league.ids import checked_digest
 from league.runs.blobs import BlobFolder, BlobKind
+from league.runs.files import open_file
 
 LINK = "player.json"
 """The only file in the bundle of a rival that plays elsewhere. It says where (`player_link.py`)."""
@@ -78,6 +79,36 @@ def pack(path: Path) -> bytes:
             entry.external_attr = 0o644 << 16
             bundle.writestr(entry, inner.read_bytes())
     return content.getvalue()
+
+
+def packed(path: Path) -> bytes:
+    """Makes a bundle like `pack`. In a zip file the agent may also be in a folder.
+
+    Raises:
+        InvalidInput: as for `pack`, or the zip file is damaged or has no agent.
+    """
+    if path.suffix != ".zip":
+        return pack(path)
+    try:
+        with open_file(path, MOST_BYTES) as file, zipfile.ZipFile(file) as files:
+            entries = [entry for entry in files.infolist() if not entry.is_dir()]
+            if sum(entry.file_size for entry in entries) > MOST_BYTES:
+                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
+            agents = [one.filename for one in entries if PurePosixPath(one.filename).name == FILE]
+            if not agents and "data" in files.namelist():  # a model of Stable-Baselines3
+                return pack(path)
+            if not agents:
+                raise InvalidInput(f"{path} has no {FILE}, and is no model: name another zip file")
+            top, content = min(agents, key=len).removesuffix(FILE), io.BytesIO()
+            with zipfile.ZipFile(content, "w") as inner:
+                for entry in entries:
+                    if entry.filename.startswith(top):
+                        inner.writestr(entry.filename.removeprefix(top), files.read(entry))
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(content.getvalue(), Path(folder))
+            return pack(Path(folder))
+    except (DataCorrupt, zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"{path} can't be opened ({error}): make it again") from None
 
 
 def link(address: str, game: str, version: str, token_file: Path | None, tls: Path | None) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,9 @@ def test_the_tournaments_file_and_its_check(
     assert main(["export", "--check", str(out)]) == 2
     assert "read it, then add --trust" in capsys.readouterr().err, "it is no export of this user"
     out.with_name("data.txt").write_text("a folder may be checked, too")
-    for path in (out, out.parent):
+    with zipfile.ZipFile(tmp_path / "team.zip", "w") as archive:
+        archive.write(out, "team/my_agent.py")
+    for path in (out, out.parent, tmp_path / "team.zip"):
         assert main(["export", "--check", str(path), "--trust"]) == 2
         assert "league is not in the tournament's requirements" in capsys.readouterr().err
     assert not (out.parent / "__pycache__").exists()

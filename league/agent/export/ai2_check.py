@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agent.rival_bundles import pack, unpack
+from league.agent.rival_bundles import packed, unpack
 from league.errors import InvalidInput
 from league.games.ai2.game import PYTHONS as CHECKOUT_PYTHONS
 from league.games.ai2.observation import SCALES
@@ -131,7 +131,7 @@ def seated(
     command += [str(checkout or "")]
     pipe = subprocess.PIPE
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as own:
-        unpack(pack(file), Path(own))
+        unpack(packed(file), Path(own))
         process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=errors, text=True, cwd=own,
             env={"HOME": own, "TMPDIR": own, "PATH": os.environ.get("PATH", os.defpath)},
