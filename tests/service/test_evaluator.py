@@ -192,10 +192,15 @@ def test_matches_give_way_at_once_unless_that_starves_them(
 
     monkeypatch.setattr(runner, "seconds_without_core", look)
     monkeypatch.setattr(runner, "CORE_SECONDS", 0.0)
-    client.open_incarnation("learner-main", "main")
+    learner = client.open_incarnation("learner-main", "main").number
     register_snapshot(client, tmp_path, 10)
+
+    def is_drained() -> bool:
+        client.heartbeat(learner, 10)  # a silent learner would no longer count as training
+        return run.status().drained
+
     with running(client, tmp_path) as run:
-        wait_for(lambda: run.status().drained)
+        wait_for(is_drained)
     assert run.error is None
     expected = [os.SCHED_IDLE, os.SCHED_OTHER] if is_starved else [os.SCHED_IDLE]
     assert list(dict.fromkeys(policies)) == expected

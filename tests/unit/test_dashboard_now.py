@@ -18,7 +18,7 @@ def alarms(seconds: float, *workers: WorkerStatus) -> str:
     status = league.status
     vitals = Vitals(now=screens.NOW + seconds)
     league = replace(league, status=replace(status, vitals=vitals, workers=workers))
-    page = now.show(SimpleNamespace(facts=league, events=list), {})
+    page = now.show(SimpleNamespace(facts=league, events=list, run_dir=None), {})
     (found,) = (str(block) for block in page if "Alarms" in str(block))
     return found
 
@@ -63,7 +63,7 @@ def test_the_speed_of_learners_and_evaluators_is_shown(evaluator):
     league = replace(screens.full().league, status=status)
     (processes,) = (
         str(block)
-        for block in now.show(SimpleNamespace(facts=league, events=list), {})
+        for block in now.show(SimpleNamespace(facts=league, events=list, run_dir=None), {})
         if "Processes" in str(block)
     )
     assert "3.2 matches/s" in processes
