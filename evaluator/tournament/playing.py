@@ -292,7 +292,7 @@ class Tournament:
         at once.
 
         Returns:
-            The matches, and those of them in which a rival did not start in time.
+            The matches, and the matches among them in which a rival did not start in time.
         """
         pair = {one.digest: one for one in (self.entries[n].member for n in unit[0][0][1:])}
 

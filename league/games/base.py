@@ -64,7 +64,7 @@ class GameSpec:
     max_frames: int
     yardsticks: tuple[BotSpec, ...] = ()
     """Bots that play only where somebody names them, because they are slow. No league has them as
-    players. Their indices follow those of `bots`.
+    players. Their indices follow the indices of `bots`.
     """
     action_kind: str = KEYS
     action_words: tuple[str, ...] = ()  # what each key does, for people (may be empty)

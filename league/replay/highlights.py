@@ -56,7 +56,7 @@ _FILE = TypeAdapter(list[Highlight])
 
 
 def read_highlights(run_dir: Path) -> list[Highlight]:
-    """Returns the highlights of a run, the oldest first. A damaged file has none."""
+    """Returns the highlights of a run, the oldest first, and [] for a damaged file."""
     try:
         with open_file(run_dir / FILE, _MOST_BYTES) as file:
             return _FILE.validate_json(file.read())

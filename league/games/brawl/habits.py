@@ -205,7 +205,7 @@ def _keys_of(move: int, dx: float) -> int:
 
 @inner
 def _thrust(me: Any, opponent: Any, match: Any, stage: Any) -> int:
-    """Returns the keys of the best attack that will hit, or 0 if none will.
+    """Returns the keys of the best attack that will hit, or 0 if no attack will.
 
     An attack is worth its damage by the frames that it takes, weighted by the habit for the move.
     """
