@@ -304,7 +304,10 @@ def add(
         f"rates it, and learners meet it if their mix names {' or '.join(names)}"
     )
     with context.league.connect() as client:
-        for sentence in _meetings(client, context.league.folder(), names):
+        folder = context.league.folder()
+        for sentence in (
+            _meetings(client, folder, names) if (folder / "config.toml").is_file() else ()
+        ):
             say(sentence)
 
 
@@ -314,10 +317,12 @@ def _meetings(client: MatchmakerClient, folder: Path, names: Sequence[str]) -> I
     """
     from league.settings.presets import read_tables
 
-    status, mixes = client.status(), read_tables(folder / "config.toml").sections["matchmaker"]
+    config = folder / "config.toml"
+    mixes = read_tables(config).sections.get("matchmaker", {}).get("mixes", {})
+    status = client.status()
     for learner in client.curricula():
         stages = learner.stages[learner.place.index :]
-        weights = {stage.mix: {**mixes["mixes"].get(stage.mix, {})} for stage in stages}
+        weights = {stage.mix: {**mixes.get(stage.mix, {})} for stage in stages}
         for change in status.changes:
             weights.get(change.mix, {}).update(change.weights)
         for share in status.shares:  # of the present mix, with all its changes

@@ -301,7 +301,7 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         _print_next_steps(console, supervisor.screen, topology, command)
         return LineDisplay(sys.stdout, seconds=math.inf)  # notes alone
 
-    stays_open = console.is_terminal and topology.dashboard and not command.headless
+    stays_open = sys.stdout.isatty() and topology.dashboard and not command.headless
     try:
         return supervisor.run(show_end if stays_open else None)
     except (InvalidInput, DataCorrupt):

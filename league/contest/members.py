@@ -104,7 +104,7 @@ class Finder:
         own = self._settings_of_run() if self.league.run_dir is not None else None
         if own is not None and self.game in (None, own.name):
             return own
-        elsewhere = [name for name in names if _is_elsewhere(name)]
+        elsewhere = [name for name in names if is_elsewhere(name)]
         if own is None and elsewhere and not self.league.address:
             return self._in(elsewhere[0].rpartition("/")[0]).settings(())
         named = game_settings(self.game or "brawl", self.assignments)
@@ -140,7 +140,7 @@ class Finder:
                 members[name] = Member(name=name, bot=bots[name])
             elif name.endswith(SUFFIX):
                 members[name] = from_file(Path(name))
-            elif _is_elsewhere(name):
+            elif is_elsewhere(name):
                 folder, _, own = name.rpartition("/")
                 [member] = self._in(folder).find(spec, [own])
                 members[name] = replace(member, name=f"{folder}/{member.name}")
@@ -231,7 +231,7 @@ class Finder:
         return NotFound(f"there is no member {name!r} in {place}, which plays {spec.name}: {hint}")
 
 
-def _is_elsewhere(name: str) -> bool:
+def is_elsewhere(name: str) -> bool:
     """Returns whether a name is a run folder and a player of that run."""
     return "/" in name and not name.endswith(SUFFIX)
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
 from league.errors import ConfigError
 from league.settings.base import Settings, fault_of
-from league.settings.presets import read_tables
+from league.settings.presets import load_preset, read_tables
 
 _NAME = re.compile(r"[a-z0-9.-]{1,253}(:[0-9]{1,5})?")
 
@@ -50,7 +51,11 @@ class SecuritySettings(Settings):
             ConfigError: the file or the section can't be read.
         """
         config = run_dir / "config.toml"
-        section = read_tables(config).sections.get("security", {}) if config.is_file() else {}
+        section: dict[str, Any] = {}
+        if config.is_file():
+            content = read_tables(config)
+            below = load_preset(content.extends) if content.extends else {}
+            section = {**below.get("security", {}), **content.sections.get("security", {})}
         try:
             return cls.model_validate(section)
         except ValidationError as error:

@@ -16,6 +16,7 @@ from cli_league import rows
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 
 from league.cli.main import main
+from league.errors import InvalidInput
 from league.players import Assignment, MatchResult, Pairing, Player, PlayerKind, SeatResult
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT, live_address
@@ -123,6 +124,8 @@ def test_a_folder_names_a_player_of_another_run(
     assert rows(scores)[0]["opponent"] == rock
     printed(capsys, run_dir, "compare", f"{other}/nobody", rock, status=2)
     printed(capsys, run_dir, "compare", f"{tmp_path}/none/main", rock, status=2)
+    refused = printed(capsys, run_dir, "exploit", f"{other}/main", status=InvalidInput.exit_code)
+    assert f"--run-dir {other} main" in refused
 
 
 def test_one_member_plays_a_match(run_dir: Path, capsys: Capture) -> None:

@@ -100,6 +100,8 @@ class BrawlGame(BatchedGame):
         actions_N2A = self.checked_actions(actions_N2A, frames)
         if self._plans_N2 is None and (self.bots_N2 >= PLANNER).any():
             self._plans_N2 = self._no_plans()
+            call = 0, 1, actions_N2A, 1, self.spec.max_frames, self._arrays, self._scratch()
+            load({step_matches: call})
         if self._pool is None:
             self._step(0, self.num_matches, actions_N2A, frames)
             return
