@@ -7,10 +7,12 @@ Shape suffixes: N rows, 2 seats, A action width.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +22,15 @@ from numpy.typing import NDArray
 from league.errors import LeagueError
 from league.games.base import EXTERNAL, BatchedGame
 from league.players import Assignment, PlayerKind
-from league.replay import SUFFIX, Contender, MatchRecorder, Recipe, final_digest, save_replay
+from league.replay import (
+    SUFFIX,
+    Contender,
+    MatchRecorder,
+    Recipe,
+    final_digest,
+    load_replay,
+    save_replay,
+)
 from league.replay.highlights import (
     CLOSEST,
     LIVE,
@@ -54,12 +64,12 @@ class _Match(NamedTuple):
 @dataclass
 class Recorder:
     """Writes replays of `players` into `folder`, which is in the run's folder, and keeps only the
-    newest `most` replays and the highlights there. About every `LIVE_SECONDS` it also writes a
-    match of any players, for people who watch the league.
+    newest `most` replays, the matches of people and the highlights there. About every
+    `LIVE_SECONDS` it also writes a match of any players, for people who watch the league.
 
     If `players` has the players of both seats, the match is recorded for the player in seat 0.
 
-    `milestones` are the players whose win over their hardest bot is a highlight. `clock` gives Unix
+    `milestones` are the players whose win over a hard bot is a highlight. `clock` gives Unix
     seconds.
     """
 
@@ -77,6 +87,8 @@ class Recorder:
 
     def __post_init__(self) -> None:
         self._listed = {found.place: found for found in read_highlights(self.folder.parent)}
+        lives = [found.at for found in self._listed.values() if found.kind == LIVE]
+        self._live_at = lives[-1] if lives else -math.inf
 
     def begin(self, row: int, assignment: Assignment) -> None:
         """Begins to record a match of `players`, or any match if no other is recorded. `row` plays
@@ -125,12 +137,18 @@ class Recorder:
             ]
             if not (is_kept or found):
                 return
+            if is_kept or len(found) > 1:
+                update = {"value": 0.0}
+                found = [one.model_copy(update=update) if one.is_passing else one for one in found]
+            # Noted before the match is kept: if that fails, no equal match is tried.
+            self._listed |= {one.place: one for one in found}
             self.folder.mkdir(exist_ok=True)
             self._keep(row, match, game)
+            old = list[Highlight]()
             if found:
-                listed = add_highlights(self.folder.parent, found)
+                listed, old = add_highlights(self.folder.parent, found)
                 self._listed = {one.place: one for one in listed}
-            self._remove_old()
+            self._remove_old(old)
         except (LeagueError, OSError, ValueError) as error:  # totals may be NaN
             _log.warning("no replay of match %s is kept: %s", match.take.match_id, error)
 
@@ -151,9 +169,9 @@ class Recorder:
                 at=self.clock(),
             )
 
-        last = self._listed.get((LIVE, ""))
-        if last is None or abs(self.clock() - last.at) >= LIVE_SECONDS:
-            yield highlight(LIVE, self.clock())
+        if abs(self.clock() - self._live_at) >= LIVE_SECONDS:
+            self._live_at = self.clock()
+            yield highlight(LIVE, 1.0)
         if match.seat is None:
             return
         if "hits" in stats:
@@ -170,17 +188,11 @@ class Recorder:
         if player in self.milestones and match.has_bot:
             self._met[player, opponent] += 1
             self._won[player, opponent] += winner == player
-            held = self._listed.get((WIN, player))
-            bots = {*held.names} - {player} if held else set()
-            is_harder = all(
-                self._share(player, opponent) < self._share(player, bot) for bot in bots
-            )
-            if winner == player and is_harder:
-                yield highlight(WIN, self.clock(), f"over {opponent}, its hardest bot")
-
-    def _share(self, player: str, bot: str) -> float:
-        """Returns the share of matches that a player wins against a bot, pulled to ½ if few."""
-        return (self._won[player, bot] + 1) / (self._met[player, bot] + 2)
+            met, won = self._met[player, opponent], self._won[player, opponent]
+            if winner == player:
+                hardness = 1.0 - (won + 1) / (met + 2)  # pulled to ½ if few
+                words = f"over {opponent}, {won} of {met} matches won in its batch"
+                yield highlight(WIN, hardness, words)
 
     def _keep(self, row: int, match: _Match, game: BatchedGame) -> None:
         """Plays the match again to write down its bots' actions, too."""
@@ -189,10 +201,34 @@ class Recorder:
         replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row))
         save_replay(self.folder / f"{take.match_id}{SUFFIX}", replay)
 
-    def _remove_old(self) -> None:
-        """Removes the oldest replays but the highlights."""
-        listed = {one.match_id for one in self._listed.values() if one.kind != LIVE}
-        files = [path for path in self.folder.glob(f"*{SUFFIX}") if path.stem not in listed]
-        files.sort(key=lambda path: path.stat().st_mtime_ns)
+    def _remove_old(self, unlisted: list[Highlight]) -> None:
+        """Removes the oldest replays but those of highlights and people, and the unlisted live
+        matches.
+        """
+        passing = {one.match_id for one in unlisted if one.is_passing}
+        listed = {
+            one.match_id
+            for one in read_highlights(self.folder.parent)
+            if one.kind != LIVE or one.is_passing
+        }
+        files = list[Path]()
+        for path in self.folder.glob(f"*{SUFFIX}"):
+            if path.stem in passing and not _may_be_of_a_person(path):
+                path.unlink(missing_ok=True)
+            elif path.stem not in listed:
+                files.append(path)
+        if len(files) > self.most:
+            files = [path for path in files if not _may_be_of_a_person(path)]
+            files.sort(key=lambda path: path.stat().st_mtime_ns)
         for path in files[: max(0, len(files) - self.most)]:
             path.unlink(missing_ok=True)
+
+
+@cache
+def _may_be_of_a_person(path: Path) -> bool:
+    """Returns whether a person plays the match, and True if the file can't be read."""
+    try:
+        replay = load_replay(path)
+    except LeagueError:
+        return True
+    return PlayerKind.HUMAN.value in replay.names

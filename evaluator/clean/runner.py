@@ -61,7 +61,9 @@ FITTED = 300
 TABLE_SECONDS = 30.0
 """Time between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
-"""Number of newest replays (a few kB each) that stay in the run's folder, next to highlights."""
+"""Number of newest replays (a few kB each) that stay in the run's folder, next to live matches,
+highlights and matches of people.
+"""
 CORE_SECONDS = 2.0
 """Time between measurements of how long the matches waited for a core."""
 STARVED = 0.98

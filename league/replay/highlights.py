@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +14,11 @@ from league.runs.files import open_file, write_whole
 
 FILE = Path("evaluator") / "highlights.json"
 LIVE, RALLY, LONGEST, CLOSEST, WIN = "live", "rally", "longest", "closest", "win"
-"""Kinds: the live match that ended last, the match in which both players hit most, the longest
-match of a game without hits, the closest decided match, and a milestone's win over its hardest bot.
+"""Kinds: live matches, the match in which both players hit most, the longest match of a game
+without hits, the closest decided match, and a milestone's win over a hard bot.
 """
+LIVES = 20
+"""How many live matches are listed, the newest."""
 WINS = 50
 """How many wins are listed, the newest."""
 _MOST_BYTES = 2**20
@@ -31,7 +34,9 @@ class Highlight(BaseModel):
         names: the players by seat.
         winner: the player that won, "" after a draw.
         words: what is special about it.
-        value: the larger, the better among matches of its kind.
+        value: the larger, the better among matches of its place. For a win it is the share of
+            matches that the milestone did not win against the bot. For a live match it is 1 if its
+            replay is kept for no other reason, else 0.
         at: when the match ended, in Unix seconds.
     """
 
@@ -46,10 +51,15 @@ class Highlight(BaseModel):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Returns its kind, and for a win the winner. A newer highlight replaces an older one of
-        the same place.
+        """Returns its kind, and for a win the winner, for a live match the match. A better one
+        replaces another of the same place.
         """
-        return self.kind, self.winner if self.kind == WIN else ""
+        return self.kind, {WIN: self.winner, LIVE: self.match_id}.get(self.kind, "")
+
+    @property
+    def is_passing(self) -> bool:
+        """Returns whether the run keeps the match only as long as it is listed."""
+        return self.kind == LIVE and self.value == 1.0
 
 
 _FILE = TypeAdapter(list[Highlight])
@@ -64,13 +74,31 @@ def read_highlights(run_dir: Path) -> list[Highlight]:
         return []
 
 
-def add_highlights(run_dir: Path, new: Iterable[Highlight]) -> list[Highlight]:
-    """Adds highlights to a run's list, and returns the whole list."""
-    kept = {highlight.place: highlight for highlight in read_highlights(run_dir)}
-    kept |= {highlight.place: highlight for highlight in new}
-    listed = sorted(kept.values(), key=lambda highlight: highlight.at)
-    wins = [highlight for highlight in listed if highlight.kind == WIN]
-    listed = [highlight for highlight in listed if highlight not in wins[:-WINS]]
-    (run_dir / FILE).parent.mkdir(exist_ok=True)
-    write_whole(run_dir / FILE, _FILE.dump_json(listed))
-    return listed
+def add_highlights(
+    run_dir: Path, new: Iterable[Highlight]
+) -> tuple[list[Highlight], list[Highlight]]:
+    """Adds those highlights to a run's list that are better than the listed ones. Several processes
+    may do so at once.
+
+    Returns:
+        The whole list, and the live matches and wins that are too old for it.
+    """
+    file = run_dir / FILE
+    file.parent.mkdir(exist_ok=True)
+    with file.with_suffix(".lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = {highlight.place: highlight for highlight in read_highlights(run_dir)}
+        for highlight in new:
+            other = kept.get(highlight.place)
+            if other is None or highlight.value > other.value:
+                kept.pop(highlight.place, None)
+                kept[highlight.place] = highlight  # the last: clocks may be wrong
+        listed = list(kept.values())
+        old = [
+            highlight
+            for kind, most in ((LIVE, LIVES), (WIN, WINS))
+            for highlight in [one for one in listed if one.kind == kind][:-most]
+        ]
+        listed = [highlight for highlight in listed if highlight not in old]
+        write_whole(file, _FILE.dump_json(listed))
+    return listed, old

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +20,8 @@ from league.agent.rivals import RivalSeats
 from league.games.base import EXTERNAL, BatchedGame
 from league.games.registry import make_batched
 from league.players import Assignment, MatchResult, Player, PlayerKind
-from league.replay import MatchRecorder, Recipe, Replay, load_replay, verify
-from league.replay.highlights import read_highlights
+from league.replay import MatchRecorder, Recipe, Replay, load_replay, save_replay, verify
+from league.replay.highlights import LIVES, Highlight, add_highlights, read_highlights
 from league.runs.blobs import BlobFolder
 
 FRAMES = 60  # no one can fall off within two seconds
@@ -217,6 +219,88 @@ def test_a_match_of_any_players_is_live_every_now_and_then(
         now += 0.6 * LIVE_SECONDS
     assert seen == ["0", "0", "2", "2"]
     assert kept(tmp_path) == {"0", "2"}
+
+
+def test_live_matches_and_a_person_s_replay_push_nothing_out(
+    tmp_path: Path, highlights: Callable[[], dict[str, str]]
+) -> None:
+    """The run keeps one other replay. The first match is the player's first."""
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    now = 1000.0
+    recording = replace(recorder(tmp_path, BASED.name, most=1), clock=lambda: now)
+    finished(recording, game, 0, (ME, BASED))
+    first = load_replay(tmp_path / "replays" / "0.replay")
+    person = replace(first.seats[0], name="human")
+    save_replay(tmp_path / "replays" / "p.replay", replace(first, seats=(person, first.seats[1])))
+    os.utime(tmp_path / "replays" / "0.replay", (0, 0))  # the person's is newer
+    for number in range(1, LIVES + 3):
+        now += LIVE_SECONDS
+        finished(recording, game, number, (ME, OTHER))
+    assert kept(tmp_path) == {"p", "0"} | {str(number) for number in range(3, LIVES + 3)}
+    finished(replace(recording, _seen=set()), game, 99, (ME, BASED))  # another first match
+    assert kept(tmp_path) == {"p", "99"} | {str(number) for number in range(3, LIVES + 3)}
+
+
+def test_live_matches_and_wins_go_on_when_the_clock_steps_back(
+    tmp_path: Path, highlights: Callable[[], dict[str, str]]
+) -> None:
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    now = 10_000.0
+    recording = replace(recorder(tmp_path), milestones=frozenset([ME.name]), clock=lambda: now)
+    finished(recording, game, 0, (ME, BASED), outcome=1.0)
+    now = 1000.0
+    finished(recording, game, 1, (ME, CONSTANT), outcome=0.0)
+    finished(recording, game, 2, (ME, CONSTANT), outcome=1.0)
+    assert (highlights()["live"], highlights()["win"]) == ("1", "2")
+    assert read_highlights(tmp_path)[-1].words == "over constant, 1 of 2 matches won in its batch"
+    again = replace(recorder(tmp_path), milestones=frozenset([ME.name]), clock=lambda: now)
+    finished(again, game, 3, (ME, BASED), outcome=1.0)  # counts begin anew
+    assert highlights()["win"] == "2"
+
+
+def test_of_two_recorders_the_better_highlight_stays(tmp_path: Path) -> None:
+    """Each process adds its own, and none knows the others'."""
+    adding = [
+        multiprocessing.get_context("spawn").Process(target=add_many, args=(tmp_path, offset))
+        for offset in range(2)
+    ]
+    for process in adding:
+        process.start()
+    for process in adding:
+        process.join()
+    found = read_highlights(tmp_path)
+    assert [one.value for one in found if one.kind == "rally"] == [41.0]
+    assert sum(one.kind == "win" for one in found) == 42
+    listed, _ = add_highlights(tmp_path, [rally(9)])
+    assert [one.value for one in listed if one.kind == "rally"] == [41.0]
+
+
+def rally(number: int, kind: str = "rally") -> Highlight:
+    return Highlight(
+        kind=kind,
+        match_id=f"{number}",
+        names=("a", "b"),
+        winner=f"{number}",
+        words="",
+        value=float(number),
+        at=0.0,
+    )
+
+
+def add_many(folder: Path, offset: int) -> None:
+    for number in range(41 - offset, -1, -2):  # the best first
+        add_highlights(folder, [rally(number), rally(number, "win")])
+
+
+def test_a_match_that_can_not_be_kept_is_not_tried_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    recording = recorder(tmp_path)
+    with caplog.at_level(logging.WARNING, "evaluator"):
+        for number in range(3):  # the made-up totals can't be played again
+            finished(recording, game, number, (ME, OTHER), hits=(5, 5))
+    assert [record.args[0] for record in caplog.records] == ["0"]
 
 
 def test_a_damaged_list_of_highlights_is_written_anew(

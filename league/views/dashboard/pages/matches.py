@@ -55,8 +55,8 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         pages.append(link("older ›", "/matches", **chosen, before=older))
     headings = ("ended", "first", "second", "result", "kind", "category", "frames#", "")
     words = "Every match with a result. Those with ▶ have a replay: the evaluator keeps the first "
-    words += "match and the first loss of each batch, and highlights. An evaluator on another "
-    words += "machine keeps them there."
+    words += "match and the first loss of each batch, highlights, and the newest live matches. An "
+    words += "evaluator on another machine keeps them there. The dashboard keeps matches of people."
     return [
         suggestions("players", source.players()),
         section(
