@@ -70,7 +70,7 @@ class Recorder:
     If `players` has the players of both seats, the match is recorded for the player in seat 0.
 
     `milestones` are the players whose win over a hard bot is a highlight. `clock` gives Unix
-    seconds.
+    seconds. `should_stop` is asked while a match is played again to be written.
     """
 
     folder: Path
@@ -79,6 +79,7 @@ class Recorder:
     most: int
     milestones: frozenset[str] = frozenset()
     clock: Callable[[], float] = time.time
+    should_stop: Callable[[], bool] = lambda: False
     _seen: set[str] = field(default_factory=set)
     _lost: set[tuple[str, str]] = field(default_factory=set)
     _met: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -198,7 +199,7 @@ class Recorder:
         """Plays the match again to write down its bots' actions, too."""
         first, second = game.bots_N2[row].tolist()
         take = replace(match.take, bots=(first, second))
-        replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row))
+        replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row), self.should_stop)
         save_replay(self.folder / f"{take.match_id}{SUFFIX}", replay)
 
     def _remove_old(self, unlisted: list[Highlight]) -> None:

@@ -325,7 +325,12 @@ class Evaluator:
         subjects = {name for name in subjects if players[name].digest}
         milestones = frozenset(name for name in subjects if players[name].milestone)
         recorder = Recorder(
-            self._replays, self._recipe, frozenset(subjects), REPLAYS_KEPT, milestones
+            self._replays,
+            self._recipe,
+            frozenset(subjects),
+            REPLAYS_KEPT,
+            milestones,
+            should_stop=self.stop.is_set,
         )
         arena, refused = self._arena(pace, recorder, rival_game), self._reports_refused
         work = BatchWork(self._client, self._incarnation, arena, subject, entries, refused)

@@ -7,6 +7,7 @@ B bytes of packed actions.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, Unavailable
 from league.games.base import EXTERNAL, BatchedGame
+from league.games.hosted import HostedGame
 from league.replay.match import Contender, Recipe, Replay, final_digest
 
 
@@ -135,21 +137,27 @@ class MatchRecorder:
         """Notes the actions that the seats are about to hold for `frames` frames."""
         self._decisions.append((np.packbits(actions_2A), frames))
 
-    def finish(self, outcome: float, final: str) -> Replay:
+    def finish(
+        self, outcome: float, final: str, should_stop: Callable[[], bool] = lambda: False
+    ) -> Replay:
         """Returns the match as a replay. It is played again to write down the actions of bots.
 
         Args:
             outcome: seat 0's outcome: 1 for a win, ½ for a draw, 0 for a loss.
             final: the match's `final_digest`.
+            should_stop: asked before each decision and while a hosted game waits. True ends the
+                work.
 
         Raises:
             DataCorrupt: the match ends differently when it is played again.
             InvalidInput: the match does not end at all when it is played again.
-            Unavailable: the game fails while it plays the match again.
+            Unavailable: the game fails while it plays the match again, or should stop.
         """
         game, name = self.recipe.make(), self.match_id or self.seed
         try:
-            replay = self._played(game)
+            if isinstance(game, HostedGame):
+                game.host.should_stop = should_stop
+            replay = self._played(game, should_stop)
         finally:
             game.close()
         if replay is None:
@@ -158,12 +166,14 @@ class MatchRecorder:
             raise DataCorrupt(f"match {name} can't be recorded: it ends otherwise")
         return replay
 
-    def _played(self, game: BatchedGame) -> Replay | None:
+    def _played(self, game: BatchedGame, should_stop: Callable[[], bool]) -> Replay | None:
         recorder, shape = BatchRecorder(game, self.recipe), (1, 2, game.spec.action_size)
         bout = Bout(seats=self.seats, bots=self.bots, seed=self.seed)
         game.bots_N2[0] = self.bots
         game.reset(np.array([self.seed], np.uint64))
         for packed, frames in self._decisions:
+            if should_stop():
+                raise Unavailable(f"match {self.match_id or self.seed} is not recorded: stopped")
             held_N2A = np.unpackbits(packed, count=shape[1] * shape[2]).reshape(shape)
             for _ in range(frames):
                 game.step(held_N2A)

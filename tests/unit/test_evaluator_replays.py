@@ -160,7 +160,7 @@ def highlights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], 
     monkeypatch.setattr(MatchRecorder, "finish", lambda self, *_: played_again(self))
 
     def played_again(take: MatchRecorder) -> Replay:
-        found = take._played(take.recipe.make())
+        found = take._played(take.recipe.make(), lambda: False)
         assert found is not None
         return found
 
@@ -301,6 +301,16 @@ def test_a_match_that_can_not_be_kept_is_not_tried_again_at_once(
         for number in range(3):  # the made-up totals can't be played again
             finished(recording, game, number, (ME, OTHER), hits=(5, 5))
     assert [record.args[0] for record in caplog.records] == ["0"]
+
+
+def test_a_stop_ends_the_replay_of_a_match(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    game = make_batched("brawl", 1, max_frames=FRAMES)
+    with caplog.at_level(logging.WARNING, "evaluator"):
+        finished(replace(recorder(tmp_path), should_stop=lambda: True), game, 0, (ME, OTHER))
+    assert "stopped" in caplog.text
+    assert not kept(tmp_path)
 
 
 def test_a_damaged_list_of_highlights_is_written_anew(
