@@ -27,9 +27,12 @@ MODELS = (".zip", ".onnx")
 """Endings of models that `rival_model.py` plays."""
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
 """Largest number and total size of a bundle's files."""
+TOO_MUCH = f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
+LOOK_SECONDS = 2.0
+"""Seconds between two checks of how much a process has written."""
 
 
-def pack(path: Path) -> bytes:
+def pack(path: Path, most_bytes: int | None = None) -> bytes:
     """Makes a rival's bundle. Equal files give equal bytes.
 
     Hidden files and `__pycache__` are left out.
@@ -37,11 +40,13 @@ def pack(path: Path) -> bytes:
     Args:
         path: a Python file, a folder or its zip file with `my_agent.py`, or a model of
             Stable-Baselines3 (.zip) or ONNX.
+        most_bytes: largest total size of the files, instead of `MOST_BYTES`.
 
     Raises:
         InvalidInput: there is no such file, or the folder is too large or lacks `my_agent.py`.
         DataCorrupt: the zip file is damaged, or too large.
     """
+    most_bytes = most_bytes or MOST_BYTES
     if path.is_dir():
         found = {
             inner.relative_to(path).as_posix(): inner
@@ -57,8 +62,8 @@ def pack(path: Path) -> bytes:
     elif path.suffix in MODELS:
         if zipfile.is_zipfile(path) and FILE in zipfile.ZipFile(path).namelist():
             with tempfile.TemporaryDirectory() as folder:
-                unpack(path.read_bytes(), Path(folder))
-                return pack(Path(folder))
+                unpack(path.read_bytes(), Path(folder), most_bytes)
+                return pack(Path(folder), most_bytes)
         player = Path(__file__).with_name("rival_model.py")
         found = {FILE: player, f"model{path.suffix}": path}
         if (weights := path.with_name(f"{path.name}.data")).is_file():  # of a large ONNX model
@@ -67,36 +72,37 @@ def pack(path: Path) -> bytes:
         found = {FILE: path}
     if len(found) > MOST_FILES:
         raise InvalidInput(f"{path} has {len(found):,} files: {MOST_FILES:,} are the most")
-    left, content = MOST_BYTES, io.BytesIO()
+    left, content = most_bytes, io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as bundle:
         for name, inner in found.items():
             if inner.is_symlink() or not inner.is_file():
                 raise InvalidInput(f"{inner} is no file: a rival is files and folders only")
             left -= inner.stat().st_size
             if left < 0:
-                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
+                raise InvalidInput(f"{path} has over {most_bytes:,} bytes: take files away")
             entry = zipfile.ZipInfo(name)  # always with the same date
             entry.external_attr = 0o644 << 16
             bundle.writestr(entry, inner.read_bytes())
     return content.getvalue()
 
 
-def packed(path: Path) -> bytes:
+def packed(path: Path, most_bytes: int | None = None) -> bytes:
     """Makes a bundle like `pack`. In a zip file the agent may also be in a folder.
 
     Raises:
         InvalidInput: as for `pack`, or the zip file is damaged or has no agent.
     """
     if path.suffix != ".zip":
-        return pack(path)
+        return pack(path, most_bytes)
+    most_bytes = most_bytes or MOST_BYTES
     try:
-        with open_file(path, MOST_BYTES) as file, zipfile.ZipFile(file) as files:
+        with open_file(path, most_bytes) as file, zipfile.ZipFile(file) as files:
             entries = [entry for entry in files.infolist() if not entry.is_dir()]
-            if sum(entry.file_size for entry in entries) > MOST_BYTES:
-                raise InvalidInput(f"{path} has over {MOST_BYTES:,} bytes: take files away")
+            if sum(entry.file_size for entry in entries) > most_bytes:
+                raise InvalidInput(f"{path} has over {most_bytes:,} bytes: take files away")
             agents = [one.filename for one in entries if PurePosixPath(one.filename).name == FILE]
             if not agents and "data" in files.namelist():  # a model of Stable-Baselines3
-                return pack(path)
+                return pack(path, most_bytes)
             if not agents:
                 raise InvalidInput(f"{path} has no {FILE}, and is no model: name another zip file")
             top, content = min(agents, key=len).removesuffix(FILE), io.BytesIO()
@@ -105,8 +111,8 @@ def packed(path: Path) -> bytes:
                     if entry.filename.startswith(top):
                         inner.writestr(entry.filename.removeprefix(top), files.read(entry))
         with tempfile.TemporaryDirectory() as folder:
-            unpack(content.getvalue(), Path(folder))
-            return pack(Path(folder))
+            unpack(content.getvalue(), Path(folder), most_bytes)
+            return pack(Path(folder), most_bytes)
     except (DataCorrupt, zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"{path} can't be opened ({error}): make it again") from None
 
@@ -148,9 +154,9 @@ def is_link(bundle: bytes) -> bool:
         return False
 
 
-def unpack(bundle: bytes, folder: Path) -> None:
-    """Writes a bundle's files into `folder`. A bundle that `pack` did not make raises
-    `DataCorrupt`.
+def unpack(bundle: bytes, folder: Path, most_bytes: int | None = None) -> None:
+    """Writes a bundle's files into `folder`. A bundle that `pack` did not make with the same
+    `most_bytes` raises `DataCorrupt`.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(bundle)) as files:
@@ -158,7 +164,7 @@ def unpack(bundle: bytes, folder: Path) -> None:
             places = [PurePosixPath(entry.filename) for entry in entries]
             if (
                 len(entries) > MOST_FILES
-                or sum(entry.file_size for entry in entries) > MOST_BYTES
+                or sum(entry.file_size for entry in entries) > (most_bytes or MOST_BYTES)
                 or any(place.is_absolute() or ".." in place.parts for place in places)
                 or not {FILE, LINK} & {*files.namelist()}
             ):
@@ -168,6 +174,19 @@ def unpack(bundle: bytes, folder: Path) -> None:
                 (folder / place).write_bytes(files.read(entry))
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
         raise DataCorrupt(f"the bundle can't be opened ({error}): add the rival again") from None
+
+
+def holds_too_much(folder: str) -> bool:
+    """Returns whether a folder has twice as many files or bytes as a bundle may have."""
+    files = size = 0
+    for place, _, names in os.walk(folder):
+        files += 1 + len(names)
+        for name in names[: 2 * MOST_FILES]:
+            with contextlib.suppress(OSError):  # the file is gone
+                size += os.lstat(os.path.join(place, name)).st_size
+        if files > 2 * MOST_FILES or size > 2 * MOST_BYTES:
+            return True
+    return False
 
 
 def trust(digest: str) -> None:

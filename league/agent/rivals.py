@@ -31,7 +31,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agent.rival_bundles import MOST_BYTES, MOST_FILES, bundles, is_trusted, unpack
+from league.agent.rival_bundles import (
+    LOOK_SECONDS,
+    TOO_MUCH,
+    bundles,
+    holds_too_much,
+    is_trusted,
+    unpack,
+)
 from league.agent.rival_worker import FILE, REASON, REQUEST
 from league.errors import InvalidInput, LeagueError, plain
 from league.games.registry import game_spec
@@ -48,8 +55,6 @@ BROKEN = 4
 started again for `REST_SECONDS`. During this time, its matches fail at once.
 """
 REST_SECONDS = 600.0
-LOOK_SECONDS = 2.0
-"""Seconds between two checks of how much a process has written."""
 MOST_REASON = 400
 WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
 LINK = (*WORKER[:-1], "league.agent.player_link")
@@ -166,21 +171,13 @@ class _Process:
         return self.since + (limits.start_seconds if self.begins else limits.hang_seconds)
 
     def wrote_too_much(self) -> bool:
-        """Returns whether its folder has twice as many files or bytes as a bundle may have. It
-        checks this at most once in `LOOK_SECONDS`.
+        """Returns whether its folder holds too much. It checks this at most once in
+        `LOOK_SECONDS`.
         """
         if time.monotonic() < self._look_at:
             return False
         self._look_at = time.monotonic() + LOOK_SECONDS
-        files = size = 0
-        for place, _, names in os.walk(self._folder):
-            files += 1 + len(names)
-            for name in names[: 2 * MOST_FILES]:
-                with contextlib.suppress(OSError):  # the file is gone
-                    size += os.lstat(os.path.join(place, name)).st_size
-            if files > 2 * MOST_FILES or size > 2 * MOST_BYTES:
-                return True
-        return False
+        return holds_too_much(self._folder)
 
     def ask(
         self, seats: NDArray[np.int64], numbers: NDArray[np.uint32], seen_SO: NDArray[np.float64]
@@ -408,9 +405,7 @@ class RivalSeats:
                     took += " to start"
                 self._lose(process, took)
             elif process.wrote_too_much():
-                self._lose(
-                    process, f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
-                )
+                self._lose(process, TOO_MUCH)
         seats_S, due_S = self._seats_S, self._awake()
         self.waiting = waiting[due_S[waiting]] if self._failed else waiting
         due_S[self.waiting] = False

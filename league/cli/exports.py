@@ -91,19 +91,19 @@ def export(
     finder = Finder(context.league, game, blobs)
     exported = written(finder, snapshot, out, format or "", greedy=greedy)
     if exported.format == "ai2":
-        from league.agent.export.ai2_check import ms_a_frame
+        from league.agent.export.ai2_check import MOST_BYTES, ms_a_frame
         from league.agent.rival_bundles import digest_of, packed
         from league.agent.rival_bundles import trust as note
 
-        with suppress(InvalidInput):  # it is too large for a rival, or the note can't be written
-            note(digest_of(packed(out)))
+        with suppress(InvalidInput):  # the note can't be written
+            note(digest_of(packed(out, MOST_BYTES)))
         say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
     say(f"{out}: {exported.name} as {exported.format}, step {exported.step:,} of {exported.game}")
 
 
 def _check(file: Path, game: str | None, trusted: bool) -> None:
     """Plays the matches and prints a line for each."""
-    from league.agent.export.ai2_check import PYTHONS, check, pythons
+    from league.agent.export.ai2_check import MOST_BYTES, PYTHONS, check, pythons
     from league.agent.rival_bundles import digest_of, is_trusted, packed, trust
     from league.contest.rivals import require_trust
     from league.games.ai2.game import checkout_of
@@ -114,7 +114,7 @@ def _check(file: Path, game: str | None, trusted: bool) -> None:
     checkout = checkout_of(folder) if game else None
     if not file.exists():
         raise InvalidInput(f"there is no file {file}: write it with bin/league export --for ai2")
-    if not is_trusted(digest := digest_of(packed(file))):
+    if not is_trusted(digest := digest_of(packed(file, MOST_BYTES))):
         require_trust([str(file)], trust=trusted)
         trust(digest)
     words = {1.0: "won", 0.5: "drawn", 0.0: "lost"}

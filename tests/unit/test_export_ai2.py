@@ -408,3 +408,67 @@ def test_a_match_that_never_ends_is_stopped(
     file.write_text(CLASS + "def predict(self, obs):\n        while True: pass\n")
     with pytest.raises(InvalidInput, match="1 s"):
         list(check(file))
+
+
+WRITES = """
+import os
+
+
+def write(answer):
+    for descriptor in range(3, 30):
+        try:
+            os.write(descriptor, answer)
+        except OSError:
+            pass
+
+
+"""
+HOSTILE = {
+    "without an end": "write(b'1' * 900_000)\nwhile True: pass\n",
+    "deep": "write(b'[' * 60_000 + b'\\n')\n",
+    "no text": "write(b'\\xff\\n')\n",
+    "no object": "write(b'3\\n')\n",
+    "no number": "write(b'{\"start_seconds\": [1, 2]}\\n')\n",
+    "a long reason": "write(b'{\"failed\": \"\\\\u001b[2J' + b'x' * 9_000 + b'\"}\\n')\n",
+    "no keys": 'write(b\'{"start_seconds": 1}\\n{"action": {}, "ms": 1}\\n\')\n',
+    "words": 'write(b\'{"start_seconds": 1}\\n{"action": ["a"], "ms": 1}\\n\')\n',
+    "large": 'write(b\'{"start_seconds": 1}\\n{"action": [1%s], "ms": 1}\\n\' % (b\'0\' * 400))\n',
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_forged_answer_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(ai2_check, "MOST_SECONDS", 3.0)
+    file = tmp_path / "my_agent.py"
+    file.write_text(WRITES + text)
+    with pytest.raises(InvalidInput, match=r"fails under") as failed, seated(file) as seat:
+        seat.predict(np.zeros(64))
+    assert str(failed.value).isprintable()
+    assert len(str(failed.value)) < 400 + len(str(file)) + len(sys.executable)
+    assert "3 s" not in str(failed.value)
+
+
+def test_a_file_that_writes_too_many_files_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ai2_check, "MOST_SECONDS", 20.0)
+    monkeypatch.setattr(ai2_check, "LOOK_SECONDS", 0.1)
+    file = tmp_path / "my_agent.py"
+    file.write_text("for n in range(2100): open(str(n), 'w').close()\nwhile True: pass\n")
+    with pytest.raises(InvalidInput, match="over 2,000 files"), seated(file):
+        pass
+
+
+@pytest.mark.parametrize("checkout", [None, CHECKOUT], ids=["stand-in", "checkout"])
+def test_data_next_to_the_file_is_found(tmp_path: Path, checkout: Path | None) -> None:
+    """Also a model that is larger than a rival may be, as an export may be."""
+    (tmp_path / "my_agent.py").write_text(
+        "import os\n"
+        f"{CLASS}def predict(self, obs): return [float(os.stat('model').st_size > 64 << 20)] * 10\n"
+    )
+    with (tmp_path / "model").open("wb") as model:
+        model.truncate(65 << 20)
+    with seated(tmp_path, checkout=checkout) as seat:
+        assert seat.predict(np.zeros(64)) == [1.0] * 10

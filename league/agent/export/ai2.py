@@ -18,14 +18,12 @@ import numpy as np
 
 from league.agent.config import AgentConfig
 from league.agent.contract import PlayingNetwork
+from league.agent.export.ai2_check import MOST_BYTES
 from league.agent.network import WAVES
 from league.agent.snapshot import SnapshotCard
 from league.errors import InvalidInput
 from league.games.ai2 import observation
 from league.runs.files import write_whole
-
-MOST_BYTES = 100_000_000
-"""Size of the largest file that GitHub accepts, in bytes."""
 
 
 class Exported(NamedTuple):
@@ -52,11 +50,6 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
     cards, arrays = zip(*map(_card, members), strict=True)
     flat = [array.tobytes() for network in arrays for array in network.values()]
     text = base64.b85encode(zlib.compress(b"".join(flat), 9)).decode()
-    if len(text) > MOST_BYTES:
-        raise InvalidInput(
-            f"{path} would have {len(text) / 1e6:,.0f} MB for {len(members)} snapshots, and GitHub "
-            "takes 100: name fewer, as in main@1000=1,main@2000=1"
-        )
     values = {
         "name": name,
         "greedy": greedy,
@@ -77,6 +70,11 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
         ('WEIGHTS = ""', f'WEIGHTS = """\n{lines}\n"""'),
     ):
         agent = agent.replace(placeholder, content)
+    if (size := len(agent.encode())) > MOST_BYTES:
+        raise InvalidInput(
+            f"{path} would have {size / 1e6:,.0f} MB for {len(members)} snapshots, and GitHub "
+            "takes 100: name fewer, as in main@1000=1,main@2000=1"
+        )
     write_whole(path, agent)
 
 

@@ -1,8 +1,8 @@
 """Plays a file for UTMIST's AI² tournament as the tournament does, but in this project's own game.
 
 In each match, the file's agent runs in its own process (`ai2_seat.py`), which is confined like a
-rival's (`rival_worker.py`). The agent sees observations
-as in the original (the tournament's game), and can import only the tournament's packages.
+rival's (`rival_worker.py`). The agent sees observations as in the original (the tournament's game),
+and can import only the tournament's packages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agent.rival_bundles import packed, unpack
+from league.agent.rival_bundles import LOOK_SECONDS, TOO_MUCH, holds_too_much, packed, unpack
 from league.errors import InvalidInput
 from league.games.ai2.game import PYTHONS as CHECKOUT_PYTHONS
 from league.games.ai2.observation import SCALES
@@ -43,6 +44,11 @@ MATCHES = (("validation", "constant", 90), ("battle", "based", 300))
 """Name, opponent and length in seconds of each match."""
 MOST_SECONDS = 300.0
 """Longest real time of a match, in seconds."""
+MOST_BYTES = 100_000_000
+"""Size of the largest file that GitHub accepts, in bytes."""
+MOST_ANSWER = 1 << 16
+"""Length of the longest answer that is read, in characters."""
+MOST_REASON = 300
 MEASURED_FRAMES = 600
 
 
@@ -73,46 +79,57 @@ class Played:
 
 class Seat:
     """Runs a file's agent in its process. Every call raises `InvalidInput` when it fails. `ms` has
-    the milliseconds of each frame.
+    the milliseconds of each frame, and `stopped` says why `seated` has ended the process.
     """
 
     def __init__(
         self, file: Path, python: str, process: subprocess.Popen[str], errors: IO[str]
     ) -> None:
-        self.file, self.python, self.ms = file, python, list[float]()
+        self.file, self.python, self.ms, self.stopped = file, python, list[float](), ""
         self._process, self._errors = process, errors
-        self.start_seconds: float = self._answer()["start_seconds"]
+        self.start_seconds = 0.0
+
+    def start(self) -> None:
+        """Waits until the file is loaded."""
+        self.start_seconds = self._answer(lambda said: float(said["start_seconds"]))
 
     def predict(self, raw_O: NDArray[np.float64]) -> list[float]:
         """Returns the ten keys for an observation of the original."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # an ended process gives no answer either
             print(json.dumps(raw_O.tolist()), file=self._process.stdin, flush=True)
-        answer = self._answer()
-        self.ms.append(answer["ms"])
-        action = answer["action"]
-        if np.shape(action) != (10,):
+        action, ms = self._answer(
+            lambda said: (np.array(said["action"], np.float64), float(said["ms"]))
+        )
+        self.ms.append(ms)
+        if action.shape != (10,):
             raise InvalidInput(
-                f"{self.file} answers with shape {np.shape(action)} in frame {len(self.ms)}: ten "
+                f"{self.file} answers with shape {action.shape} in frame {len(self.ms)}: ten "
                 "numbers are wanted, one a key"
             )
-        return action
+        return action.tolist()
 
-    def _answer(self) -> Any:
+    def _answer(self, read: Callable[[Any], Any]) -> Any:
+        """Returns what `read` finds in the next answer. The agent can write to its process's
+        answers, so these may hold anything.
+        """
         assert self._process.stdout is not None
-        answer = self._process.stdout.readline()
-        if answer:
-            said = json.loads(answer)
-            if "failed" not in said:
-                return said
-            reason = said["failed"]
-        elif self._process.wait() < 0:
-            reason = f"a match takes more than {MOST_SECONDS:.0f} s"
+        if answer := self._process.stdout.readline(MOST_ANSWER):
+            try:
+                said = json.loads(answer)
+                if "failed" not in said:
+                    return read(said)
+                reason = str(said["failed"])
+            except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+                reason = "its process sent no keys"
+        elif (status := self._process.wait()) < 0:
+            reason = self.stopped or f"signal {-status} ended its process"
         else:
             self._errors.seek(0)
             reason = (self._errors.read().strip().splitlines() or ["no message"])[-1]
         raise InvalidInput(
-            f"{self.file} fails under {self.python} after {len(self.ms)} frames: {reason}"
+            f"{self.file} fails under {self.python} after {len(self.ms)} frames: "
+            f"{reason[:MOST_REASON]}"
         )
 
 
@@ -120,7 +137,8 @@ class Seat:
 def seated(
     file: Path, python: str = sys.executable, checkout: Path | None = None
 ) -> Iterator[Seat]:
-    """Starts the process, and ends it after the block or after `MOST_SECONDS`.
+    """Starts the process, and ends it after the block, after `MOST_SECONDS`, or when it has written
+    too much.
 
     Args:
         file: the tournament file, or a folder or zip file with `my_agent.py` and its data.
@@ -131,17 +149,32 @@ def seated(
     command += [str(checkout or "")]
     pipe = subprocess.PIPE
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as own:
-        unpack(packed(file), Path(own))
+        unpack(packed(file, MOST_BYTES), Path(own), MOST_BYTES)
         process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, cwd=own,
+            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, errors="replace", cwd=own,
             env={"HOME": own, "TMPDIR": own, "PATH": os.environ.get("PATH", os.defpath)},
         )  # fmt: skip
-        alarm = threading.Timer(MOST_SECONDS, process.kill)
-        alarm.start()
+        seat, left = Seat(file, python, process, errors), threading.Event()
+        ends_at = time.monotonic() + MOST_SECONDS
+
+        def watch() -> None:
+            while not left.wait(min(LOOK_SECONDS, max(0.0, ends_at - time.monotonic()))):
+                if time.monotonic() >= ends_at:
+                    seat.stopped = f"a match takes more than {MOST_SECONDS:.0f} s"
+                elif holds_too_much(own):
+                    seat.stopped = TOO_MUCH
+                if seat.stopped:
+                    process.kill()
+                    break
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
         try:
-            yield Seat(file, python, process, errors)
+            seat.start()
+            yield seat
         finally:
-            alarm.cancel()
+            left.set()
+            watcher.join()
             process.kill()
             process.communicate()
 

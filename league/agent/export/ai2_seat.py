@@ -209,13 +209,18 @@ class Refusal(importlib.abc.MetaPathFinder):
 
 
 def of_checkout(folder: str) -> Any:
-    """Loads the original's environment, which loads its pictures from the working directory."""
+    """Loads the original's environment, which loads its pictures from the working directory. The
+    agent's own folder is the working directory afterwards.
+    """
+    own = os.getcwd()
     sys.path.insert(0, folder)
     os.chdir(folder)
     import environment.environment as original
 
     original.Player.load_assets = lambda self: None  # it would download files
-    return original.WarehouseBrawl()
+    env = original.WarehouseBrawl()
+    os.chdir(own)
+    return env
 
 
 def stand_in() -> Env:
