@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -37,6 +36,7 @@ from league.agent.rival_bundles import (
     bundles,
     holds_too_much,
     is_trusted,
+    remove,
     unpack,
 )
 from league.agent.rival_worker import FILE, REASON, REQUEST
@@ -153,7 +153,7 @@ class _Process:
                     start_new_session=True,
                 )
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove(self._folder)
             raise
         self.socket.settimeout(1.0)
         self._finalizer = weakref.finalize(self, _end, self._popen, self.socket, self._folder)
@@ -247,7 +247,7 @@ def _new_folder() -> str:
                 try:
                     os.kill(int(pid), 0)
                 except ProcessLookupError:
-                    shutil.rmtree(old, ignore_errors=True)
+                    remove(str(old))
     return tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
 
 
@@ -264,7 +264,7 @@ def _end(popen: subprocess.Popen[bytes], connection: socket.socket, folder: str)
         os.killpg(popen.pid, signal.SIGKILL)
     popen.kill()
     popen.wait()
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(folder)
 
 
 # --- seats

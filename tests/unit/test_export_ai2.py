@@ -450,13 +450,21 @@ def test_a_forged_answer_is_refused_in_a_sentence(
     assert "3 s" not in str(failed.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for n in range(2100): open(str(n), 'w').close()\n",
+        "import os\nfor n in range(1500): os.mkdir('a'), os.chdir('a')\n",
+    ],
+    ids=["files", "folders in folders"],
+)
 def test_a_file_that_writes_too_many_files_is_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(ai2_check, "MOST_SECONDS", 20.0)
     monkeypatch.setattr(ai2_check, "LOOK_SECONDS", 0.1)
     file = tmp_path / "my_agent.py"
-    file.write_text("for n in range(2100): open(str(n), 'w').close()\nwhile True: pass\n")
+    file.write_text(f"{text}while True: pass\n")
     with pytest.raises(InvalidInput, match="over 2,000 files"), seated(file):
         pass
 

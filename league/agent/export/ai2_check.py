@@ -23,7 +23,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agent.rival_bundles import LOOK_SECONDS, TOO_MUCH, holds_too_much, packed, unpack
+from league.agent.rival_bundles import (
+    LOOK_SECONDS,
+    TOO_MUCH,
+    holds_too_much,
+    packed,
+    remove,
+    unpack,
+)
 from league.errors import InvalidInput
 from league.games.ai2.game import PYTHONS as CHECKOUT_PYTHONS
 from league.games.ai2.observation import SCALES
@@ -177,6 +184,7 @@ def seated(
             watcher.join()
             process.kill()
             process.communicate()
+            remove(own)
 
 
 def ms_a_frame(file: Path) -> float:
