@@ -82,6 +82,13 @@ HOSTILE = {
     "network": (predicts("socket.create_connection(('127.0.0.1', 1))", "import socket"), "Permiss"),
     "file": (predicts("open('x', 'wb').write(bytes(9 << 20))"), "File too large"),
     "files": (predicts("[open(str(n), 'w').close() for n in range(3000)]"), "it wrote over 2,000"),
+    "folders": (
+        predicts(
+            "[(os.mkdir('a'), os.chdir('a')) for _ in range(1500)] and time.sleep(1.5)",
+            "import os, time",
+        ),
+        "it wrote over 2,000",
+    ),
     "secret": (predicts("open('/etc/hostname').read()"), "PermissionError"),
     "sibling": (
         predicts("open(os.path.dirname(os.getcwd()) + '/x', 'w')", "import os"),
