@@ -46,11 +46,12 @@ def test_a_league_goes_on_when_its_game_comes_back_and_stops_while_it_is_away(
             server.kill()
             server.wait()
             league.until(lambda: waits(1))
+            said = "learner-main: .*the game's server.*127.0.0.1"
+            league.until(lambda: bool(re.search(said, league.words)))
             reached = league.steps()
             server, _ = stack.enter_context(started(PIG, port))
             league.until(lambda: league.steps() > reached + 2048)
             assert league.pid("learner") == learner
-            assert re.search("learner-main: .*the game's server.*127.0.0.1", league.words)
             league.until(lambda: "learner-main: its game goes on" in league.words)
             server.send_signal(signal.SIGSTOP)
             league.until(lambda: waits(2))
