@@ -29,7 +29,7 @@ from league.views.reader import LeagueReader
 from league.views.terminal.display import Display, evaluation_line
 
 _TICK_SECONDS = 0.05
-_STOP_MATCHMAKER_SECONDS = 2.0  # each of its replies is on disk already
+_STOP_MATCHMAKER_SECONDS = 1.5  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
 _STOPPED_BY_SECONDS = 7.0  # after Ctrl-C, when the curves must be done: a summary follows
