@@ -203,8 +203,8 @@ class Recorder:
         save_replay(self.folder / f"{take.match_id}{SUFFIX}", replay)
 
     def _remove_old(self, unlisted: list[Highlight]) -> None:
-        """Removes the oldest replays but those of highlights and people, and the unlisted live
-        matches.
+        """Removes the oldest replays and the unlisted live matches. It keeps highlights and
+        people's matches.
         """
         passing = {one.match_id for one in unlisted if one.is_passing}
         listed = {

@@ -303,21 +303,19 @@ def add(
         f"{player.name} ({player.digest[:12]}) is in {context.league.folder()} now: the evaluator "
         f"rates it, and learners meet it if their mix names {' or '.join(names)}"
     )
-    with context.league.connect() as client:
-        folder = context.league.folder()
-        for sentence in (
-            _meetings(client, folder, names) if (folder / "config.toml").is_file() else ()
-        ):
-            say(sentence)
+    config = context.league.folder() / "config.toml"
+    if config.is_file():  # the folder of a matchmaker that was started alone has none
+        with context.league.connect() as client:
+            for sentence in _meetings(client, config, names):
+                say(sentence)
 
 
-def _meetings(client: MatchmakerClient, folder: Path, names: Sequence[str]) -> Iterator[str]:
+def _meetings(client: MatchmakerClient, config: Path, names: Sequence[str]) -> Iterator[str]:
     """Says for each learner which of its present and later stages meet a player whose category is
     one of `names`, and how the other stages come to meet it.
     """
     from league.settings.presets import read_tables
 
-    config = folder / "config.toml"
     mixes = read_tables(config).sections.get("matchmaker", {}).get("mixes", {})
     status = client.status()
     for learner in client.curricula():

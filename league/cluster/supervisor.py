@@ -29,7 +29,7 @@ from league.views.reader import LeagueReader
 from league.views.terminal.display import Display, evaluation_line
 
 _TICK_SECONDS = 0.05
-_STOP_MATCHMAKER_SECONDS = 1.5  # each of its replies is on disk already
+_STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
 _STOPPED_BY_SECONDS = 7.0  # after Ctrl-C, when the curves must be done: a summary follows
@@ -327,9 +327,10 @@ class Supervisor:
                 self._write_leaderboard(_UNHURRIED_SECONDS if is_done else unused())
             self._reader.stop()
             self._draw()
+        unspent = max(0.0, began + self._stop_worker_seconds - time.monotonic())
         killed += self._group.stop(
             [MATCHMAKER],
-            _STOP_MATCHMAKER_SECONDS,
+            _STOP_MATCHMAKER_SECONDS + round(unspent),  # what the workers left
             hurried=lambda: self._stop_requests >= 3,
             tick=self._tick,
         )

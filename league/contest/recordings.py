@@ -50,9 +50,9 @@ def find_replay(
     Args:
         league: the run.
         name: a file, or the beginning of a match id of the run.
-        game, assignments: the flags `--game` and `--set`. The game that a file
-            names is used only if it is built in and runs no other code. These flags or the run
-            must name any other game.
+        game, assignments: the flags `--game` and `--set`. The game that a file names is used only
+            if it is built in and runs no other code. These flags or the run must name any other
+            game.
 
     Raises:
         NotFound: there is no such match.

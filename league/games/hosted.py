@@ -92,7 +92,8 @@ class Host(ABC):
     Attributes:
         should_stop: asked while the host waits for something. True ends the wait.
         wait_seconds: longest wait for a server that is away.
-        on_wait: told again and again why no match can go on, and "" once matches go on.
+        on_wait: receives, repeatedly, the reason why no match can continue, and "" once matches
+            continue.
     """
 
     should_stop: Callable[[], bool] = staticmethod(lambda: False)

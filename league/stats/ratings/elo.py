@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.fit import Fit, PairCounts
 
 Array = NDArray[np.float64]
+HALF_WIDTH = 1.96
+"""Half the width of a 95 % interval, in standard deviations."""
 Points = TypeVar("Points", float, Array)
 MEAN = 1500.0
 """Elo of a newcomer, and of the mean player of a fit without anchors."""

@@ -14,6 +14,7 @@ from league.players import Book, PlayerKind
 from league.runs.files import read_json
 from league.runs.finding import FORMAT
 from league.runs.records import read_rows
+from league.stats.ratings.elo import HALF_WIDTH
 from league.views.curves import History, WinRate, gather
 from league.views.dashboard.blocks import Block, Chart, band, choice, form, line, lines
 from league.views.dashboard.source import Source
@@ -104,7 +105,7 @@ def _ratings(source: Source) -> Iterator[Chart]:
     for rating in source.ratings(Book.EVAL):
         if rating.player.kind is PlayerKind.SNAPSHOT:
             lane = lineage_of(rating.player.name)
-            half = 1.96 * rating.sigma
+            half = HALF_WIDTH * rating.sigma
             point = (rating.player.step, 1000 * rating.player.created_at, rating.mu, half)
             lanes.setdefault(lane, []).append(point)
     if not lanes:

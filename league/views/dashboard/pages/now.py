@@ -13,7 +13,7 @@ from league.ids import lineage_of
 from league.metrics import wilson_interval
 from league.players import Rating
 from league.runs.alarms import of_metrics as alarms_of
-from league.stats.ratings.elo import PER_POINT
+from league.stats.ratings.elo import HALF_WIDTH, PER_POINT
 from league.status import SILENT_SECONDS, WorkerStatus
 from league.views.dashboard.blocks import Block, link, paused, player_link, wins_bar
 from league.views.dashboard.source import Source
@@ -21,8 +21,6 @@ from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
 
 SHOWN_EVENTS = 20
-HALF_WIDTH = 1.96
-"""Standard deviations of a 95 % interval."""
 HIGHLIGHTS = {
     "rally": "Best rally",
     "longest": "Longest match",

@@ -11,7 +11,7 @@ from league.console.text import percent, when
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 from league.stats.ratings.belief import Belief, spread
-from league.stats.ratings.elo import elo
+from league.stats.ratings.elo import HALF_WIDTH, elo
 from league.views.dashboard.blocks import (
     Block,
     choice,
@@ -29,8 +29,6 @@ from league.views.html import Text, facts, joined, section, table, tag
 ROWS, FAILURES = 50, 5
 BOOKS = {"eval": "clean matches", "greedy": "greedy matches", "train": "training"}
 SORTS = {"rank": "rank", "games": "games", "step": "step", "name": "name"}
-HALF_WIDTH = 1.96
-"""Standard deviations of a 95 % interval."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
