@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 NICE = 5
-"""Nice value of exploiters. On two cores, two exploiters and an evaluator with this value leave a
-main its core.
+"""Nice value of exploiters. On a machine with two cores, a main's learner keeps a core to itself
+while two exploiters and an evaluator run with this value.
 """
 log = logging.getLogger("learner")
 
@@ -102,10 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
     rank = int(os.environ.get("RANK", "0")) if is_rank() else 0
     logging.basicConfig(
-        level=logging.WARNING if rank else logging.INFO,  # other ranks would repeat it
+        level=logging.WARNING if rank else logging.INFO,  # rank 0 speaks for all ranks
         format=f"%(asctime)s %(name)s{f' (rank {rank})' if rank else ''}: %(message)s",
         stream=sys.stderr,
-        force=is_rank(),  # a rank is a fork of its launcher
+        force=is_rank(),  # a fork inherits its launcher's log handlers
     )
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -138,12 +138,12 @@ def _work(words: list[str]) -> int:
             previous, flags = flags, flags.completed(learner.cpu_ranks(), learner.is_divisible)
             words += () if flags == previous else flags.arguments()
         if flags.ranks > 1:
-            learner.share(flags.ranks)  # fails at once if it is impossible
-            if found:  # to find them, gRPC has started threads, which a fork would lose
+            learner.share(flags.ranks)  # raises here if the matches can't be divided
+            if found:  # the search has started gRPC threads, which a fork would lose
                 os.execv(sys.executable, [sys.executable, "-m", "learner", *words])
             _load(learner.threads)
             _load_brawl(sections)
-            gc.freeze()  # the collector would copy the memory that the ranks share
+            gc.freeze()  # collecting garbage would copy the memory that the ranks share
             launch(functools.partial(main, words), flags.ranks)
     run(options, sections)
     return 0
@@ -153,7 +153,7 @@ def _work(words: list[str]) -> int:
 
 
 def _complete(options: argparse.Namespace) -> list[str]:
-    """Finds the league and the name that the flags leave open, and returns them as flags."""
+    """Finds the league and the name if the flags don't give them. Returns the findings as flags."""
     if options.matchmaker is None:
         run_dir, address = running_league(options.run_dir)
         options.run_dir, options.matchmaker = run_dir, address
@@ -173,8 +173,8 @@ def _complete(options: argparse.Namespace) -> list[str]:
 
 
 def _free_name(options: argparse.Namespace) -> str:
-    """Chooses a name that is neither used by a running learner nor reserved for the league's own
-    learners.
+    """Returns `--name`, or chooses a name that no running learner uses and that
+    `[[supervisor.learners]]` does not reserve.
 
     Raises:
         ConfigError: `--name` names a running learner.
@@ -197,20 +197,23 @@ def _free_name(options: argparse.Namespace) -> str:
     used = running | {entry["name"] for entry in sections["supervisor"]["learners"]}
     steps = sections.of(LearnerSettings).steps
     names = itertools.chain([MAIN], (f"{MAIN}-{number}" for number in itertools.count(2)))
-    if (options.run_dir / JOINED).is_file():  # a learner without a checkpoint here runs elsewhere
+    # In the folder of a joined league, live players without a checkpoint train on other machines.
+    if (options.run_dir / JOINED).is_file():
         used |= {live.name for live in lives if not _steps_made(options.run_dir, live.name)}
     free = (name for name in names if name not in used)
     return next(name for name in free if _steps_made(options.run_dir, name) < steps)
 
 
 def _steps_made(run_dir: Path, name: str) -> int:
-    """Returns the step of a learner's newest checkpoint, 0 without a checkpoint."""
+    """Returns the step of a learner's newest checkpoint, or 0 if there is no checkpoint."""
     files = (run_dir / f"learner-{name}" / "checkpoints").glob("step_*.pt")
     return max((int(file.stem.removeprefix("step_")) for file in files), default=0)
 
 
 def _sections(options: argparse.Namespace) -> Sections:
-    """Resolves the run's settings, with those for the learner of this name."""
+    """Resolves the run's settings, with the changes that `[[supervisor.learners]]` makes for this
+    learner. If no role was given, it also fills in the role.
+    """
     assignments = list(options.assignments)
     if options.steps is not None:
         assignments.append(f"learner.steps={options.steps}")
@@ -234,14 +237,14 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 
 
 def _load(threads: int) -> None:
-    """Loads torch with this number of threads, and everything that trains."""
+    """Imports torch with this number of threads, and the modules for training."""
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import learner.exploiter.generations
     import learner.train.session  # noqa: F401
 
 
 def _load_brawl(sections: Sections) -> None:
-    """Loads the compiled game, so that the ranks share its 40 MB."""
+    """Loads the compiled game before the ranks are forked, so that they share its 40 MB."""
     game = sections.of(GameSettings)
     if game.name == "brawl":
         game.make(1).close()
@@ -251,8 +254,8 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     """Trains according to the command line, alone or as one of several ranks.
 
     Args:
-        options: the flags, completed with the league and the name if these were not given.
-        sections: the settings of the learner of this name.
+        options: the flags, with the league and the learner's name filled in.
+        sections: this learner's settings.
     """
     role, threads = Role(options.role), sections.of(LearnerSettings).threads
     if role in EXPLOITING:
@@ -303,7 +306,7 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
 
 
 def _check_start(options: argparse.Namespace, devices: int) -> None:
-    """Refuses flags that contradict the role, or the steps that the learner has made already."""
+    """Refuses flags that do not suit the role, and `--from` if the learner has made steps."""
     if Role(options.role) in EXPLOITING:
         if options.source:
             raise ConfigError(
@@ -324,7 +327,12 @@ def _check_start(options: argparse.Namespace, devices: int) -> None:
 def _weights_to_start(
     options: argparse.Namespace, client: MatchmakerClient, game: str
 ) -> tuple[Values | None, str]:
-    """Reads the weights that `--from` names, and the name of their member, if any."""
+    """Reads the weights that `--from` names.
+
+    Returns:
+        The weights (None without `--from`), and the name of the league member that they belong to,
+        "" if they belong to no member.
+    """
     from league.rpc.blobs import blobs_of
     from learner.train.build import initial_values
 
@@ -350,7 +358,7 @@ def _reminder(stop: Callable[[], bool]) -> Callable[[str], None]:
 
 
 def stop_flag() -> Callable[[], bool]:
-    """Makes a function that returns True after SIGTERM or Ctrl-C."""
+    """Catches SIGTERM and Ctrl-C, and returns a function that is True after either of them."""
     stops: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stops.append(received))

@@ -1,6 +1,6 @@
 """The learner's settings: `[learner]`, `[regularisation]` and `[curriculum]`.
 
-Defaults are for the large agent on a GPU, and play the league's mix from the first step.
+The defaults suit the large agent on a GPU. They play the opponent mix `league` from the first step.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ class LearnerSettings(Settings):
     """
 
     steps: int = Field(10_000_000, ge=1)
-    """Steps to train for, all matches together."""
+    """Steps to train for, counted over all matches."""
     matches: int = Field(64, ge=1)
     """Matches played at once, in one batch."""
     n_steps: int = Field(512, ge=1)
     """Steps per match in a rollout; a rollout has matches x n_steps steps."""
     batch_size: int = Field(4096, ge=1)
-    """Steps in a minibatch, a multiple of n_steps: sequences stay whole."""
+    """Steps in a minibatch, a multiple of n_steps, because sequences are not split."""
     n_epochs: int = Field(10, ge=1)
     """Passes over each rollout."""
     gradient_parts: int = Field(1, ge=1, le=4096)
-    """Parts over which a minibatch's gradient is accumulated: less memory, the same step."""
+    """Parts into which each minibatch is split to accumulate its gradient. More parts need less
+    memory and make the same optimizer step.
+    """
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Precision of the matrix products in an update. auto: bfloat16 on a GPU that has it, float16
     on other GPUs, and float32 on a CPU.
@@ -41,7 +43,7 @@ class LearnerSettings(Settings):
     learning_rate_final: float | None = Field(None, gt=0)
     """Learning rate at the last step, reached linearly; none keeps it constant."""
     desired_kl: float | None = Field(None, gt=0)
-    """KL divergence that an update should have. The learning rate is adapted to reach it, but never
+    """KL divergence to aim for in each update. The learning rate is adapted to reach it, but never
     exceeds the scheduled rate. none: the learning rate follows the schedule.
     """
     gamma: float = Field(0.99, gt=0, le=1)
@@ -54,8 +56,8 @@ class LearnerSettings(Settings):
     """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
     vf_coef: float = Field(0.5, gt=0)
     """Weight of the critic's loss. A game that pays only at the end of long matches needs a smaller
-    weight: its returns are large in the unit of rewards, so the critic's gradient would outweigh
-    the actor's.
+    weight, because its scaled returns are large and the critic's gradient would outweigh the
+    actor's.
     """
     forecast_coef: float = Field(0.0, ge=0)
     """Weight of the loss of the head that predicts the opponent's next action from the strategy
@@ -66,9 +68,9 @@ class LearnerSettings(Settings):
     threads: int = Field(1, ge=1)
     """OpenMP threads of this process. Two busy threads on two cores are slower than one thread."""
     snapshot_interval: int = Field(50_000, ge=1)
-    """Steps between frozen snapshots, doubled in a curriculum's stages without a goal. With
-    `matchmaker.roles = "alphastar-pseudocode"`, a main's snapshot may come up to one interval
-    later.
+    """Steps between frozen snapshots. If the curriculum has several stages, the interval is doubled
+    in stages without `until_opponent`. With `matchmaker.roles = "alphastar-pseudocode"`, a main's
+    snapshot may come up to one interval later.
     """
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
@@ -103,11 +105,13 @@ class LearnerSettings(Settings):
         return 2 if self.matches >= 64 else 1
 
     def share(self, ranks: int) -> LearnerSettings:
-        """Returns the settings of a rank: its share of the matches and each minibatch. If these
-        can't be divided it raises `ConfigError`.
+        """Returns the settings of one rank, with its share of the matches and of each minibatch.
 
         All ranks together make the optimizer steps that a single rank would make, with minibatches
         of the same size.
+
+        Raises:
+            ConfigError: the matches or the minibatches can't be divided among the ranks.
         """
         sequences = self.batch_size // self.n_steps
         if not self.is_divisible(ranks):
@@ -133,9 +137,10 @@ def _linear(start: float, final: float | None, remaining: float) -> float:
 
 
 class RegularisationSettings(Settings):
-    """Configures RNaD: the policy is held near frozen copies of itself, the references.
+    """Configures RNaD (regularised Nash dynamics), which keeps the policy near frozen copies of
+    itself, the references.
 
-    An update here is one optimizer step, as `learning/updates` counts them.
+    Here an update is one optimizer step, as in the metric `learning/updates`.
     """
 
     alpha: float = Field(default=0.01, ge=0)
@@ -145,11 +150,17 @@ class RegularisationSettings(Settings):
     subtracted from each reward, which is meant for self-play.
     """
     reference_interval: int = Field(default=1_000, ge=0)
-    """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone)."""
+    """Updates between renewals of the newest reference. 0 keeps the first reference for ever, so
+    that a learner that starts from a clone stays near the clone.
+    """
     portfolio_size: int = Field(default=5, ge=1, le=16)
-    """Most references at once, newest included. In each state, only the closest one counts."""
+    """Largest number of references, including the newest. In each state, only the closest reference
+    counts.
+    """
     pruning: Literal["recent", "best", "diverse"] = "diverse"
-    """Which reference leaves a full portfolio: the oldest, lowest rated, or most redundant one."""
+    """Which reference leaves a full portfolio. recent: the oldest. best: the lowest rated.
+    diverse: the most redundant.
+    """
 
 
 class StageSettings(Settings):
@@ -158,26 +169,24 @@ class StageSettings(Settings):
     name: str = Field(min_length=1)
     """Name shown and logged."""
     mix: str = Field(min_length=1)
-    """Opponent mix of the matchmaker that is played."""
+    """Opponent mix to play, from [matchmaker.mixes]."""
     reward: str = ""
-    """Reward preset during the stage; empty: the game's."""
+    """Reward preset during the stage; empty: the preset of [game]."""
     until_opponent: str = ""
-    """Opponent whose matches end the stage; empty: it lasts to the end of the run, or until
-    `bin/league stage next`.
+    """Opponent that the learner must beat to end the stage; empty: the stage lasts until its time
+    limit, the end of the run, or `bin/league stage next`.
     """
     until_win_rate: float = Field(default=1.0, ge=0, le=1)
-    """Win rate that ends the stage. The stage ends when the learner's present win rate, estimated
-    from its training matches and its snapshots' clean matches, reaches this value. A draw does not
-    count as a win.
+    """Win rate that ends the stage. The learner's current win rate is estimated from its training
+    matches and its snapshots' clean matches. A draw does not count as a win.
     """
     min_matches: int = Field(default=100, ge=1)
     """Training matches count as evidence once the learner has played this many against the
-    opponent. The matches that end first are short, and most of them are wins. One and a half times
-    `learner.matches` are enough.
+    opponent, because the first matches to end are short and mostly wins. One and a half times
+    `learner.matches` is enough.
     """
     max_steps: int | None = Field(default=None, ge=1)
-    """Steps after which the stage ends even without success. The log then says so. none: no limit.
-    """
+    """Steps after which the stage ends even without success. none: no limit."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -189,7 +198,7 @@ class StageSettings(Settings):
 
 
 class CurriculumSettings(Settings):
-    """Lists the stages in order. The default plays the league's mix from the first step."""
+    """Lists the stages in order. The default plays the mix `league` from the first step."""
 
     stages: tuple[StageSettings, ...] = (StageSettings(name="league", mix="league"),)
     """The stages, each an opponent mix, a rule that ends it and a time-out."""
