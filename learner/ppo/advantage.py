@@ -38,14 +38,15 @@ def generalised_advantage(
     Args:
         r_TN: rewards.
         v_TN: values before each step.
-        ended_TN: where a match ended in the step.
+        ended_TN: true where a match ended in the step.
         bootstrap_N: values after the last step.
         gamma: discount per step.
         lambda_: weight of longer returns, from 0 to 1.
-        played_TN: false for the rows after the last step of a match. None: all are steps.
+        played_TN: false in the rows after a match's last step of the rollout. None: every row is a
+            step.
 
     Returns:
-        Advantages and targets, `[T, N]` each. Rows that are no steps have the advantage 0.
+        Advantages and targets, `[T, N]` each. The advantage is 0 in rows that are not steps.
 
     Raises:
         InvalidInput: the shapes differ.
@@ -72,7 +73,7 @@ def generalised_advantage(
 def explained_variance(
     value: Tensor, target: Tensor, add_up: Callable[[Tensor], Tensor] = lambda sums: sums
 ) -> float:
-    """Returns 1 - Var[target - value] / Var[target], NaN if targets do not vary.
+    """Returns 1 - Var[target - value] / Var[target], or NaN if the targets do not vary.
 
     Args:
         value: predicted values of any shape.
@@ -114,8 +115,9 @@ class ReturnScale:
 
         Args:
             r_TN: rewards.
-            ended_TN: where a match ended in the step.
-            played_TN: false for the rows after the last step of a match. None: all are steps.
+            ended_TN: true where a match ended in the step.
+            played_TN: false in the rows after a match's last step of the rollout. None: every row
+                is a step.
         """
         returns_TN = np.empty(r_TN.shape, np.float64)
         for t in range(len(r_TN)):
@@ -124,7 +126,7 @@ class ReturnScale:
             self.return_N = (
                 after_N if played_TN is None else np.where(played_TN[t], after_N, self.return_N)
             )
-        # Subtracting the mean so far, which all ranks share, keeps the squares precise.
+        # Subtracting the mean so far, which is the same on all ranks, keeps the squares precise.
         centred = (returns_TN if played_TN is None else returns_TN[played_TN]) - self.mean
         sums = torch.tensor(
             [centred.size, centred.sum(), np.square(centred).sum()], dtype=torch.float64

@@ -1,5 +1,4 @@
-"""Measures the numbers that an update logs in addition to its losses, on samples that cost little
-time.
+"""Measures numbers for the log beyond an update's losses, on samples that cost little time.
 
 Gradient norms come from the first minibatch. The latent and the attention come from one forward
 pass of the encoder over a sample of the rollout's matches. With the sizes of the preset `laptop`,
@@ -69,7 +68,7 @@ class Diagnostics:
     def update_ends(
         self, network: AgentNetwork, buffer: SequenceBuffer, update: int, frame_skip: int
     ) -> None:
-        """Measures latent and attention in a sample of matches, which changes with `update`.
+        """Measures latent and attention in a sample of matches. The sample changes with `update`.
 
         Args:
             network: the agent after the update.
@@ -142,7 +141,7 @@ def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
         same_B: matches without an episode start in between.
 
     Returns:
-        The ratio, NaN without such matches.
+        The ratio, or NaN if `same_B` has no matches.
     """
     moved = (latent_TBD[-1] - latent_TBD[0]).square().sum(-1)[same_B].mean()
     return (moved / (2 * latent_TBD.shape[-1])).sqrt() / spread(latent_TBD).clamp_min(1e-12)
@@ -159,8 +158,8 @@ def largest_entropy(age_TB: Tensor, slots: int) -> Tensor:
 
 
 def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
-    """Returns the mean age in frames of the outputs attended to. The last slot is the newest, of
-    age 0.
+    """Returns the mean age in frames of the outputs attended to. The last slot is the newest and
+    has the age 0.
     """
     slots = weights_TBPh.shape[-2]
     age_P = torch.arange(slots - 1, -1, -1, device=weights_TBPh.device, dtype=weights_TBPh.dtype)
@@ -168,7 +167,7 @@ def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
 
 
 def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
-    """Measures the share of the latents' variance between the kinds, corrected for chance.
+    """Measures the share of the latents' variance that lies between kinds, corrected for chance.
 
     It is Kelley's epsilon squared (PNAS 21, 1935), 1 - (W / (n - k)) / (S / (n - 1)), where S is
     the total and W the within-kind sum of squares of n latents of k kinds. Random labels give 0 on

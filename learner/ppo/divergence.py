@@ -1,4 +1,4 @@
-"""Computes exact KL divergences of a policy from fixed policies, or from the closest in each state.
+"""Computes a policy's exact KL divergence from fixed policies, or from the closest in each state.
 
 Shape suffixes: M fixed policies, T steps, B matches, A keys or choices. M is the first axis. Any
 number of axes may lie between M and A.
@@ -35,9 +35,9 @@ class Divergence(NamedTuple):
 def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None = None) -> Tensor:
     """Computes the exact KL(π ‖ π_fixed) in nats.
 
-    Keys are independent, so their KLs add up. Choices are compared over the `legal` ones. The
-    gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`. It leaves out terms whose sum
-    is 0, so value and gradient are exactly 0 if both policies are equal.
+    Keys are independent, so their divergences add up. Choices are compared over the legal choices.
+    The gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`. It leaves out terms whose
+    sum is 0, so value and gradient are exactly 0 if both policies are equal.
 
     Args:
         kind: kind of actions.
@@ -60,8 +60,8 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
     Args:
         kl_MTB: KL from each fixed policy in each state.
         weight_TB: 0 in states that don't count.
-        states: divisor of the weighted sum. It is larger than the number of these states if they
-            are a sample of more states.
+        states: divisor of the weighted sum. It is the total weight of these states, or its
+            expected value if they are a random sample.
     """
     kl_TB, closest_TB = kl_MTB.min(0)
     here = weight_TB.sum().clamp_min(1e-8)
@@ -77,7 +77,7 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
 def pairwise_kl(
     kind: str, logits_MTBA: Tensor, legal_TBA: Tensor | None, weight_TB: Tensor
 ) -> Tensor:
-    """Computes the mean KL(π_i ‖ π_j) over a batch of states for all pairs.
+    """Computes the mean KL(π_i ‖ π_j) over a batch of states for all pairs of policies.
 
     Args:
         kind: kind of actions.
@@ -96,7 +96,8 @@ def pairwise_kl(
 def log_prob_ratio(
     kind: str, logits_TBA: Tensor, fixed_MTBA: Tensor, actions_TBA: Tensor, legal_TBA: Tensor | None
 ) -> Tensor:
-    """Computes `log π(a) - log π_fixed(a)` of the actions, with each state's closest policy.
+    """Computes `log π(a) - log π_fixed(a)` of the actions, where π_fixed is the fixed policy that
+    is closest to π in the state.
 
     Args:
         kind: kind of actions.

@@ -3,8 +3,8 @@
 It is used like its parent class (callbacks, logger, `learn`, `predict`, `save`). Two faults of
 sb3-contrib 2.9 rule out the parent's own code. `MultiBinary` actions fail in its `evaluate_actions`
 (an int8 tensor meets a float tensor). If actor and critic share an LSTM, the critic's gradient does
-not reach the LSTM. Here an unrolled forward pass gives logits and values of whole sequences, and
-the losses of actor and critic both train everything below them.
+not reach the LSTM. Here a forward pass unrolls whole sequences into logits and values, and the
+losses of both actor and critic train the layers that they share.
 
 Shape suffixes: T steps, X rows (history and steps), N matches, B matches of a minibatch, A actions,
 O observation, H memory, D latent.
@@ -56,8 +56,8 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
 
 STOP_INTERVAL = 32
-"""Steps after which the ranks ask each other again whether any of them must stop. Each question
-waits for the slowest rank.
+"""Number of steps between two checks whether any rank must stop. Each check waits for the slowest
+rank.
 """
 GAE_LAMBDA = 0.95
 """Lambda of the generalised advantage estimate, from the guide that the preset `seed` follows."""
@@ -163,7 +163,7 @@ class LeaguePPO(RecurrentPPO):
         loaded: ReturnScale | None = getattr(self, "return_scale", None)  # of a saved model
         self.return_scale = ReturnScale(self.n_envs, self.gamma, self.group)
         if loaded is not None:
-            self.return_scale.load(loaded.state() | {"return_N": []})  # its matches are gone
+            self.return_scale.load(loaded.state() | {"return_N": []})  # the saved matches are gone
         self.diagnostics = Diagnostics()
         self.key_rng = torch.Generator(device=self.device)
         self.reseed(0 if self.seed is None else self.seed)
@@ -188,7 +188,7 @@ class LeaguePPO(RecurrentPPO):
 
     @property
     def _held(self) -> References | None:
-        """The references whose divergence is a term of the loss."""
+        """The references if their divergence is a term of the loss, otherwise None."""
         return self.references if self.transform is None else None
 
     def _forget_matches(self) -> None:
@@ -198,22 +198,24 @@ class LeaguePPO(RecurrentPPO):
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # pyrefly: ignore[bad-override]
-        """Plays the matches of `env`, which must be as many as before, from the next rollout on.
-        `force_reset` forgets the matches in progress.
+        """Plays the matches of `env` from the next rollout on. Their number must be the same as
+        before. If `force_reset` is true, the matches in progress are forgotten.
         """
         super().set_env(env, force_reset)
         if force_reset:
             self._forget_matches()
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
-        """Lets schedules follow all steps of the run, or `schedule_span` (first step, length)."""
+        """Measures progress, which schedules follow, over all steps of the run, or over
+        `schedule_span` (first step, length) if it is set.
+        """
         if self.schedule_span is not None:
             first, length = self.schedule_span
             num_timesteps, total_timesteps = min(num_timesteps - first, length), length
         super()._update_current_progress_remaining(num_timesteps, total_timesteps)
 
     def reseed(self, seed: int) -> None:
-        """Restarts the random numbers for actions and minibatches, which differ by rank."""
+        """Seeds the random numbers for actions and minibatches, differently on each rank."""
         self.shuffle_rng = np.random.default_rng(self.group.seed(seed))
         self.key_rng.manual_seed(self.group.seed(seed))
 
@@ -235,7 +237,7 @@ class LeaguePPO(RecurrentPPO):
             n_rollout_steps: steps of each match.
 
         Returns:
-            False when it was asked to stop before the end.
+            False if the rollout stopped before its end, otherwise True.
 
         Raises:
             NumericalFault: the game's or the network's numbers are not finite.
@@ -314,7 +316,7 @@ class LeaguePPO(RecurrentPPO):
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
         actions_NA = actor.sample(self.key_rng)
         held_N = env.decisions.held_N
-        if held_N.any():  # their probabilities are those of the newest weights
+        if held_N.any():  # held actions get their probabilities from the newest weights
             held_NA = env.or_held(actions_NA.to(torch.uint8).cpu().numpy())
             actions_NA = torch.as_tensor(held_NA).to(actions_NA)
         if buffer.legal_TNA is not None and legal is not None:
@@ -326,16 +328,16 @@ class LeaguePPO(RecurrentPPO):
         if self.transform is not None:
             self.transform.before_step(t, env, starts_N, out.logits_BA)
         pressed_NA: NDArray[np.uint8] = actions_NA.to(torch.uint8).cpu().numpy()
-        self._check_finite(out.logits_BA, out.value_B)  # after the only wait for a GPU
+        self._check_finite(out.logits_BA, out.value_B)  # the copy has waited for the GPU already
         self.inference_seconds += time.perf_counter() - started
         return pressed_NA
 
     def _inputs(self, env: LeagueVecEnv) -> tuple[Tensor, Tensor, Tensor]:
         """Copies observations, starts and time left to the device.
 
-        An asynchronous copy from page-locked memory sends them to a GPU. The next call overwrites
-        that memory, which is safe, because by then the sampled actions that depend on it have been
-        read.
+        The copy to a GPU is asynchronous, from page-locked memory. The next call overwrites this
+        memory. This is safe, because by then the sampled actions, which depend on the copy, have
+        been read.
         """
         assert self.last_obs_NO is not None
         time_left_N = env.time_left_N()
@@ -376,14 +378,17 @@ class LeaguePPO(RecurrentPPO):
         self.buffer.cut_short(steps)
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
-        """Returns the learner's memory in its own seats, and in opponents' seats in self-play."""
+        """Returns the learner's memory in its own seats and, if the rewards are transformed, its
+        memory in the opponents' seats that it plays itself.
+        """
         across = None if self.transform is None else env.opponent_policy.live_memory()
         return (self.agent_state.h_BH, self.agent_state.c_BH), across
 
     @torch.inference_mode()
     def _estimate_advantages(self, env: LeagueVecEnv) -> None:
-        """Computes the values after the last step, scales rewards, and fills in advantages and
-        targets."""
+        """Computes the values after the last step, scales the rewards, and fills in advantages and
+        value targets.
+        """
         buffer = self.buffer
         obs_NO, starts_N, time_left_N = self._inputs(env)
         out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
@@ -434,10 +439,10 @@ class LeaguePPO(RecurrentPPO):
         self.learning_seconds += time.perf_counter() - started
 
     def _minibatches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Draws the minibatches of all epochs: their rows, and `_sums` over all ranks."""
+        """Draws the minibatches of all epochs: the rows of each, and its `_sums` over all ranks."""
         epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
         drawn = [rows for epoch in epochs for rows in epoch]
-        # In one message, because each message makes every rank wait for the slowest rank.
+        # All sums go into one message, because every message waits for the slowest rank.
         return zip(drawn, self.group.sum(torch.stack(list(map(self._sums, drawn)))), strict=True)
 
     def _sums(self, rows: Tensor) -> Tensor:
@@ -479,7 +484,7 @@ class LeaguePPO(RecurrentPPO):
     def _add(
         self, means: WeightedMeans, terms: LossTerms, decided: float, counted: float, known: float
     ) -> None:
-        """Adds the terms of a part of the minibatch, each weighted by the part's share of it."""
+        """Adds the terms of a minibatch's part, weighted by the part's share of the minibatch."""
         policy = terms.policy
         numbers = policy.loss, terms.value, terms.entropy, policy.approx_kl, policy.clip_fraction
         for name, number in zip(_LOGGED, numbers, strict=True):
@@ -553,7 +558,9 @@ class LeaguePPO(RecurrentPPO):
         return self.settings.ent_coef_at(self._current_progress_remaining)
 
     def _renew_references(self) -> None:
-        """Freezes a new reference when it is due."""
+        """Logs the divergence if it is part of the rewards, and freezes a new reference when it is
+        due.
+        """
         references = self.references
         if references is None:
             return
@@ -599,7 +606,9 @@ class LeaguePPO(RecurrentPPO):
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
     def predict(self, *args: Any, **kwargs: Any) -> tuple[np.ndarray, StateArrays | None]:
-        """Calls `LeaguePolicy.predict`, with the masks that sb3-contrib's evaluation passes."""
+        """Calls `LeaguePolicy.predict`. Unlike the parent's method it accepts `action_masks`, which
+        sb3-contrib's evaluation passes.
+        """
         return self.policy.predict(*args, **kwargs)
 
     def _excluded_save_params(self) -> list[str]:

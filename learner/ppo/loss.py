@@ -36,10 +36,10 @@ def weighted_mean(x: Tensor, weight: Tensor | None) -> Tensor:
 
     Args:
         x: numbers of any shape.
-        weight: weights of the same shape, None for equal ones.
+        weight: weights of the same shape. None: all weights are equal.
 
     Returns:
-        The mean, 0 where all weights are 0.
+        The mean, or 0 if all weights are 0.
     """
     if weight is None:
         return x.mean()
@@ -60,7 +60,7 @@ def clipped_policy_loss(
         old_log_prob: the same under the policy that acted.
         advantage: advantages.
         clip_range: c.
-        weight: weight of each step, None for equal ones.
+        weight: weight of each step. None: all weights are equal.
     """
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
@@ -73,18 +73,18 @@ def clipped_policy_loss(
 
 
 def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Returns the weighted mean squared error of the critic's values to their targets."""
+    """Returns the weighted mean squared error between the critic's values and their targets."""
     return weighted_mean((value - target).square(), weight)
 
 
 def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Returns the count, the sum and the sum of squares of the weighted advantages.
+    """Returns the count, the sum and the sum of squares of the advantages that count.
 
     The sums of a minibatch's parts, or of several ranks, add up to the sums of the whole.
 
     Args:
         advantage: advantages of any shape.
-        weight: weight of each step, None for equal ones.
+        weight: positive for each step that counts. None: all steps count.
 
     Returns:
         Float64 `[3]` on the CPU.
@@ -99,7 +99,7 @@ def normalised(advantage: Tensor, sums: Tensor) -> Tensor:
 
     Args:
         advantage: advantages of any shape.
-        sums: `advantage_sums` of everything that they are compared with.
+        sums: `advantage_sums` of all advantages that are scaled together.
     """
     number, total, squares = sums.tolist()
     if number < 2:
@@ -110,12 +110,12 @@ def normalised(advantage: Tensor, sums: Tensor) -> Tensor:
 
 
 # -- the forecast head ---------------------------------------------------------------------------
-# A step's latent is made of what was seen before the step began, and the target is what the
-# opponent does in that step, so that no observation shows the target yet.
+# The latent of a step depends only on observations from before the step. The target is the
+# opponent's action in the step, which none of these observations shows.
 
 
 def forecast_head(config: AgentConfig) -> Head:
-    """Makes the head from the latent `[..., D]` to a logit for each of the opponent's actions."""
+    """Makes the head that maps the latent `[..., D]` to a logit for each action of the opponent."""
     head = Head(config.width, (config.width,), config.action_size, gain=0.01)
     nn.init.constant_(head.last.bias, config.key_bias if config.action_kind == KEYS else 0.0)
     return head
@@ -124,7 +124,8 @@ def forecast_head(config: AgentConfig) -> Head:
 def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
     """Returns -E[log P(the opponent's action)] in nats over the steps where that action is known.
 
-    Keys are independent Bernoulli variables. Choices are a categorical over the legal ones.
+    Keys are independent Bernoulli variables. Choices have a categorical distribution over the legal
+    choices.
 
     Args:
         kind: kind of actions.
@@ -139,7 +140,7 @@ def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
 @torch.no_grad()
 def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], Tensor]) -> float:
     """Returns the `forecast_loss` in nats of a predictor that knows only how frequent each action
-    is. It is NaN where no action is known.
+    is, or NaN if no action is known.
 
     Counts start at one half (Jeffreys' prior). The probability of a choice is its frequency
     divided by the sum of the frequencies of all legal choices.
@@ -172,9 +173,10 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
 
 
 class LossTerms(NamedTuple):
-    """Holds the terms of a minibatch, not yet weighted.
+    """Holds the loss terms of a minibatch, not yet weighted.
 
-    `kl` is None if no reference plays in its matches, or if the divergence is part of the rewards.
+    `kl` is None if no reference plays in the minibatch's matches, or if the divergence is part of
+    the rewards.
     `forecast` is None without a forecast head.
     """
 
@@ -198,8 +200,8 @@ class WeightedMeans:
     """Computes means over a minibatch's parts and over all ranks, with each part weighted by its
     share.
 
-    All ranks must add up the same `names`, and a part may lack some of them, so the names are fixed
-    at the start. A name without a value has no mean.
+    All ranks must add up the same names, but a part may lack some of them, so `names` fixes them at
+    the start. A name to which no value was added has no mean.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -212,10 +214,12 @@ class WeightedMeans:
         self._sums[name][1] += share
 
     def sums(self) -> Tensor:
-        """Returns weighted values and weights, float64 `[names, 2]`, which ranks add up."""
+        """Returns the sums of weighted values and of weights, float64 `[names, 2]`, which the ranks
+        add up.
+        """
         return torch.tensor(list(self._sums.values()), dtype=torch.float64).reshape(-1, 2)
 
     def means(self, sums: Tensor) -> dict[str, float]:
-        """Returns the means of `sums`, of this rank or of all ranks."""
+        """Computes the means from `sums` of this rank, or of all ranks."""
         pairs = zip(self._sums, sums.tolist(), strict=True)
         return {name: total / weight for name, (total, weight) in pairs if weight}

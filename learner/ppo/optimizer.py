@@ -1,4 +1,4 @@
-"""Makes optimizer steps: a minibatch in parts, in mixed precision, on one rank or several."""
+"""Makes optimizer steps from minibatches in parts, in mixed precision, on one or several ranks."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ def compute_type(precision: str, device: torch.device) -> torch.dtype:
 
 
 class AdaptiveRate:
-    """Controls the KL per update, by a factor in [1/64, 1] on the scheduled learning rate.
+    """Keeps the KL divergence of each update near a desired value, by a factor in [1/64, 1] on the
+    scheduled learning rate.
 
-    The factor is divided by 1.2 when an update moved the policy by more than 1.5 times the desired
-    KL divergence, and multiplied by 1.2 when it moved the policy by less than the desired KL
-    divided by 1.5. This is the rule of PPO's adaptive penalty (Schulman et al. 2017, arXiv
-    1707.06347, section 4). No single learning rate fits a whole curriculum (docs/benchmarks.md).
+    If an update's KL divergence is more than 1.5 times the desired value, the factor is divided by
+    1.2. If it is less than the desired value divided by 1.5, the factor is multiplied by 1.2.
+    This is the rule of PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4).
+    No single learning rate fits a whole curriculum (docs/benchmarks.md).
     """
 
     def __init__(self, desired_kl: float | None) -> None:
@@ -84,7 +85,7 @@ class GradientStep:
         self._total = 0.0
 
     def autocast(self) -> AbstractContextManager[None]:
-        """Computes the network's products in the lower precision."""
+        """Returns a context in which matrix products are computed in the lower precision."""
         lower = self.type != torch.float32
         return torch.autocast(self._device.type, self.type if lower else None, enabled=lower)
 
@@ -98,7 +99,7 @@ class GradientStep:
 
         Args:
             total: the loss.
-            terms: the loss's terms by name. The message of a fault names the term that is at fault.
+            terms: the loss's terms by name. If a term is not finite, the error names it.
         """
         self.scaler.scale(total).backward()
         self._total += float(total.detach())
@@ -129,7 +130,7 @@ class GradientStep:
         """Clips the gradient and updates the weights.
 
         Args:
-            step: step of the training, for the message of a fault.
+            step: step of the training, for the error message.
 
         Returns:
             The gradient's norm before clipping.

@@ -29,8 +29,8 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
     forecast head.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
-    arrays: the encoder's rings and the LSTM's state. None is an empty history. The constructor
-    deliberately skips the parent's constructor, which would build SB3's own extractors and LSTMs.
+    arrays: the encoder's rings and the LSTM's state. None stands for an empty history. The
+    constructor skips the parent's constructor, which would build SB3's own extractors and LSTMs.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         self.network = make_network(agent)
         self.optimizer = Adam(self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, fused=True)
         self.forecast: Head | None = None
-        if forecasts:  # made last, so that the network has the same initial weights as without it
+        if forecasts:  # made last, so that it does not change the network's initial weights
             self.forecast = forecast_head(agent)
             self.optimizer.add_param_group({"params": list(self.forecast.parameters())})
 

@@ -8,7 +8,7 @@ match.
 
 Shape suffixes: M references, X rows (history and steps), T steps, N matches, C matches in which
 references play (the first C of the N), B matches of a minibatch, O observation, A actions, H
-memory, R matches against oneself.
+memory.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from learner.settings import RegularisationSettings
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
 """Rows of history and steps that go through a reference together, chosen for caches and memory."""
 MATCH_SHARE = 0.25
-"""If the divergence is a term of the loss, references play in this share of the matches, as a
-sample of all matches. So they take less than a tenth of the learner's time. If the divergence is
-part of the rewards, references play in all matches.
+"""Share of the matches in which references play if the divergence is a term of the loss. With this
+sample, references take less than a tenth of the learner's time. If the divergence is part of the
+rewards, references play in all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
-"""Length of a period in updates. In each period, one replaced anchor joins the portfolio. The other
-replaced anchors leave."""
+"""Number of updates between additions to the portfolio. In each interval of this length, the first
+anchor that is replaced joins the portfolio. All other replaced anchors are dropped.
+"""
 log = logging.getLogger(__name__)
 
 Memory = tuple[Tensor, Tensor]
@@ -51,11 +52,12 @@ Memory = tuple[Tensor, Tensor]
 
 @dataclass(kw_only=True, eq=False)
 class Reference:
-    """Holds a frozen copy and its memory of the matches in progress.
+    """Holds a frozen copy of the learner and its memory of the matches in progress.
 
     Attributes:
-        own: its memory in the learner's seats.
-        other: its memory in the opponents' seats, needed if the divergence is part of the rewards.
+        own: the copy's memory in the learner's seats.
+        other: the copy's memory in the opponents' seats, needed if the divergence is part of the
+            rewards.
     """
 
     name: str
@@ -68,21 +70,22 @@ class Reference:
 class References:
     """Keeps the newest reference (the anchor) and the portfolio of older references.
 
-    `register`, `ratings` and `keep` connect it with a league. Without a league they have harmless
-    defaults.
+    The functions `register`, `ratings` and `keep` connect the references with a league. Their
+    defaults do without a league.
 
     Attributes:
-        members: the anchor, then the portfolio from the oldest on.
+        members: the anchor, then the portfolio, oldest first.
         register: makes a frozen copy a member of the league and returns its name.
-        ratings: scores by name, for pruning `best`.
-        keep: is called with the names of all members whenever a member has left.
+        ratings: returns scores by name, for the pruning `best`.
+        keep: is called with the names of all members after each renewal.
 
     Args:
         settings: form, interval, size and pruning.
         config: sizes of the network.
         matches: N.
         device: device that computes.
-        autocast: precision in which the references play, the same as the learner's update.
+        autocast: sets the precision in which the references play. It is the same as in the
+            learner's updates.
         group: the ranks, which all drop the reference that the leader chooses.
     """
 
@@ -227,17 +230,18 @@ class References:
         self.seconds += time.perf_counter() - started
 
     def divergence(self, logits_TBA: Tensor, batch: Minibatch) -> Divergence | None:
-        """Computes the KL of the policy in a minibatch from the closest reference in each state.
+        """Computes the KL divergence of the policy from the closest reference in each state of a
+        minibatch.
 
-        It uses only the matches in which references play, as a sample of all matches: over many
-        minibatches, the mean over the sample agrees with the mean over all matches.
+        Only the matches in which references play are used. They are a sample: over many
+        minibatches, the mean over these matches agrees with the mean over all matches.
 
         Args:
             logits_TBA: the policy's logits.
             batch: the minibatch.
 
         Returns:
-            The divergence, None when no reference plays in a match of the minibatch.
+            The divergence, or None if no reference plays in any match of the minibatch.
         """
         covered_B = batch.rows_B < self.covered
         if not covered_B.any():
@@ -254,7 +258,7 @@ class References:
         return closest_divergence(kl_MTB, weight_TB[:, covered_B], states)
 
     def metrics(self, divergence: Divergence) -> dict[str, float]:
-        """Returns numbers for the log: of the anchor, and of the portfolio from the oldest on."""
+        """Returns numbers for the log, for the anchor and then for the portfolio, oldest first."""
         numbers: list[Any] = [divergence.loss.detach()]
         for kl, share, member in zip(
             divergence.kl_M, divergence.closest_M, self.members, strict=True
@@ -293,8 +297,8 @@ class References:
 
         Args:
             state: from `state`.
-            memories: from `memories`. Without these, or if the batch has another size, the memories
-                start empty.
+            memories: from `memories`. If they are missing or belong to another number of matches,
+                all references start with an empty memory.
         """
         memories = memories or [(None, None)] * len(state["members"])
         reward_form = self.settings.form == "reward"
@@ -319,16 +323,16 @@ class References:
 
 
 def lowest_rated(scores: Sequence[float | None]) -> int:
-    """Returns the index of the lowest score, the first among equals, 0 where all are unrated."""
+    """Returns the index of the lowest score, or 0 without scores. A tie goes to the first."""
     rated = [(score, index) for index, score in enumerate(scores) if score is not None]
     return min(rated)[1] if rated else 0
 
 
 def most_redundant(kl_MM: NDArray[np.floating]) -> int:
-    """Returns the index of the member that is closest to another member, the first among equals.
+    """Returns the index of the member that is closest to another member. A tie goes to the first.
 
     Args:
-        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states, which is the error if j replaces i.
+        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states: the error if π_j replaces π_i.
     """
     others_MM = np.where(np.eye(len(kl_MM), dtype=bool), np.inf, kl_MM)
     return int(others_MM.min(1).argmin())
@@ -356,7 +360,7 @@ def unrolled(
     parts = []
     for first in range(0, matches, at_once):
         here = slice(first, first + at_once)
-        time_left_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])  # the critic's alone
+        time_left_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])  # the critic's input
         parts.append(
             network.unroll(
                 obs_XNO[:, here], starts_XN[:, here], h_NH[here], c_NH[here], time_left_TB, context

@@ -1,14 +1,15 @@
-"""Regularises by the reward: moving away from the references costs reward.
+"""Regularises through the rewards: moving away from the references costs reward.
 
 For the learner's seat i and the opponent's seat j:
 
     r'_t = r_t - α log π_i(a_i)/π_ref(a_i) + α log π_j(a_j)/π_ref(a_j)
 
 (Perolat et al. 2022, DeepNash, arXiv 2206.15378, after Perolat et al. 2021, arXiv 2002.08456). The
-second term applies only where the learner itself plays the opponent's seat, so that the game stays
-zero-sum. Unlike a KL term in the loss, this also affects earlier states, through the value.
+last term keeps the game zero-sum. It applies only where the learner itself plays the opponent's
+seat. Unlike a KL term in the loss, the transformed reward also affects earlier states, through the
+value.
 
-Shape suffixes: X rows (history and steps), T steps, N matches, R matches against oneself, M
+Shape suffixes: X rows (history and steps), T steps, N matches, R self-play matches, M
 references, O observation, A actions, H memory.
 """
 
@@ -29,7 +30,7 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 
 
 class RewardTransform(History):
-    """Records the opponents' seats of a rollout, to transform the rollout's rewards at its end.
+    """Records the opponents' seats during a rollout, to transform its rewards at the end.
 
     Args:
         references: the references whose distance costs reward.
@@ -52,7 +53,8 @@ class RewardTransform(History):
     def before_step(
         self, t: int, env: LeagueVecEnv, starts_N: Tensor, own_logits_NA: Tensor
     ) -> None:
-        """Stores what both sides know before they act, and in which matches the learner plays both.
+        """Stores the inputs of both seats before they act, and in which matches the learner plays
+        both seats.
 
         Args:
             t: number of the step.
@@ -80,11 +82,12 @@ class RewardTransform(History):
     def play(self, steps: int) -> Tensor | None:
         """Unrolls the references over the opponents' seats that the learner plays.
 
-        The logits are `[M, T, R, A]`, or None without such a seat.
+        Returns:
+            The references' logits `[M, T, R, A]`, or None if the learner plays no opponent's seat.
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
-            # the memories miss these steps, but the next self-play match clears them at its start
+            # The memories miss these steps. The next self-play match clears them at its start.
             return None
         started, references = time.perf_counter(), self.references
         rows, logits = self.context + steps, []
@@ -125,7 +128,7 @@ class RewardTransform(History):
 
     @torch.no_grad()
     def divergence(self, buffer: SequenceBuffer) -> Divergence:
-        """Computes the KL of the learner from its references in the rollout, for the log."""
+        """Computes the learner's KL divergence from its references in the rollout, for the log."""
         decided_TN, logits_MTNA = buffer.decided_TN(), self.references.logits_MTCA
         kl_MTN = kl_to_fixed(
             self.config.action_kind, self.own_logits_TNA, logits_MTNA, buffer.legal_TNA
