@@ -1,4 +1,4 @@
-"""Keeps a rollout in memory, time-major, after the history that the encoder needs.
+"""Stores a rollout in memory, time-major, preceded by the history that the encoder needs.
 
 Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, B matches of a minibatch, O
 observation, A actions.
@@ -40,9 +40,10 @@ class Minibatch:
     """Holds whole sequences of the matches `rows_B`.
 
     Attributes:
-        weight_TB: 0 in matches that failed. None: everything counts.
-        across_TBA: the opponents' actions, where kept.
-        known_TB: 1 if the opponent's action is known, was not forced, and counts.
+        weight_TB: 0 in steps that don't count, such as the steps of failed matches. None: all steps
+            count.
+        across_TBA: the opponents' actions, None if they are not kept.
+        known_TB: 1 in steps that count, if the opponent's action is known and was not forced.
     """
 
     obs_XBO: Tensor
@@ -72,7 +73,7 @@ class Minibatch:
                 yield Minibatch(**{name: _rows(name, x, rows) for name, x in vars(self).items()})
 
     def decided_TB(self) -> Tensor | None:
-        """Returns 1 for decisions that count, or None if all do.
+        """Returns 1 for decisions that count and 0 for others, or None if all of them count.
 
         A forced choice (on the opponent's turn) has no gradient and would only dilute the means.
         """
@@ -113,7 +114,7 @@ class History:
         self.played_N = None
 
     def cut_short(self, steps_played: int) -> None:
-        """Ends the rollout after `steps_played` steps. The rows before are the next context."""
+        """Ends the rollout after `steps_played` steps. Their last C rows are the next context."""
         self._copy_context(steps_played, self.steps)
         self.played_N = None
 
@@ -146,8 +147,8 @@ class History:
 class SequenceBuffer(History):
     """Stores T steps of N matches in preallocated memory.
 
-    A match that waits in a step has no entry for this step. Its next step takes this place. At the
-    end of the rollout, the match's rows after `played_N` are stale and have the weight 0.
+    A match that waits in a step stores nothing, and its next step takes the free row. At the end of
+    the rollout, the match's rows after `played_N` are stale and have the weight 0.
 
     Args:
         config: sizes of the network.
@@ -216,7 +217,7 @@ class SequenceBuffer(History):
 
     @property
     def played_TN(self) -> NDArray[np.bool_] | None:
-        """Where a match has played a step, None if everywhere."""
+        """True in rows that hold a step of the match. None if all rows do."""
         return None if self.played_N is None else np.arange(self.steps)[:, None] < self.played_N
 
     def keep_actions(self, t: int, played: OpponentActions) -> None:

@@ -1,4 +1,4 @@
-"""Plays the frames of the learner's decisions against rivals, which decide about every frame.
+"""Plays the learner's decisions frame by frame against rivals, which decide about every frame.
 
 Rivals are agents in processes of their own, so they may take longer than a step of the learner.
 
@@ -16,10 +16,11 @@ from league.games.base import BatchedGame
 
 
 class Decisions:
-    """Plays each match's decision frame by frame, and adds up the results of its frames. While the
-    rival of a match computes, the decision stays open and may continue in a later step of the
-    learner. Until it is over, the learner holds its keys and sees the observation from which it
-    decided.
+    """Plays each match's decision frame by frame, and adds up the results of its frames.
+
+    While the rival of a match computes, the decision stays open and may continue in a later step of
+    the learner. Until the decision is over, the learner holds its keys and sees the observation
+    from which it decided.
 
     Args:
         game: the game. While some of its rows play, the other rows rest.

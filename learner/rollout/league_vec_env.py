@@ -1,6 +1,6 @@
 """`LeagueVecEnv`: N league matches as a Stable-Baselines3 vector environment.
 
-The learner plays a seat of every match. The opponents that the league assigns play the other
+The learner plays one seat of every match. The opponents that the league assigns play the other
 seat: frozen agents in a few batched forward passes, bots inside the compiled game.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
@@ -27,21 +27,22 @@ from learner.rollout.matches import FinishedMatch, check_finite, end_info
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
-"""Errors of an opponent whose weights can't be used. Its match is reported as failed."""
+"""Errors for an opponent whose weights can't be used. The match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
 """After this many opponents in a row whose weights can't be used, the learner gives up. If 1 in 20
 opponents could be played, the probability of such a long series would be two in a million.
 """
 HANDED_BACK_IN_A_ROW = 32
-"""After it has handed back this many matches against slow rivals in a row, the environment plays
-the next match even if its rival is slow.
+"""After handing back this many matches against slow rivals in a row, the environment plays the next
+match even if its rival is slow.
 """
 RECENT = 1000
-"""The share of rivals is averaged over about this many of the newest draws. Their slowness is
-averaged over about this many of the newest steps of matches against rivals.
+"""The share of rivals among opponents is averaged over about this many of the newest draws. The
+share of steps that wait for rivals is averaged over about this many of the newest steps against
+rivals.
 """
 SLOW = 0.5
-"""Rivals are slow if their matches wait in a larger share of their steps than this."""
+"""Rivals count as slow if their matches wait in more than this share of the steps."""
 FAILURES_IN_A_ROW = 16
 """Fewest consecutive failed matches after which the learner gives the game up. With many matches at
 once, it gives up after twice their number.
@@ -70,7 +71,7 @@ class LeagueVecEnv(VecEnv):
             frames. This may happen in up to half of all matches. `waiting_N` is true for these
             matches, and their observations stay the same. If the decision has begun, it goes on in
             the next step with the learner's actions of this step (`or_held`).
-        decisions: the decisions that go on in the next step.
+        decisions: holds the decisions that go on in the next step.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class LeagueVecEnv(VecEnv):
     # -- VecEnv ---------------------------------------------------------------------------------
 
     def reset(self) -> NDArray[np.float32]:
-        """Begins a match in every row without a match. After a restart some rows hold a match."""
+        """Begins a match in every row without a match. After a restart some rows have one."""
         self._begin([n for n, assignment in enumerate(self.assignments) if assignment is None])
         return self.observations()
 
@@ -152,8 +153,8 @@ class LeagueVecEnv(VecEnv):
         """Steps without returning `info` dictionaries. The caller reads `finished` instead.
 
         Args:
-            actions_NA: zeros and ones in every game. Choices are one-hot. Rows that hold actions
-                play these instead.
+            actions_NA: zeros and ones in every game. Choices are one-hot. Rows whose earlier
+                decision goes on ignore them.
 
         Returns:
             Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
@@ -187,7 +188,7 @@ class LeagueVecEnv(VecEnv):
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """Returns True for `Monitor`: the `info` of a match's end has a monitor's numbers."""
+        """Returns True for `Monitor`, because the `info` of a match's end has the same numbers."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
     # -- read by the learner --------------------------------------------------------------------
@@ -204,7 +205,7 @@ class LeagueVecEnv(VecEnv):
         return self.decisions.seen_NO(self.seat_N)
 
     def time_left_N(self) -> NDArray[np.float32]:
-        """Returns the remaining share of each match's time when the learner decided."""
+        """Returns the share of each match's time that was left when the learner decided."""
         frames_N = self.game.frames_N - self.decisions.done_N
         return (1.0 - frames_N / self.game.spec.max_frames).astype(np.float32)
 
@@ -286,14 +287,14 @@ class LeagueVecEnv(VecEnv):
         rival_N[policy.rival_seats] = True
         decisions.begin()
         seen_NO = self._seen_across()  # kept up to date for rivals
-        self._play_rivals(rival_N, seen_NO, self.num_envs)  # they decided while the learner did
+        self._play_rivals(rival_N, seen_NO, self.num_envs)  # they have decided meanwhile
         over_N = decisions.over_N
         actions_NA = policy.act(seen_NO, legal_NA, may_wait, over_N)
         actions_NA[over_N] = self._actions_N2A[over_N, other_N[over_N]]
         self._actions_N2A[self._rows, other_N] = actions_NA
         chosen = time.perf_counter()
         self._play_decided(rival_N, seen_NO)
-        # Meanwhile rivals decide about two further frames, or about one if they are slow.
+        # While other matches play, rivals decide about two more frames, or about one if slow.
         parts = 1 if self._slowness > SLOW else 2
         for part in range(parts):
             others_N = ~rival_N & (self._rows % parts == part)
@@ -322,7 +323,9 @@ class LeagueVecEnv(VecEnv):
         self._play_decided(rival_N, seen_NO)
 
     def _play_decided(self, rival_N: NDArray[np.bool_], seen_NO: NDArray[np.float32]) -> None:
-        """Plays a frame of open decisions whose rivals have decided, and asks for the next one."""
+        """Plays a frame of open decisions whose rivals have decided, and asks the rivals about the
+        next frame.
+        """
         policy, decisions = self.opponent_policy, self.decisions
         decided_N = rival_N & decisions.open_N
         decided_N[policy.waiting] = False
@@ -387,8 +390,10 @@ class LeagueVecEnv(VecEnv):
         self.game.reset(seeds_N, where_N)
 
     def _seated(self, n: int) -> Assignment:
-        """Takes assignments until an opponent can play, and seats this opponent in row `n`. After
-        `UNPLAYABLE_IN_A_ROW` opponents that can't play it raises `NothingPlayable`.
+        """Takes assignments until an opponent can play, and seats this opponent in row `n`.
+
+        Raises:
+            NothingPlayable: `UNPLAYABLE_IN_A_ROW` opponents in a row can't play.
         """
         for _ in range(UNPLAYABLE_IN_A_ROW):
             assignment = self._take()
@@ -408,7 +413,7 @@ class LeagueVecEnv(VecEnv):
 
     def _take(self) -> Assignment:
         """Takes the next assignment. Hands back assignments against rivals while rivals are slow
-        and the share of matches that wait exceeds the share of draws that are rivals.
+        and the share of matches that wait is larger than the share of draws that are rivals.
         """
         for _ in range(HANDED_BACK_IN_A_ROW):
             assignment = self.source.take()
@@ -444,11 +449,11 @@ def actions_of(
     seat_N: NDArray[np.int64],
     legal_NA: NDArray[np.bool_] | None,
 ) -> OpponentActions:
-    """Returns the actions of seats `seat_N` in the last step, also in matches that ended with it.
+    """Returns the actions of the seats `seat_N` in the last step, also in matches that it ended.
 
     Args:
         game: the game after the step.
-        sent_N2A: the actions that the game was given. It has no actions of bots.
+        sent_N2A: the actions that the game was given. Bots' actions are not among them.
         seat_N: the seat in each match.
         legal_NA: the legal choices of these seats before the step.
     """

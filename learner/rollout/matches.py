@@ -1,4 +1,4 @@
-"""Describes a match's end as the learner sees it, and its failures.
+"""Describes how a match ended for the learner, and checks the game's numbers.
 
 Shape suffixes: N matches, O observation.
 """
@@ -43,7 +43,7 @@ class FinishedMatch:
 def end_info(
     view_O: NDArray[np.float32], match: FinishedMatch | None = None, seconds: float = 0.0
 ) -> dict[str, Any]:
-    """Makes the `info` of a match's last step, as Stable-Baselines3 and its `Monitor` have it.
+    """Makes the `info` of a match's last step, in the form of Stable-Baselines3 and its `Monitor`.
 
     A match that reached its time limit is terminated, not truncated, because the limit is part of
     the rules. A match that failed is truncated.
@@ -71,7 +71,7 @@ def check_finite(
     Args:
         values: numbers `[N, …]` of the game.
         playing: the match of each row.
-        name: returns the name of a number from its indices after the first.
+        name: returns the name of a number, given its indices after the first.
     """
     finite = np.isfinite(values)
     if finite.all():

@@ -18,7 +18,7 @@ class MixSource:
     empty, the learner plays itself.
 
     Args:
-        mix: weight of each category, or of a snapshot's name.
+        mix: weights by category or by a snapshot's name.
         spec: the game, with its bots.
         live: the learner.
         snapshots: its frozen players.
@@ -79,4 +79,4 @@ class MixSource:
             self.failed = result.failure
 
     def hand_back(self, assignment: Assignment) -> None:
-        """Does nothing: a drawn match is not counted."""
+        """Does nothing, because drawn matches are not counted."""

@@ -19,15 +19,15 @@ from league.service.pace import Pace
 from league.stages import StageRequest
 
 AHEAD = {KEYS: 16, CHOICE: 256}
-"""Least number of assignments fetched before they are needed, by the kind of actions. In a game of
-choices a match may last one step, and a whole batch may end together.
+"""Smallest number of assignments to fetch in advance, by the kind of actions. In a game of choices,
+a match may last only one step, so a whole batch may end at once.
 """
 GATHER_SECONDS = 0.25
 """Least time between two exchanges with the matchmaker while enough matches are ready. An exchange
 costs the learner and the matchmaker about a millisecond each, however many results it carries.
 """
 HOLD_SECONDS = 0.5
-"""Time between two checks of a paused learner whether the pause has ended."""
+"""Time after which a paused learner checks again whether the pause has ended."""
 log = logging.getLogger(__name__)
 
 
@@ -41,7 +41,7 @@ class OpponentSource(Protocol):
         """Reports a finished match."""
 
     def hand_back(self, assignment: Assignment) -> None:
-        """Returns a match that is not played."""
+        """Gives back a match that will not be played."""
 
 
 class RecordedSource:
@@ -66,7 +66,7 @@ class MatchBroker:
     """Talks to the matchmaker in a thread, so that no step of training waits for the network.
 
     The thread keeps `ahead` assignments ready, sends results in batches until the matchmaker
-    acknowledges them, and sends a heartbeat with the newest progress each `beat_seconds`. If the
+    acknowledges them, and sends a heartbeat with the newest progress every `beat_seconds`. If the
     thread fails, the next call from the training loop raises its error.
 
     Args:
@@ -141,7 +141,7 @@ class MatchBroker:
             self._changed.notify_all()
 
     def hand_back(self, assignment: Assignment) -> None:
-        """Returns a match that is not played."""
+        """Gives back a match that will not be played."""
         with self._changed:
             self._raise_error()
             self._dropped.append(assignment.match_id)
@@ -178,8 +178,9 @@ class MatchBroker:
             return self._asked
 
     def paused(self) -> bool:
-        """Returns whether an operator has paused the learners, as of the newest heartbeat. It waits
-        for the first heartbeat. Only the leader knows, because only the leader sends heartbeats.
+        """Returns whether an operator has paused the learners, as of the newest heartbeat. Waits
+        for the first heartbeat. Only the leader may call it, because only the leader sends
+        heartbeats.
         """
         with self._changed:
             while self._paused is None:
@@ -268,7 +269,7 @@ class MatchBroker:
         return bool(self._outbox) or len(self._ready) < self._ahead or self._is_urgent()
 
     def _is_urgent(self) -> bool:
-        """Returns whether the thread should talk to the matchmaker before it has more work."""
+        """Returns whether the thread should contact the matchmaker now, without gathering more."""
         runs_out = 2 * len(self._ready) <= self._ahead
         return runs_out or self._is_flushing or self._closing or bool(self._dropped)
 
