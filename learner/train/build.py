@@ -55,7 +55,7 @@ class SessionSettings:
         """Takes the learner's part of a run's settings.
 
         Raises:
-            ConfigError: they have a forecast head, but the agent has no encoder for it.
+            ConfigError: the settings ask for a forecast head, but the agent has no encoder.
         """
         settings = cls(
             game=sections.of(GameSettings),
@@ -94,7 +94,7 @@ def make_game(settings: SessionSettings) -> BatchedGame:
 def stage_rewards(
     settings: SessionSettings, stage: StageSettings, step: int = 0
 ) -> NDArray[np.float32]:
-    """Returns the weight of each reward term `[K]`."""
+    """Returns the weight of each reward term in a stage at `step`, `[K]`."""
     game = settings.game
     preset = stage.reward or game.reward
     weights = reward_weights(game.spec(), preset, game.reward_weights)
@@ -104,7 +104,9 @@ def stage_rewards(
 
 
 def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
-    """Returns how far the reward weights have moved to their final values, None if they stay."""
+    """Returns how far the reward weights have moved to their final values, from 0 to 1, or None if
+    they don't change.
+    """
     preset = stage.reward or settings.game.reward
     if settings.game.name != "brawl" or preset not in rewards.ANNEALED:
         return None
@@ -141,7 +143,7 @@ def check_stages(
                 f"it has {', '.join(sorted(mixes))}"
             )
         categories = [*bots, *CATEGORIES, *rivals]
-        for category in mixes[stage.mix]:  # an unknown category would never be drawn, silently
+        for category in mixes[stage.mix]:  # an unknown category would silently never be drawn
             if category not in categories:
                 hint = nearest(category, categories) or f"there are {', '.join(categories)}"
                 raise ConfigError(
@@ -165,7 +167,7 @@ def make_env(
     device: torch.device,
     live: Player,
 ) -> LeagueVecEnv:
-    """Makes the matches of the learner `live`, whose opponents compute on `device`."""
+    """Makes the environment in which `live` learns. Its opponents compute on `device`."""
     learner, group = settings.share, RankGroup()
     batched_policy = BatchedPolicy(
         learner.matches,
@@ -202,7 +204,7 @@ def make_model(
     Args:
         folder: folder of the log.
         device: device to train on.
-        should_stop: asked often. True ends the training.
+        should_stop: called often. True ends the training.
         make_network: makes the network.
     """
     model = LeaguePPO(
@@ -223,17 +225,17 @@ def make_model(
 def initial_values(
     source: str, blobs: BlobFolder, players: Sequence[Player], game: str
 ) -> tuple[Values, str]:
-    """Reads weights (and more) to start from.
+    """Reads the weights to start from, and whatever else of the learner's state the source has.
 
     Args:
         source: a snapshot's name in this league, a snapshot file or a checkpoint file.
         game: game that the snapshot must play.
 
     Returns:
-        The values, and the name of the member that they belong to, "" without a member.
+        The values, and the name of the member that they belong to, "" if there is no such member.
 
     Raises:
-        ConfigError: `source` is neither a snapshot nor a checkpoint, or a snapshot of another game.
+        ConfigError: `source` is neither a snapshot nor a checkpoint, or it is of another game.
         DataCorrupt: the file holds no weights of a learner.
     """
     for player in players:

@@ -43,7 +43,7 @@ class CheckpointFolder:
     def __init__(self, folder: Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, keep
         self.unfit: list[Path] = []
-        """Checkpoints that did not fit when the newest was read. The next write renames them."""
+        """Readable checkpoints that `read_newest` found not to fit. The next write renames them."""
 
     def files(self) -> list[Path]:
         """Lists the checkpoint files, newest first."""
@@ -65,7 +65,7 @@ class CheckpointFolder:
         temporary = path.with_suffix(".tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            for left in self.folder.glob("*.tmp"):  # of a process killed while it wrote
+            for left in self.folder.glob("*.tmp"):  # of a process that was killed while writing
                 left.unlink(missing_ok=True)
             with open(temporary, "wb") as file:
                 torch.save({"format": FORMAT, **values}, file)
@@ -94,8 +94,11 @@ class CheckpointFolder:
         return path
 
     def read_newest(self, fits: Callable[[Values], bool] = lambda values: True) -> Values | None:
-        """Reads the newest checkpoint that is readable and for which `fits` returns True. It logs a
-        warning for each newer checkpoint. If there is no such checkpoint, it returns None.
+        """Reads the newest checkpoint that is undamaged and for which `fits` returns True. Logs a
+        warning for each checkpoint that it passes over.
+
+        Returns:
+            The checkpoint's values, or None if no checkpoint can be used.
 
         Raises:
             VersionMismatch: another version of this program wrote it.
@@ -146,9 +149,9 @@ def read_checkpoint(path: Path) -> Values:
 
 
 def _check_archive(file: BinaryIO) -> None:
-    """Raises unless the file is a zip archive as torch writes it.
+    """Raises `BadZipFile` unless the file is an uncompressed zip archive, as torch writes it.
 
-    Its parts must take no more memory than the file has bytes.
+    The parts of such an archive take no more memory than the file has bytes.
     """
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
@@ -214,7 +217,7 @@ def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
 
 
 def parts_of(saved: Values) -> list[Values]:
-    """Returns a checkpoint as each of its ranks would have written it alone, the leader's first."""
+    """Splits a checkpoint into a complete checkpoint for each of its ranks, the leader's first."""
     others = [
         {**saved, **rank, "algorithm": {**saved["algorithm"], **rank["algorithm"]}}
         for rank in saved.get("ranks", ())
@@ -226,8 +229,8 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
     """Returns the part of `algorithm_state` that a snapshot has.
 
     These are the snapshot's weights and the scale of returns, which is the unit of the snapshot's
-    critic. The scale counts as measured over the card's number of steps. A scale of 1 on the card
-    means that the scale was not measured. Then it is left out.
+    critic. The scale counts as measured over the card's number of steps. It is left out if the card
+    has a scale of 1, because it was not measured then.
 
     Args:
         network: the snapshot.
@@ -241,8 +244,8 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
 
 
 def load_weights(model: LeaguePPO, values: Values) -> None:
-    """Restores weights. If `values` also has the optimizer's state or the scale of returns, it
-    restores these too.
+    """Restores weights, and also the optimizer's state and the scale of returns if `values` has
+    them.
 
     Args:
         model: the algorithm.
@@ -253,7 +256,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
     """
     try:
         model.policy.network.load_state_dict(values["network"])
-    except (RuntimeError, AttributeError):  # the latter where a value is no tensor
+    except (RuntimeError, AttributeError):  # the latter if a value is not a tensor
         raise ConfigError(
             "the weights to start from are of another agent size: choose the preset or the [agent] "
             "settings (size, sequence_length, span) that they were made with"
@@ -264,14 +267,14 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
         model.return_scale.load(values["return_scale"])
     if "optimizer" in values:
         _load_optimizer(model.policy.optimizer, values["optimizer"])
-        if values.get("scaler"):  # empty but for float16
+        if values.get("scaler"):  # empty unless the precision is float16
             model.gradient_step.scaler.load_state_dict(values["scaler"])
         if model.rate.desired_kl is not None:
             model.rate.scale = values["rate_scale"]
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
-    """Restores the optimizer's moments, but not the setting whether steps are fused.
+    """Restores the optimizer's state, but keeps the current options for how steps are computed.
 
     The second parameter group belongs to the forecast head. A new head starts without moments, and
     the moments of a removed head are left out.
@@ -304,7 +307,7 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
 def environment_state(env: LeagueVecEnv) -> Values:
     """Returns the matches in progress: game, opponents and counters."""
     return {
-        # The bytes of each array: torch has neither records nor every unsigned integer.
+        # Arrays are saved as bytes, because torch lacks records and some unsigned integers.
         "game": {
             name: torch.from_numpy(np.frombuffer(array.tobytes(), np.uint8).copy())
             for name, array in env.game.save().items()
@@ -343,14 +346,14 @@ def load_environment_state(
     env.step_start_N = values["step_start"].numpy().copy()
     env.terms_NK = values["terms"].numpy().copy()
     for name, array in env.decision_state().items():
-        if "decisions" in values:  # older checkpoints have none
+        if "decisions" in values:  # older checkpoints lack them
             array[:] = values["decisions"][name].numpy()
     env.learner_step, env.frames_played = values["learner_step"], values["frames_played"]
 
 
 def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:
-    """Restores weights, counters and references from `algorithm_state` or `snapshot_values`. New
-    matches begin.
+    """Restores weights, counters and references from `algorithm_state` or `snapshot_values`, for a
+    learner whose matches begin again.
     """
     load_weights(model, algorithm)
     model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]

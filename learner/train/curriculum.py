@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # scipy takes a quarter of a second to load
     from league.stats.climb import WinRate
 
 WinRates = Callable[[Stage, int, int], "WinRate | None"]
-"""Function of a stage, the present step and an earlier step. It returns the present win rate
+"""Function of a stage, the current step and an earlier step. It returns the current win rate
 against the stage's opponent, from the matches since the earlier step. It returns None if there are
-no such matches, or too few new matches for another estimate.
+no such matches, or if too few steps have passed since the last estimate.
 """
 LOOKS = 5
-"""How often the win rate is computed in each snapshot interval. It changes little in between."""
+"""How often the win rate is computed per snapshot interval. It changes little in between."""
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +39,7 @@ class Curriculum:
     Args:
         settings: the stages.
         player: the player that learns.
-        place: the place to continue from.
+        place: where in the curriculum to continue.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class StageRunner:
         self._incarnation, self._look_at = incarnation, 0
         self._reported: Place | None = None
         self._reports = reports
-        self._asked = self._report(step)  # while the learner was away
+        self._asked = self._report(step)  # a request made while the learner was away
 
     def begin(self, model: LeaguePPO, broker: MatchBroker) -> None:
         """Before the first rollout, enters a stage that was requested in the meantime."""

@@ -1,7 +1,7 @@
 """Joins a learner to its league and restores the checkpoint that it continues from.
 
-All ranks of a learner share an incarnation, which the leader opens: for the matchmaker they are
-a single worker. Each rank holds its own leases under it.
+All ranks of a learner share an incarnation, which the leader opens. So the matchmaker sees a single
+worker. Each rank holds its own leases under this incarnation.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Joined:
 
 
 def live_player(name: str, game: BatchedGame, generation: Generation | None = None) -> Player:
-    """Returns the player that learns, whose weights change. An exploiter's generation is a player
-    with another name.
+    """Returns the live player, whose weights change. Each generation of an exploiter is a live
+    player with its own name.
     """
     return Player(
         name=name if generation is None else generation.player,
@@ -73,8 +73,8 @@ def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) 
 
 
 def fits_log(client: MatchmakerClient, saved: Values) -> bool:
-    """Returns whether the league's log has the matches of a checkpoint. After the log was restored
-    from a backup, it may lack some of them.
+    """Returns whether the league's log has the matches of a checkpoint. A log that was restored
+    from a backup may lack some of them.
 
     A match's id begins with its place in the log and ends with random digits. So if the log has the
     newest match of the checkpoint, it has all of them.
@@ -94,9 +94,12 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
 
 
 def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
-    """Makes the values of a checkpoint from the learner's newest snapshot, None without a snapshot.
+    """Makes the values of a checkpoint from the learner's newest snapshot that can be loaded.
 
     The optimizer's moments and the references are lost.
+
+    Returns:
+        The values, or None if no snapshot can be loaded.
     """
     frozen = client.players(kinds=[PlayerKind.SNAPSHOT])
     for player in reversed([other for other in frozen if other.creator == live.creator]):
@@ -133,8 +136,8 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
 def continuing_parts(
     saved: Values | None, settings: SessionSettings, game: BatchedGame, group: RankGroup
 ) -> list[Values]:
-    """Splits a checkpoint by rank. The result is empty if its matches do not fit these settings and
-    ranks.
+    """Splits a checkpoint by rank. Returns an empty list if the checkpoint's matches do not fit the
+    settings or the number of ranks.
     """
     parts = [] if saved is None else parts_of(saved)
     if parts and len(parts) != group.size:
@@ -207,7 +210,7 @@ def restore(
         parts: its parts by rank, from `continuing_parts`.
         joined: this rank's place in the league.
     """
-    if not parts:  # maybe more or fewer ranks made it, so the leader takes over all frames
+    if not parts:  # the number of ranks may differ, so the leader counts all frames
         frames = sum(part["environment"]["frames_played"] for part in parts_of(saved))
         load_weights_and_counters(model, saved["algorithm"], frames if group.is_leader else 0)
         return

@@ -1,4 +1,4 @@
-"""Makes the learner's loggers: TensorBoard always, Weights & Biases if asked."""
+"""Makes the learner's loggers: TensorBoard always, Weights & Biases if it is switched on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make_logger(
     settings: Mapping[str, Any],
     is_leader: bool = True,
 ) -> Logger:
-    """Makes a logger into `folder`. Of several ranks only the leader's logger writes.
+    """Makes a logger that writes into `folder`. On other ranks than the leader it writes nothing.
 
     Args:
         wandb: off, offline or online.
@@ -40,7 +40,7 @@ def make_logger(
 
 
 class TensorBoardWriter(TensorBoardOutputFormat):
-    """Writes to TensorBoard. It leaves out points that a full disk does not take."""
+    """Writes to TensorBoard. While the disk is full, points are left out."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
@@ -69,7 +69,7 @@ class WandbWriter(KVWriter):
     def __init__(
         self, folder: Path, mode: Literal["offline", "online"], config: Mapping[str, Any]
     ) -> None:
-        # Set before its import, so that wandb sends only numbers and nothing about the machine.
+        # Set before the import, so that wandb sends only numbers and nothing about the machine.
         os.environ.setdefault("WANDB_DISABLE_GIT", "true")
         os.environ.setdefault("WANDB_DISABLE_CODE", "true")
         try:

@@ -1,4 +1,4 @@
-"""Recognises a lack of memory, frees memory, and says which settings to lower."""
+"""Recognises out-of-memory errors, frees memory, and says which settings to lower."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ from learner.settings import LearnerSettings
 from learner.train.monitor import MatchMonitor
 
 RECENT = 100
-"""Matches over which win rates are taken."""
+"""Number of newest matches over which win rates and other means are taken."""
 FORGOTTEN = 50
-"""Updates without a match after which older values are no longer reported."""
+"""Number of updates without a new value after which a mean is no longer reported."""
 FEWEST = 10
-"""Matches that a snapshot must have played to count as hardest or easiest."""
+"""Fewest matches after which a snapshot can count as hardest or easiest."""
 log = logging.getLogger(__name__)
 
 
@@ -47,7 +47,7 @@ class Progress:
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
         self._target, self._fps = target_steps, frames_per_second
         self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
-        self._added_at: dict[str, int] = {}  # updates before the last value, by name
+        self._added_at: dict[str, int] = {}  # number of updates at the newest value, by name
         self._updates = 0
         self._snapshots: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._marks: deque[tuple[float, int, int, dict[str, float]]] = deque(maxlen=20)
@@ -95,7 +95,7 @@ class Progress:
             if self._updates - self._added_at[name] <= FORGOTTEN
         }
         rates = [fmean(won) for won in self._snapshots.values() if len(won) >= FEWEST]
-        if rates:  # snapshots come and go, so only the hardest and the easiest have a name
+        if rates:  # snapshots come and go, so their own names make no metrics
             values["winrate_against/hardest_snapshot"] = min(rates)
             values["winrate_against/easiest_snapshot"] = max(rates)
         return values
@@ -186,7 +186,7 @@ class Reporter:
         for name, value in progress.items():
             model.logger.record(name, value)
         self.metrics = {**learning, **progress}
-        if model._n_updates > self._updates_reported:  # a stop comes here without an update
+        if model._n_updates > self._updates_reported:  # a stop leads here without an update
             self._updates_reported = model._n_updates
             self._monitor.write_strategy(learning, model.num_timesteps)
             self._alarms = self._check(model.num_timesteps, matches)
@@ -213,7 +213,7 @@ class Reporter:
         self._broker.beat(frames, self._model.num_timesteps, activity, self.metrics)
 
     def wait(self, reason: str) -> None:
-        """Reports why the game can't go on. "" says that it goes on."""
+        """Reports why the game can't go on. An empty reason says that it goes on again."""
         self.beat(reason or "rollout")
 
     def rest(self) -> None:

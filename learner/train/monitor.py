@@ -1,6 +1,6 @@
 """Writes the learner's CSV files, with the columns of `league.runs.columns`.
 
-Every row has the learner's step. By this step, a resumed run drops the rows after its checkpoint.
+Every row has the learner's step, so that a resumed run can drop the rows after its checkpoint.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from learner.rollout.matches import FinishedMatch
 
 
 class StepTable:
-    """Appends rows to a CSV with a `step` column. When it opens an old file, it drops the rows
-    after `step`.
+    """Appends rows to a CSV file with a `step` column. If the file exists, its rows after `step`
+    are dropped first.
 
     Rows are on disk after `flush`. While the disk is full, they wait in memory for the next flush.
 
@@ -80,7 +80,7 @@ class MatchMonitor:
     Args:
         folder: folder of the files.
         spec: the game.
-        step: the last step to keep of older files.
+        step: the last step to keep in existing files.
     """
 
     def __init__(self, folder: Path, spec: GameSpec, step: int) -> None:
@@ -98,7 +98,7 @@ class MatchMonitor:
         self._tables = (self._monitor, self._behaviour, self._rewards, self._strategy)
 
     def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
-        """Adds the matches that ended in a rollout, at whose end the learner was at `step`."""
+        """Adds the matches that ended in a rollout. `step` is the learner's step after it."""
         for match in matches:
             played, name = match.assignment, match.assignment.opponent.name
             elapsed = round(time.time() - self._started, 3)

@@ -1,4 +1,4 @@
-"""Builds the parts of a learner's run, new or as its newest checkpoint left them."""
+"""Builds the parts of a learner's run, from the beginning or from its newest checkpoint."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def build_parts(
 
     Args:
         name: name of the player that learns.
-        should_stop: asked often. True ends the run with a snapshot.
-        initial: weights (and more) to start from when there is no checkpoint.
+        should_stop: called often. True ends the run with a snapshot.
+        initial: from `initial_values`, to start from if there is no checkpoint.
         parent: the member that `initial` belongs to.
         generation: an exploiter's generation, None for a main.
         generation_steps: steps after which an exploiter is frozen at the latest.
-        publisher: freezes snapshots. An exploiter's publisher makes candidates.
+        publisher: class that freezes snapshots. An exploiter's class makes candidates.
 
     Returns:
         The parts at step 0, at the generation's first step, or at the checkpoint's step.

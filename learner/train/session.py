@@ -21,7 +21,7 @@ from learner.train.memory import is_out_of_memory, release, too_little
 from learner.train.parts import SessionParts
 
 CHECKPOINT_SECONDS = 120.0
-"""Longest time between checkpoints. Every snapshot comes with a checkpoint too."""
+"""Time after which another checkpoint is due. Every snapshot also comes with a checkpoint."""
 SPACE_SECONDS = 1.0
 """Time between attempts to write to a full disk."""
 T = TypeVar("T")
@@ -53,7 +53,8 @@ class Session:
     # -- the run --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Trains to the last step or until asked to stop. In both cases it publishes a snapshot.
+        """Trains to the last step or until asked to stop, and then publishes a snapshot. If an
+        exploiter stops within a generation, it writes only a checkpoint.
 
         Raises:
             NothingPlayable: no assigned match can be played.
@@ -70,7 +71,7 @@ class Session:
                 self._hold()
                 with contextlib.suppress(GenerationOver):
                     model.learn(
-                        steps - model.num_timesteps,  # the parent class adds the steps made
+                        steps - model.num_timesteps,  # the parent class adds the steps already made
                         callback=LeagueCallback(self),
                         reset_num_timesteps=False,
                         tb_log_name="learner",
@@ -93,8 +94,10 @@ class Session:
     # -- between updates ------------------------------------------------------------------------
 
     def after_update(self) -> None:
-        """Does everything that is due: metrics, curriculum, snapshots and checkpoints. It raises
-        `GenerationOver` when an exploiter was frozen.
+        """Does everything that is due: metrics, curriculum, snapshots and checkpoints.
+
+        Raises:
+            GenerationOver: an exploiter was frozen.
         """
         self.reporter.update(self.stages.curriculum.place.index)
         self.stages.follow(self.model, self.broker)
@@ -142,8 +145,8 @@ class Session:
     # -- checkpoints and snapshots --------------------------------------------------------------
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
-        """Writes a checkpoint after the last result is acknowledged. `pending` is the card of the
-        snapshot, or milestone, that is published next.
+        """Writes a checkpoint once all results are acknowledged. `pending` is the card of the
+        snapshot that is published next, and `milestone` says whether it becomes a milestone.
         """
         model, env = self.model, self.model.env
         self.group.check_weights(model.policy)
@@ -172,7 +175,7 @@ class Session:
         self._checkpoint_at = time.monotonic()
 
     def publish(self, milestone: bool = False) -> None:
-        """Writes a checkpoint, then the snapshot, so no snapshot is newer than the checkpoint."""
+        """Writes a checkpoint, then the snapshot. So no snapshot is newer than the checkpoint."""
         model = self.model
         card = self.publisher.card(
             model.num_timesteps, model.return_scale.scale, self.reporter.metrics
@@ -218,7 +221,7 @@ class Session:
             return newest
         self.group = RankGroup(alone=True)  # the other ranks end with this one
         try:
-            # Some matches may be half a step ahead of the others.
+            # The matches are dropped, because some may be half a step ahead of the others.
             self.model.env.assignments = [None] * self.model.env.num_envs
             if self.model.num_timesteps > self.publisher.last_step:
                 self.publish()
@@ -233,7 +236,7 @@ class Session:
         self.reporter.update(self.stages.curriculum.place.index)
         done = step >= self.parts.settings.learner.steps
         if not is_main and not done:
-            if not self.over:  # half a generation is not a candidate
+            if not self.over:  # an unfinished generation is not a candidate
                 self.save_checkpoint()
         elif self.group.broadcast(step > self.publisher.last_step):
             self.publish(milestone=done and is_main)

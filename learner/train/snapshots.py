@@ -21,19 +21,19 @@ log = logging.getLogger(__name__)
 
 
 class SnapshotPublisher:
-    """Publishes snapshots and references. It first stores the file of the weights, then registers
-    the member.
+    """Publishes snapshots and references: stores the file with the weights, then registers the
+    member.
 
     Args:
         client: connection to the matchmaker.
-        blobs: the league's weights.
+        blobs: folder of the league's weights.
         card: the common fields of all cards, without step, scale, metrics and time.
         live: the player that learns.
         incarnation: the incarnation that publishes.
 
     Attributes:
         parent: name of the newest snapshot.
-        last_step: its step.
+        last_step: step of the newest snapshot.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SnapshotPublisher:
     def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
         """Makes the card of a snapshot at `step`.
 
-        The checkpoint that is written before the snapshot contains the card. So a run that dies
+        The checkpoint that is written before the snapshot contains the card, so a run that dies
         between checkpoint and snapshot makes the same file again.
 
         Args:
@@ -72,8 +72,8 @@ class SnapshotPublisher:
     def publish(
         self, network: PlayingNetwork, card: SnapshotCard, milestone: bool = False
     ) -> Player:
-        """Freezes `network` as the member ``LIVE@step``. A second call changes nothing. A milestone
-        never retires.
+        """Freezes `network` as the member ``LIVE@step``. A second call with the same card changes
+        nothing. A milestone is never retired.
         """
         player = self._freeze(network, card, PlayerKind.SNAPSHOT, milestone)
         self.parent, self.last_step = player.name, card.step
