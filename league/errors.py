@@ -1,8 +1,8 @@
 """Defines the tree of errors. A message says what is wrong, gives the value, and says what to do.
 
-Launchers print only the message and exit with `exit_code`. Wrong input exits with 2, a full disk
-with 3, damaged data with 4, and a read-only disk with 6, which no restart cures. All other errors
-exit with 1. Services send the gRPC code that `league.rpc.status` gives for the class.
+Launchers print only the message and exit with `exit_code`: 2 for wrong input, 3 for a full disk,
+4 for damaged data, 6 for a read-only disk, and 1 for all other errors. After a 6, a restart does
+not help. Services send the gRPC code that `league.rpc.status` gives for the class.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
         The question, or "" if no known word is similar.
     """
     lineage, at, step = word.rpartition("@")
-    if at and step.isdecimal():  # steps that are near are seldom spelled alike
+    if at and step.isdecimal():  # neighbouring steps rarely share enough digits for difflib
         steps = [name.rpartition("@") for name in known]
         ages = [int(age) for name, _, age in steps if name == lineage and age.isdecimal()]
         if ages:
@@ -45,7 +45,9 @@ def plain(text: str) -> str:
 
 
 class LeagueError(Exception):
-    """Reports a fault that the league expects. The message may repeat text from a stranger."""
+    """The base class of all expected errors. The message may contain text from an untrusted
+    source.
+    """
 
     exit_code = 1
     retry_seconds = 0.0
@@ -82,8 +84,8 @@ class AlreadyExists(LeagueError):
 
 
 class Refused(LeagueError):
-    """Says that the state of the league forbids the call, as for a retired player or a worker in
-    quarantine.
+    """Says that the state of the league forbids the call, for example because the player is retired
+    or the worker is in quarantine.
     """
 
 
@@ -96,7 +98,7 @@ class Quarantined(Refused):
 
 
 class Unauthenticated(LeagueError):
-    """Says that the service wants a token, and the call has no token or an unknown token."""
+    """Says that the service requires a token, but the call has no token or an unknown token."""
 
     exit_code = 2
 
@@ -170,15 +172,15 @@ def suppress_full() -> Iterator[None]:
 
 
 class StorageReadOnly(LeagueError):
-    """Says that the disk takes no more writes. Data that was on disk before is intact."""
+    """Says that the disk is read-only. Data that was on disk before is intact."""
 
     exit_code = 6
     retry_seconds = 1.0
 
 
 def storage_fault(error: OSError) -> LeagueError | None:
-    """Translates an error of the operating system to a sentence for people, if the disk is full or
-    read-only.
+    """Converts an `OSError` to the league's error if the disk is full or read-only. Otherwise
+    returns None.
     """
     if is_full(error):
         return StorageFull(

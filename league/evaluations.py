@@ -1,4 +1,4 @@
-"""Describes evaluations on request: the clean matches that they want, and the results in the log.
+"""Describes requested evaluations: the clean matches that they need, and the results in the log.
 
 Clean matches are played between frozen players, in pairs on a common seed with swapped seats.
 
@@ -27,11 +27,11 @@ LEAST_SHARE = 1e-9
 shares would underflow.
 """
 FILES = "file"
-"""Stands for the run in the names of weights files of no run: ``file:0a1b2c3d4e5f@2000``."""
+"""Replaces the name of the run if a weights file belongs to no run: ``file:0a1b2c3d4e5f@2000``."""
 PAIRED = "matches come in pairs, one at least for each member of a mixture"
 """Explains why more matches may be played than were asked for."""
 LONGEST = 160
-"""Largest number of characters of a wrong mixture that a message repeats."""
+"""Maximum number of characters that an error message quotes from an invalid mixture."""
 
 
 class EvaluationState(Enum):
@@ -78,14 +78,14 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OpponentScore:
-    """Sums up all clean matches of an evaluation's player against `opponent` in the log.
+    """Summarises all clean matches in the log between an evaluation's player and `opponent`.
 
     Attributes:
-        matches, wins, draws, losses: counts, to which the weights of a mixture are not applied.
-        win_rate: the share of matches won, with Wilson's interval. The weights of a mixture are
-            applied to it. A draw is not a win. Before the first match the share is 0, with the
-            interval from 0 to 1.
-        means: the player's statistics per match.
+        matches, wins, draws, losses: counts, without the weights of a mixture.
+        win_rate: the share of matches won, with Wilson's interval. For a mixture, it is the
+            weighted mean over the members. A draw is not a win. Before the first match the share is
+            0, with the interval from 0 to 1.
+        means: the player's statistics per match, weighted like `win_rate`.
     """
 
     opponent: str
@@ -102,8 +102,8 @@ class Report:
     """Reports the progress of an evaluation, with its scores in the order of its opponents.
 
     Attributes:
-        matches_done: wanted matches that the log has.
-        matches_total: wanted matches.
+        matches_done: how many of the needed matches are in the log.
+        matches_total: how many matches the evaluation needs.
     """
 
     evaluation: Evaluation
@@ -153,11 +153,11 @@ def members_of(
     players: Callable[[], Iterable[Player]],
     nash: Callable[[], Mapping[str, float]],
 ) -> dict[str, float]:
-    """Reads the weights of members like `mixture_of`, and replaces named mixtures by their members.
+    """Reads a mixture like `mixture_of`, and replaces each named mixture by its members.
 
-    ``main@average`` is the later half of main's snapshots, all with the same weight.
-    ``league@nash`` is the Nash mixture: a mixture of active snapshots. By the clean matches so far,
-    none of these snapshots beats it.
+    ``main@average`` is the later half of main's active snapshots, all with the same weight.
+    ``league@nash`` is the Nash mixture of the active snapshots. According to the clean matches so
+    far, no active snapshot beats it.
 
     Args:
         who: as for `mixture_of`.
@@ -196,12 +196,11 @@ def pairs_of(share: float, pairs: int) -> int:
 
 
 def targets(evaluation: Evaluation) -> list[Target]:
-    """Lists the matches that an evaluation wants.
+    """Lists the matches that an evaluation needs.
 
-    Each member of the player's mixture meets each member of the opponents' mixtures. A player that
-    is no mixture is its own only member. If two opponents (such as a bot and a mixture that
-    contains it) need matches of the same two members, these members play the larger of the two
-    numbers of matches.
+    Each member of the player's mixture meets each member of the opponents' mixtures. A single
+    player counts as a mixture with one member. If two opponents (such as a bot and a mixture that
+    contains it) need matches between the same two members, the larger number of matches is played.
     """
     until: dict[tuple[str, str], int] = defaultdict(int)
     for opponent in evaluation.opponents:
@@ -214,8 +213,8 @@ def targets(evaluation: Evaluation) -> list[Target]:
 def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell]) -> OpponentScore:
     """Scores a player's matches against an opponent.
 
-    If a mixture plays, each pair of members is scored with the pair's weight. Pairs without a match
-    are left out, and the other pairs share their weight in proportion.
+    If a mixture plays, the score is the weighted mean over the pairs of members. Pairs without a
+    match are left out, and the weights of the other pairs are scaled up to sum to 1.
 
     The interval is Wilson's for the effective number of independent matches, 1 / Σ w² (Kish). Here
     w is a match's weight, and the weights sum to 1.

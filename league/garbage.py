@@ -1,4 +1,4 @@
-"""How often Python's collector runs in the project's processes."""
+"""Sets how often Python's garbage collector runs in the project's processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import gc
 
 
 def collect_rarely() -> None:
-    """Lets the collector run after 50,000 new objects instead of 700, and not at the exit.
+    """Lets the collector run after 50,000 new objects instead of 700, and not at exit.
 
-    A starting process makes a million objects and hardly any garbage. Frequent searches for garbage
-    would take a sixth of the time to start, and the last search, with torch, a third of a second at
-    the exit.
+    A starting process creates a million objects and hardly any garbage. With a threshold of 700,
+    the collector would take a sixth of the start-up time. In a process that has loaded torch, its
+    last run would take a third of a second at exit.
     """
     gc.set_threshold(50_000, 10, 10)
     atexit.register(gc.freeze)

@@ -1,4 +1,4 @@
-"""Makes and parses names with an inner structure. No other module splits names."""
+"""Makes and parses structured names. No other module splits names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NASH = "league@nash"
 this name.
 """
 SHOWN = 80
-"""Largest number of characters of a wrong name that a message repeats."""
+"""Maximum number of characters that an error message quotes from an invalid name."""
 
 
 def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:

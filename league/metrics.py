@@ -117,12 +117,12 @@ def interval_at(
 ) -> Measured:
     """Computes an interval of the mean of `count` independent values in [-largest, largest].
 
-    The low end is the low end of the normal interval after adding z² observations of -largest, and
-    the high end is the high end after adding z² observations of largest. z is the normal quantile
-    of (1 + confidence) / 2. So the low end allows for losses that are too rare to be observed.
-    A. Agresti and B. Coull, "Approximate is better than exact", The American Statistician 52
-    (1998), add z²/2 observations of each extreme value for both ends. If large values are rare, one
-    end of their interval is wrong too often.
+    The two ends come from two different normal intervals, where z is the normal quantile of
+    (1 + confidence) / 2. For the low end, z² observations of -largest are added to the values. For
+    the high end, z² observations of largest are added. The added observations allow for extreme
+    values that are too rare to be observed. A. Agresti and B. Coull, "Approximate is better than
+    exact", The American Statistician 52 (1998), use a single interval, with z²/2 added observations
+    of each extreme value. If large values are rare, one end of that interval is wrong too often.
 
     Args:
         mean: mean of the values.

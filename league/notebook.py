@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # these load numpy, numba and torch
     from league.replay import Replay
 
 PAGE = 200
-"""Largest number of matches that a call to the matchmaker asks for."""
+"""Maximum number of matches that a single call to the matchmaker returns."""
 MOST_MATCHES = 100_000
 STANDING = COLUMNS[: COLUMNS.index("greedy_games")]
 FIT = COLUMNS[COLUMNS.index("fit") :]
@@ -79,7 +79,7 @@ class Film:
         from league.views.film import Cut, film_page
 
         page = html.escape(film_page(self.replay, Cut()))
-        return (  # a frame without rights in the notebook
+        return (  # a sandboxed frame, without access to the notebook
             f'<iframe srcdoc="{page}" sandbox="allow-scripts" allow="fullscreen" '
             'style="width: 100%; height: 520px; border: 0"></iframe>'
         )
@@ -131,8 +131,8 @@ class Run:
 
         Args:
             book: eval, greedy or train.
-            fit: whether to add ratings from all games at once with their 95 % intervals, which
-                takes up to a minute in a large league.
+            fit: whether to add ratings that are fitted to all games at once, with their 95 %
+                intervals. The fit takes up to a minute in a large league.
         """
         chosen = _book(book)
         if fit and chosen is Book.TRAIN:
@@ -280,8 +280,8 @@ class Run:
         """Returns a match as an animation.
 
         Args:
-            match: a replay file, or the beginning of a match's id. The match was played by the last
-                call of `play`, or the evaluator has kept its replay.
+            match: a replay file, or the beginning of the id of a match. The last call of `play`
+                must have played this match, or the evaluator must have kept its replay.
         """
         from league.contest.recordings import find_replay
         from league.replay.file import decode
@@ -292,9 +292,10 @@ class Run:
         return Film(find_replay(self._league, match, self._game))
 
     def policy(self, name: str) -> SnapshotPolicy:
-        """Returns an agent with `predict` of Stable-Baselines3. It can't be trained.
+        """Returns an agent with the `predict` method of Stable-Baselines3. It can't be trained.
 
-        Its `card` has the agent's origin, and `card.frame_skip` the frames that a decision lasts.
+        `card` describes the agent's origin. `card.frame_skip` is the number of frames for which the
+        agent repeats each decision.
 
         Args:
             name: a snapshot, a live player (its newest snapshot) or a .safetensors file.

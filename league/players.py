@@ -130,7 +130,7 @@ def name_in_book(
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
-    """Returns the half of a lineage's active snapshots with the most steps, rounded up.
+    """Returns the later half, by step, of a lineage's active snapshots. The half is rounded up.
 
     If there is no active snapshot, it raises `NotFound`.
     """
@@ -219,9 +219,9 @@ class Pairing:
     """Requests `pairs` pairs of matches. Both matches of a pair have the same seed, with swapped
     seats.
 
-    `until` limits the matches of the two players (0: no limit). Pairs are leased only while their
-    counted matches in the book, plus the open leases of all workers, are fewer than `until`. With
-    `until`, the seed of a pair follows from `seed` and from the number of pairs of these two
+    `until` limits the matches of the two players (0: no limit). A pair is leased only while the two
+    players have fewer than `until` matches in the book, including the open leases of all workers.
+    With `until`, the seed of a pair follows from `seed` and from the number of pairs of these two
     players that were leased before.
     """
 
@@ -257,8 +257,8 @@ class Rating:
 class PayoffCell:
     """Counts the matches of `row` against `column`, from the row's point of view.
 
-    On request a cell has the row's matches and wins in seat 0, the frames, and the row's mean
-    statistics per match. A match without a statistic counts as 0 in its mean.
+    On request, a cell also has the row's matches and wins in seat 0, the frames, and the row's mean
+    statistics per match. If a match lacks a statistic, it counts as 0 in the mean.
 
     In games with payoffs, a match pays the row half of the difference between the row's and the
     column's payoff. `paid` is the sum of these payments, `staked` the sum of their absolute values,
@@ -292,7 +292,7 @@ class Incarnation:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchRecord:
-    """Collects what the log has of a match. `why_json` describes the draw of the opponent."""
+    """Collects all that the log has about a match. `why_json` tells how the opponent was drawn."""
 
     assignment: Assignment
     worker: str

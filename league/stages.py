@@ -1,4 +1,4 @@
-"""Describes a learner's curriculum: its stages, the learner's place, and operators' requests."""
+"""Describes a learner's curriculum: its stages, the learner's place, and requests of operators."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StageRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Says where in its curriculum a learner is, as its checkpoint stores it."""
+    """Gives a learner's place in its curriculum. The learner's checkpoint stores it."""
 
     index: int = 0
     since_step: int = 0
@@ -106,8 +106,8 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
 
 
 def _other(status: CurriculumStatus, stage: Stage) -> Stage:
-    """Checks that a stage is not active yet. An operator may ask for the active stage only to take
-    back a request that the learner has not obeyed yet.
+    """Returns `stage`, or raises `InvalidInput` if it is active already. An operator may ask for
+    the active stage only to take back a request that the learner has not obeyed yet.
     """
     if stage == status.stage and (status.asked is None or status.asked.stage == stage.name):
         raise InvalidInput(f"{status.player} is in stage {stage.name!r} already: name another one")
@@ -140,8 +140,8 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
 def evidence_after(place: Place) -> int:
     """Returns the step after which a snapshot's matches count as evidence to end the present stage.
 
-    A stage that an operator began needs new evidence. Otherwise the matches that ended it before
-    would end it again at once.
+    A stage that an operator began needs new evidence. Otherwise, in a stage that the learner has
+    been through before, the old matches would end it again at once.
     """
     return place.since_step if place.by_hand else -1
 

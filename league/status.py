@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 from league.players import Book
 
 ENDED = ("done", "stopped")
-"""Activities of a worker that plays no more."""
+"""Activities of a worker that has stopped working."""
 PAUSED = "paused"
 """Activity of a learner that waits because an operator has paused the learners."""
 GAME_SERVER = "the game's server"
-"""In the activity of a worker that can't play now because of the server of its game."""
+"""Text in the activity of a worker that can't play because its game's server does not let it."""
 SILENT_SECONDS = 30.0
-"""A worker whose last heartbeat is older than this hangs or has ended. Workers send a heartbeat
-every second or two.
+"""If a worker's last heartbeat is older than this, the worker hangs or has ended. Workers send a
+heartbeat every second or two.
 """
 
 STALLED = "progress/stalled_seconds"
-"""Metric: seconds without progress of a worker that sends heartbeats and reports no reason to
-wait.
+"""Metric: seconds since a worker last made progress, while it sends heartbeats and reports no
+reason to wait.
 """
 
 CORE_WAIT = "evaluator/core_wait_share"
-"""Metric: share of its time in which an evaluator could have played but had no core."""
+"""Metric: share of the time in which an evaluator could have played but had to wait for a core."""
 MOST_CORE_WAIT = 0.5
 """Share above which an evaluator reports that it waits for a free core."""
 
@@ -37,13 +37,13 @@ def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Gives the shares that a category of opponents has in a player's matches under a mix.
+    """Gives the share of a player's matches under a mix that goes to a category of opponents.
 
     `configured` is the share in the settings, `expected` the probability in the next draw, and
     `realised` the share of the matches drawn so far.
 
-    The next draw leaves out categories without players, and its shares include the weight that the
-    setting `adaptive` moves between bots.
+    `expected` is 0 for a category without players. It includes the weight that the setting
+    `adaptive` moves between bots.
     """
 
     player: str
@@ -66,7 +66,7 @@ class MixChange:
         number: its position in the log.
         at: Unix seconds.
         by: the operator.
-        weights: the weights that it set, by category. 0 removes a category.
+        weights: the new weights by category. 0 removes a category.
     """
 
     mix: str
