@@ -109,7 +109,8 @@ def win_rate_now(
             steps back.
         after: snapshots up to this step don't count.
         least: training matches are ignored if there are fewer than this. When a learner begins to
-            meet an opponent, the short matches end first, and most short matches are wins.
+            meet an opponent, the short matches end first, and most short matches are wins, so the
+            first results would overstate the win rate.
 
     Returns:
         The estimate, None without matches.
@@ -134,7 +135,7 @@ def win_rate_now(
 def _counted(
     player: str, cells: Iterable[PayoffCell], after: int, now: int
 ) -> list[tuple[int, PayoffCell]]:
-    """Returns the cells of a learner's snapshots with their steps, of all its generations."""
+    """Returns the cells of the snapshots of a learner and its generations, with their steps."""
     rows = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
     snapshots = [(SnapshotName.parse(cell.row).step, cell) for cell in rows if lineage_of(cell.row)]
     return [(step, cell) for step, cell in snapshots if after < step <= now]

@@ -15,8 +15,8 @@ from league.errors import InvalidInput
 Counts = tuple[int, ...]
 """Number of results with each score, lowest first: (losses, draws, wins), or pairs by score."""
 LEAST_GAP = 1e-6
-"""Least distance of two hypotheses on shares. 10^12 results hardly decide between closer
-hypotheses.
+"""Least distance between the two hypotheses. If they were closer, even 10^12 results would hardly
+decide between them.
 """
 LEAST_VARIANCE = 1e-12
 """Lower limit of the variance of a result's score."""
@@ -80,9 +80,9 @@ class Risks:
 
     `alpha` is the probability that the test accepts a candidate that is only as strong as the null
     hypothesis says. `beta` is the probability that it rejects a candidate that is as strong as the
-    alternative says. The true rates α', β' satisfy α' <=
-    α/(1 − β), β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of
-    statistical hypotheses", Annals of Mathematical Statistics 16 (1945).
+    alternative says. The true rates α', β' satisfy α' <= α/(1 − β), β' <= β/(1 − α) and
+    α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical hypotheses", Annals of
+    Mathematical Statistics 16 (1945).
     """
 
     alpha: float = 0.05
@@ -98,9 +98,9 @@ class Risks:
     def of_each(self, tests: int) -> Risks:
         """Returns the risks of each of several tests if a candidate must pass all of them.
 
-        A candidate as strong as every alternative fails in n tests with at most n times the `beta`
-        of each. `alpha` is unchanged, because a candidate that is weak in one test still has to
-        pass that test.
+        If a candidate is as strong as every alternative says, it fails at least one of n tests with
+        a probability of at most n times the `beta` of each test. `alpha` is unchanged, because a
+        candidate that is weak in one test still has to pass that test.
         """
         return replace(self, beta=self.beta / tests)
 

@@ -11,7 +11,7 @@ from league.stats.gates.multinomial import MultinomialTest
 EDGE = 1e-6
 """Scores are searched from EDGE to 1 − EDGE."""
 OVERSHOOT = 0.583
-"""Mean distance beyond a bound at which a random walk ends, in standard deviations of a step."""
+"""Mean overshoot: how far beyond a bound a random walk ends, in standard deviations of a step."""
 LEVEL = 1e-7
 """A walk counts as driftless if its drift times the distance between the bounds is less than this
 value times its variance.
@@ -21,7 +21,9 @@ ENDED = 3.0
 10^-19 of walks have ended.
 """
 TURNS = 20
-"""Number of reflections that matter as long as a walk has not reached `ENDED`."""
+"""Number of reflections in the series. Until a walk reaches `ENDED`, further reflections do not
+matter.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def _upper_first(tilt: float, lower: float, upper: float) -> float:
     """Returns how likely a motion with drift `tilt` per unit of variance reaches `upper` first."""
     if abs(tilt) * (upper - lower) < 1e-15:  # the limit without drift, to the last digit
         return -lower / (upper - lower)
-    # in this form, for the bound towards which the motion drifts, no exponent is positive
+    # The probability of the bound towards which the motion drifts has this form, in which no
+    # exponent is positive.
     far, exponent = (lower if tilt > 0 else upper), 2.0 * abs(tilt)
     reached = math.expm1(-exponent * abs(far)) / math.expm1(-exponent * (upper - lower))
     return reached if tilt > 0 else 1.0 - reached
@@ -87,10 +90,10 @@ def estimate(
 ) -> Estimate | None:
     """Estimates the score of a test that stopped.
 
-    A test that stops when its ratio is high stops on good luck, so the mean of its results is too
-    high after an acceptance and too low after a rejection. Here outcomes of the test are ordered by
-    when and where it stopped (`worse_outcome`). Counts beyond a bound are moved back to it, along a
-    straight line to the start.
+    A test that stops as soon as its ratio is high tends to stop on good luck. So the mean of its
+    results is too high after an acceptance and too low after a rejection. This function orders the
+    outcomes of the test by when and where it stopped (`worse_outcome`). If the counts are beyond a
+    bound, they are moved back to the bound, along a straight line to the start.
 
     Args:
         confidence: probability that the interval covers the score.

@@ -17,9 +17,10 @@ which has a single root between its poles −1/max d and −1/min d. Sources: M.
 practical introduction to the GSPRT" and "The generalized maximum likelihood ratio for the
 expectation value of a distribution" (proposition 1.1). Unit tests compare the results with
 fishtest's.
-The error rates hold for many pairs. Measurements (docs/gates.md) show that they also hold for a few
-dozen. The code uses plain floats, because numpy's overhead on five numbers is five times the cost
-of the computation.
+
+In theory, the error rates hold only for many pairs. Measurements (docs/gates.md) show that they
+also hold for a few dozen. The code uses plain floats, because numpy's overhead on five numbers is
+five times the cost of the computation.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from league.errors import InvalidInput
 from league.stats.gates.bernoulli import BernoulliTest, Counts, Diffusion, checked_counts
 
 PRIOR = 1e-3
-"""Count of a cell that was never seen. With 0, the likeliest distribution would never use the cell.
+"""Count that replaces the 0 of an empty cell. With 0, the score of this cell would have probability
+0 under the likeliest distribution.
 """
 LEAST = 1e-9
 """Lower limit of the variance of a score."""
@@ -46,7 +48,9 @@ Shares = list[float]
 
 
 LEAST_ELO_GAP = 1e-3
-"""Least distance of two hypotheses. 10^12 results hardly decide between closer hypotheses."""
+"""Least distance between the two hypotheses. If they were closer, even 10^12 results would hardly
+decide between them.
+"""
 LARGEST_ELO = 1000.0
 """Largest Elo of a hypothesis, which is a score of .9968."""
 
@@ -109,8 +113,8 @@ def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
         odds = math.exp(log_odds)
         return sum([moment / (low + odds * high) for moment, low, high in terms])
 
-    # Begin at x = 0, which is close to the root if the hypothesis is close to the results. The last
-    # end is beyond every root, as no share is below 10^-16.
+    # Begin at x = 0, which is close to the root if the hypothesis is close to the results. The
+    # largest distance reaches beyond every root, because no share is below 10^-16.
     near = start = math.log(-least / largest)
     away = math.copysign(1.0, secular(start))  # the function falls
     for distance in (0.1, 0.5, 2.0, 8.0, 32.0, 128.0):
@@ -199,7 +203,7 @@ class MultinomialTest:
         return f"logistic Elo {self.elo0:g} against {self.elo1:g}"
 
 
-@lru_cache(maxsize=16384)  # a gate is counted again from its first result at every look
+@lru_cache(maxsize=16384)  # each check of a gate counts its results again from the first
 def _llr(test: MultinomialTest, counts: Counts) -> float:
     total, shares = regularised(counts)
     weak, strong = (likeliest_of_mean(shares, score_of(elo)) for elo in test.values)

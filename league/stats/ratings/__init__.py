@@ -1,6 +1,7 @@
 """Provides ratings: TrueSkill in the order of the log, and a fit of all games at once to check it.
 
-The matchmaker rates results with the names below. The fit is in `league.stats.ratings.fit`.
+The matchmaker rates results with the names that this package exports. The fit is in
+`league.stats.ratings.fit`.
 """
 # ruff: noqa: F401
 

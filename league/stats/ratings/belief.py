@@ -25,16 +25,17 @@ BETA = 25.0 / 6.0
 FIRST_DRAW_PROBABILITY = 0.1
 """Share of draws between equal players that a book expects before it has measured the share."""
 _ANCHOR_SIGMA = 1e-6
-"""σ of a pinned player for the package, which refuses 0. A σ this small changes no digit."""
+"""σ that the package gets for a pinned player, because it rejects 0. This σ changes no digit."""
 _ONE_PASS = 1.0
-"""The package's `min_delta`. A match of two players needs a single pass over its factor graph, and
-the package would make a second pass to see that nothing moves. `min_delta` is also the least weight
-of a player, and all weights are 1.
+"""The package's `min_delta`. A match of two players needs a single pass over its factor graph. With
+a smaller `min_delta`, the package would make a second pass to see that nothing moves. The package
+also takes `min_delta` as the least weight of a player, but all weights are 1.
 """
 _DIGITS = 50
 """Digits of the mpmath backend, enough for gaps of 100,000 points."""
 _FARTHEST = 6.0
-"""Largest gap of two players in `rate_points`, in units of c (`spread`). Wider gaps count as this.
+"""Largest gap of two players in `rate_points`, in units of c (`spread`). Wider gaps are reduced to
+it.
 """
 _LOGISTIC_SCALE = 1.702
 """Scale of the logistic curve: 1/(1 + exp(−1.702 t)) is within .0095 of Φ(t) everywhere."""
@@ -65,13 +66,14 @@ class Drift:
 
     From step s to step s′ the variance grows by κ·ln((s′ + s₀)/(s + s₀)): fast at first, slower
     later, because learning curves are straight on that axis. This is the state noise of a Kalman
-    filter, as in TrueSkill Through Time (Dangauthier et al. 2007), by steps instead of matches.
+    filter, as in TrueSkill Through Time (Dangauthier et al. 2007), but over steps instead of
+    matches.
 
     Attributes:
         points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. In
-            runs of the preset `laptop` the strength climbs by 4 to 5 points in these steps, and its
-            variance around this climb grows by 2 to 8. TrueSkill does not model the climb, so it
-            predicts the training matches of these runs best with a κ of 10 to 20.
+            runs of the preset `laptop`, the strength climbs by 4 to 5 points per factor of e, and
+            its variance around this climb grows by 2 to 8 points². TrueSkill does not model the
+            climb, so it predicts the training matches of these runs best with a κ of 10 to 20.
         settling_steps: s₀. As long as s is far below s₀, the variance grows in proportion to s.
     """
 
@@ -169,8 +171,9 @@ def rate_points(
 ) -> tuple[Belief, Belief]:
     """Rates two players after a match that counts for several games, or for a part of a game.
 
-    μ moves by the mean of its steps after a win and a loss, with the weights `points` and 1 −
-    `points`. The variances shrink by the amount that is average for a game without draws.
+    μ moves by a weighted mean: the step after a win has the weight `points`, and the step after a
+    loss has the weight 1 − `points`. The variances shrink as much as they do on average in a game
+    without draws.
 
     Args:
         first, second: their beliefs before.

@@ -1,26 +1,27 @@
 """Compares a leaderboard with the fit of all its games, and names the players they disagree on.
 
-TrueSkill depends on the order of games and knows only clean matches. The fit does not depend on the
-order, and it knows training matches, neighbours, and intervals. In healthy leagues they differ in
-three ways, which say nothing about a player:
+TrueSkill depends on the order of games and uses only clean matches. The fit does not depend on the
+order. It also uses training matches and neighbouring snapshots, and it gives intervals. In healthy
+leagues the two differ in three ways, which say nothing about a player:
 
-- μ after a few games may be anywhere, which σ shows;
+- after a few games, μ may still be far off, as σ shows;
 - a snapshot inherits the rating of its parent together with its error, so the ratings of a lineage
   may be too close to each other, or all too high or too low;
-- a bot has a single μ. But in the fit of a league with learners, its strength changes, and its
-  rating is the last value.
+- in TrueSkill, a bot has a single μ. In the fit of a league with learners, a bot's strength
+  changes, and its rating is the last value.
 
 So bots are left out in leagues with learners, and the other players are compared with the line μ ≈
 a + b·fit through all of them, with b near 1. μ and the fit disagree on a player if both of these
-hold:
+conditions hold:
 
-    its distance from the line is larger than chance explains: the quantile of 1 − 5 % / 2N for N
-    players (Bonferroni) times √((UNDERSTATED·σ)² + s²), where s is the fit's standard error
-    its distance is worth WORTH of win rate against an equal player: Φ(|distance|/√2·β) ≥ ½ + WORTH
+- its distance from the line is larger than chance explains: the quantile of 1 − 5 % / 2N for N
+  players (Bonferroni) times √((UNDERSTATED·σ)² + s²), where s is the fit's standard error;
+- its distance changes the win rate against an equal player by at least WORTH:
+  Φ(|distance|/√2·β) ≥ ½ + WORTH.
 
-μ and the fit disagree on the league if b is below LEAST_SLOPE. Neither μ nor the fit describes the
-league if pairs deviate from their ratings by more than MOST_TAU. Then the results of a worker may
-be wrong.
+μ and the fit disagree on the league if b is below LEAST_SLOPE. If pairs deviate from their ratings
+by more than MOST_TAU, neither μ nor the fit describes the league. The cause may be a worker that
+reports wrong results.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def cross_check(
         ratings: the book's ratings. Pinned players are anchors.
         cells: the book's payoffs.
         players: all players of the league, retired ones included.
-        climb: the learners' training matches (`fit_league`), for the eval book alone.
+        climb: the learners' training matches (`fit_league`), only for the eval book.
 
     Raises:
         InvalidInput: there are too many players.

@@ -1,4 +1,4 @@
-"""Shows ratings as Elo, the number that people know. It is a linear function of TrueSkill's points.
+"""Converts ratings to Elo, the scale that people know. Elo is linear in TrueSkill's points.
 
 In Elo's model a player that is D points stronger is expected to score 1/(1 + 10^(−D/400)), where a
 draw is half a point (Elo 1978, The rating of chessplayers, past and present, section 8.4). This is
@@ -30,7 +30,7 @@ Points = TypeVar("Points", float, Array)
 MEAN = 1500.0
 """Elo of a newcomer, and of the mean player of a fit without anchors."""
 PER_POINT = 400.0 * math.log10(9.0) / (math.sqrt(2.0) * BETA * NormalDist().inv_cdf(0.9))
-"""Elo that equal a point: 50.5."""
+"""Elo per TrueSkill point: 50.5."""
 
 
 def elo(points: Points) -> Points:
@@ -44,7 +44,8 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
     The intervals of `Fit` are symmetric. For a player that won or lost (nearly) all its games the
     posterior is skewed. A symmetric interval after 20 wins in 20 games would still allow that the
     winner is the weaker player.
-    These samples have the right shape. They come from elliptical slice sampling (Murray, Adams and
+
+    The samples have the skewed shape. They come from elliptical slice sampling (Murray, Adams and
     MacKay 2010) around the fit's Gaussian (Nishihara, Murray and Adams 2014), with the fit's s and
     ν. `Fit.widening` spreads the samples, as it widens the intervals of `Fit`.
 

@@ -9,24 +9,24 @@ the prior N(25, s²) points, so a player that won all its games, or that never m
 finite rating with an honest, wide interval. The width of the league, s, is estimated from the games
 (empirical Bayes), within LEAST_SPREAD to MOST_SPREAD. A fixed s would pull a wider league together.
 
-Ratings are posterior means. scipy finds the mode of the concave log-posterior, where expectation
-propagation begins (Minka 2001; Rasmussen and Williams 2006, section 3.6). Each pair's games become
-a Gaussian factor of the pair's gap. Together with all other pairs the factor gives the gap's true
-posterior mean and variance. If all of a player's games had the same result, its posterior is
-skewed, and the curvature at the mode does not measure its width. ν and s are set where the slope of
-the evidence is 0:
+Ratings are posterior means, found by expectation propagation (Minka 2001; Rasmussen and Williams
+2006, section 3.6). It starts at the mode of the concave log-posterior, which scipy finds. Each
+pair's games become a Gaussian factor of the pair's gap. Together with the factors of all other
+pairs, this factor gives the gap's true posterior mean and variance. The mode alone would not do: if
+all of a player's games had the same result, its posterior is skewed, and the curvature at the mode
+does not measure its width. ν and s are set where the slope of the evidence is 0:
 
     s² = Σ θ² / γ,   γ = N − Σ Var θ / s²,   the number of strengths that games determine
 
 (MacKay 1992, Bayesian interpolation, section 4).
 
 Games show only differences. With anchors, ratings are relative to them. Without anchors, the mean
-of all players is 25 and the interval of a rating belongs to its difference from this mean.
+of all players is 25, and the interval of a rating applies to its difference from this mean.
 
-Players of a `Block` have a joint prior instead and have no effect on s. The variation of a group of
-blocks, κ, is measured in the same way. With blocks, each pair also deviates from the gap of its
-ratings, by N(0, τ²) points, and τ is measured too. So thousands of games of a pair say no more
-about the ratings than an exact observation of their gap plus that deviation.
+Players of a `Block` have a joint prior instead and have no effect on s. Each group of blocks has a
+variance κ, which is estimated from the games like s. With blocks, each pair also deviates from the
+gap of its ratings, by N(0, τ²) points, and τ is estimated too. So even thousands of games of a pair
+say no more about the ratings than an exact observation of their gap plus that deviation.
 
 Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """
@@ -59,7 +59,9 @@ MAX_NODES = 6_000
 takes several times as much.
 """
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
-"""Prior of ln ν: 95 % between a draw in 1,500 and 49 in 50 games of equal players."""
+"""Prior of ln ν. Equal players draw between 1 in 1,500 and 49 in 50 of their games with 95 %
+probability.
+"""
 LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
 """Bounds of s in points: 42 and 1,680 Elo."""
 _SPREAD_SIGMA = 1.0
@@ -94,8 +96,8 @@ the quadrature nodes also give a good new variance. If the means are farther apa
 kept.
 """
 _MOST_MODES = 20
-"""Largest number of searches for the mode. In each search, the size of a point follows from the
-previous ν.
+"""Largest number of searches for the mode. Each search uses the size of a point that follows from
+the previous search's ν.
 """
 _WIDER, _WIDER_SWEEPS = 0.1, 8
 """Step of ln s that shows how the results depend on s, and the number of sweeps after this step."""
@@ -206,7 +208,7 @@ class PairCounts:
 class Block:
     """Gives K players the joint prior N(25, `known_KK` + κ·`walk_KK`).
 
-    Both are in points², and the sum has an inverse. Blocks of the same `group` share κ.
+    Both matrices are in points², and their sum has an inverse. Blocks of the same `group` share κ.
     """
 
     nodes_K: Numbers
@@ -278,12 +280,15 @@ class Fit:
         return math.sqrt(max(1.0, self.misfit - 2.0 * math.sqrt(2.0 / self.freedom)))
 
     def interval(self, player: int) -> Measured:
-        """Returns a player's rating in points."""
+        """Returns a player's rating with its 95 % interval, in points."""
         variance = float(self.covariance_NN[player, player])
         return self._around(float(self.rating_N[player]), variance)
 
     def difference(self, first: int, second: int) -> Measured:
-        """Returns the difference of two ratings in points, more certain than each rating."""
+        """Returns the difference of two ratings with its 95 % interval, in points.
+
+        It is often more certain than either rating.
+        """
         c = self.covariance_NN
         variance = float(c[first, first] + c[second, second] - 2.0 * c[first, second])
         return self._around(float(self.rating_N[first] - self.rating_N[second]), variance)
@@ -370,13 +375,14 @@ def fit(
 class _Posterior:
     """Holds a Gaussian posterior of every player's θ, and the values of η = ln ν and of s.
 
-    θ and η are in logits. The logarithm of the posterior is, but for a constant,
+    θ and η are in logits. The logarithm of the posterior is, up to a constant,
 
     Σ over pairs of wins·ln P(win) + draws·ln P(draw) + losses·ln P(loss)
       − Σ over players of θ²/2s² − Σ over blocks of θᵀQθ/2 − (η − η₀)²/2·3²
 
     which is concave. `x_M` holds θ of the free players, then η. A pair's factor is
-    exp(−`precision_P` d²/2 + `pull_P` d) of the gap d that it plays by, deviation included.
+    exp(−`precision_P` d²/2 + `pull_P` d), where d is the gap of the pair's ratings plus the pair's
+    deviation.
     """
 
     def __init__(
@@ -544,7 +550,7 @@ class _Posterior:
         return tau2, 1.0 / (1.0 + tau2 * self.precision_P)
 
     def _played_gaps(self) -> tuple[Array, Array]:
-        """Returns the means and variances of the gaps that pairs play by."""
+        """Returns the means and variances of the pairs' gaps, deviations included."""
         first_P, second_P = self.counts.first_P, self.counts.second_P
         tau2, share_P = self._shares()
         variance_P = _variances_of_gaps(self.covariance_NN, first_P, second_P)
@@ -580,7 +586,7 @@ class _Posterior:
         return self.covariance_NN + variance * np.outer(moved_N, moved_N)
 
     def _solve(self) -> float:
-        """Multiplies prior and factors, and returns the farthest move of a mean, in standard
+        """Multiplies prior and factors, and returns the largest change of a mean, in standard
         errors.
         """
         first_P, second_P, players = self.counts.first_P, self.counts.second_P, len(self.theta_N)

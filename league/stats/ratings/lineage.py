@@ -1,7 +1,7 @@
 """Fits a league that learns: snapshots of a learner, and its training matches.
 
-Neighbours in a lineage are about equally strong. In x, the logarithm of a lineage's steps, its
-strength is a random walk with a slope (Whole-History Rating, Coulom 2008, has no slope):
+Neighbours in a lineage are about equally strong. The strength of a lineage is a random walk with a
+slope, over the logarithm x of its steps (Whole-History Rating, Coulom 2008, has no slope):
 
     start + slope·x + w(x),   start ~ N(25, 25²), slope ~ N(0, 10²) points, w of variance κ·x
 
@@ -13,12 +13,13 @@ Between two snapshots the live learner is a node that plays its training matches
 the mean over that stretch of steps plus an advantage that is the same in all stretches. The node
 connects its neighbours and is not part of the result.
 
-A bot does not change, but its strength against a learner does: a learner that learns a bot's only
-weakness early gains nothing against it later. So a bot is a walk too, with a node for each eighth
-of an e-fold of steps, and matches against it measure a lineage at about that time. With a single
-strength for each bot, the gaps between the snapshots of a `laptop` run were a tenth too small
-(docs/ratings.md). The bot's rating is its last node's rating, its strength against the newest
-snapshots. Half of the variance of a bot's walk belongs to a walk that all bots have in common.
+A bot does not change, but its strength relative to a learner does. For example, a learner that has
+found a bot's only weakness early gains nothing against this bot later. So a bot is a walk too, with
+a node for each eighth of an e-fold of steps. A match against a bot counts for the bot's node at the
+opponent's number of steps. With a single strength for each bot, the gaps between the snapshots of a
+`laptop` run were a tenth too small (docs/ratings.md). The bot's rating is the rating of its last
+node, which is its strength against the newest snapshots. Half of the variance of a bot's walk
+belongs to a walk that all bots have in common.
 
 Shapes: N players, K nodes of a lineage or a bot.
 """
@@ -161,8 +162,8 @@ def _seen(bot: str, number: int) -> str:
 
 
 def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
-    """Returns the prior of each lineage of several nodes, and the prior of bots seen at several
-    times.
+    """Returns the prior of each lineage with several nodes. If bots were met at several times, also
+    returns the joint prior of all bots.
 
     All other nodes have the prior of ordinary players.
     """

@@ -43,7 +43,7 @@ from league.stats.recent import RecentScores
 FIRST_GAMES = 1_000
 GROWTH = 1.5
 DRAWS_FLOOR, DRAWS_CEILING = 1e-3, 0.9
-"""Bounds of the draw probability. A draw that was never seen may still come."""
+"""Bounds of the draw probability. Even if no game was drawn so far, a later game may be."""
 PRIOR_GAMES = 100
 """In a measurement of the draw probability, its earlier value counts as this many games."""
 _BIN, _BINS = 0.1, 51
@@ -97,10 +97,10 @@ class PredictionRecord:
     def draw_probability(self, before: float) -> float:
         """Returns the share of drawn games, with PRIOR_GAMES games at `before` added.
 
-        Equal players draw more often than all players do (.15 against .10 in leagues of brawl, by
-        the fit), but only the ratings know which players are equal. Measuring the draw margin by
-        the ratings would cause a feedback loop: a wide margin spreads ratings, and spread ratings
-        call for a wider margin. The plain share predicts equally well.
+        Equal players draw more often than all players do (.15 against .10 in leagues of brawl,
+        according to the fit), but only the ratings show which players are equal. Measuring the draw
+        margin with the ratings would cause a feedback loop: a wide margin spreads the ratings, and
+        spread ratings call for a wider margin. The plain share predicts equally well.
         """
         games = int(sum(self.games))
         share = (sum(self.draws) + PRIOR_GAMES * before) / (games + PRIOR_GAMES)
@@ -316,8 +316,8 @@ class RatingTable:
         return self.games >= max(FIRST_GAMES, math.ceil(GROWTH * self.epoch.games))
 
     def next_epoch(self, position: int) -> Epoch | None:
-        """Measures the epoch that begins after `position`, the newest result. None if it is not
-        due.
+        """Measures the epoch that begins after `position`, the newest result. Returns None if no
+        epoch is due.
         """
         if not self.is_epoch_due():
             return None

@@ -1,12 +1,12 @@
-"""Finds near-copies: players with similar scores against all others. They share a single weight.
+"""Finds near-copies: players with similar scores against all others. Near-copies share one weight.
 
 Shapes: N players, M columns of opponents. `x_NM[i, j]` is of player i against opponent j.
 
-The distance of two players is the root mean square difference of their shares of matches against
+The distance of two players is the root mean square difference of their shares of the points against
 the opponents that at least one of them has met. By chance alone, shares after n matches differ by
-√(2 p (1 − p) / n). So the expected square of this noise is subtracted, and a standard error of the
-rest is added. Then a player with few matches does not count as a copy. If only one of the two
-players met an opponent, the ratings' prediction stands in for the other player's share.
+√(2 p (1 − p) / n). So the expected square of this noise is subtracted. A standard error of the rest
+is added, so that a player with few matches does not count as a copy. If only one of the two players
+has met an opponent, the ratings' prediction replaces the other player's share.
 
 The clusters are complete-linkage clusters: no two players of a cluster are farther apart than
 `within`. (Single linkage would put a whole run into a cluster, as each snapshot resembles the one

@@ -137,7 +137,7 @@ def fitted_chances(table: Table) -> Matrix:
 
 
 def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table:
-    """Plays each pair's matches again, with the table's share of draws.
+    """Simulates each pair's matches, with the table's share of draws.
 
     Args:
         table: the pairs and numbers of matches.

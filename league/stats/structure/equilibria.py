@@ -7,16 +7,16 @@ is antisymmetric: a player wins as much as the other loses.
 
     p* = argmax entropy(p)  subject to  A p ≤ 0,  Σ p = 1,  p ≥ 0;   score n = A p*
 
-An equilibrium is found by linear programs over a few players. Players that beat the mixture are
-added until no player does. If there may be other equilibria, a further program finds an equilibrium
-in the middle of them, whose support contains all supports. The largest entropy on that support is a
-smooth convex problem. Copies of a player (equal rows) count as a single player and share its mass,
-so another copy does not change the mass of other players.
+First, linear programs over a few players find an equilibrium: players that beat the present mixture
+are added until no player beats it. If there may be other equilibria, a further program finds an
+equilibrium in the middle of them, whose support contains the supports of all others. Maximising the
+entropy on this support is a smooth convex problem. Copies of a player (equal rows) count as a
+single player and share its mass, so another copy does not change the mass of other players.
 
 **α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, single population): in a population of m
-copies of a player, a copy of another player appears. Selection lets it take over the population,
-and the larger α is, the more certainly the better player wins. The masses are the stationary
-distribution of this chain, in the limit of large α.
+copies of a player, a copy of another player appears. Selection decides whether it takes over the
+population. The larger α is, the more certainly the better player prevails. The masses are the
+stationary distribution of this Markov chain over the players, in the limit of large α.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Matrix = NDArray[np.float64]
 POPULATION = 50
 """m of α-rank, as in the paper."""
 _NOTHING = 1e-7
-"""Payoffs, relative to the largest, that count as 0. HiGHS may find no solution with them."""
+"""Smaller payoffs, relative to the largest, count as 0. With them, HiGHS may find no solution."""
 _TIED = 1e-8
 """A player beats a mixture only if its payoff against the mixture is above this, relative to the
 largest payoff.
@@ -48,7 +48,7 @@ _DIGITS = 12
 _JOINING = 10
 """Least number of players that join at a time in the search for an equilibrium."""
 _EVEN = 1e-12
-"""Size of a payoff up to which it is a tie for α-rank."""
+"""α-rank treats payoffs up to this size as ties."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def _largest_entropy(payoff_NN: Matrix, mass_N: Matrix) -> Matrix:
 
 
 def _is_single(payoff_SS: Matrix) -> bool:
-    """Returns whether at most a single mixture earns 0 against all. Then there is no other
-    equilibrium.
+    """Returns whether at most one mixture has a payoff of 0 against all of these players. Then
+    there is no other equilibrium.
     """
     rank = int(np.linalg.matrix_rank(payoff_SS, tol=_TIED * max(len(payoff_SS), 1)))
     return rank >= len(payoff_SS) - 1
@@ -154,7 +154,7 @@ def _in_the_middle(payoff_NN: Matrix, candidates: NDArray[np.intp]) -> Matrix:
 
 
 def _spread(payoff_NN: Matrix, support: NDArray[np.intp], start_S: Matrix) -> Matrix:
-    """Returns the mixture p of largest entropy on the support. A p is 0 there and ≤ 0 elsewhere."""
+    """Returns the mixture p of largest entropy whose A p is 0 on the support and ≤ 0 elsewhere."""
     outside = np.setdiff1d(np.arange(len(payoff_NN)), support)
     _, sizes, rows = np.linalg.svd(payoff_NN[np.ix_(support, support)])
     equal_MS = np.vstack([rows[sizes > _TIED * len(support)], np.ones(len(support))])
@@ -242,12 +242,12 @@ def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
     """
     checked(payoff_NN)
     scale = np.abs(payoff_NN).max() or 1.0
-    entrant_NN = payoff_NN.T / scale  # [σ, τ]: what τ earns against σ
+    entrant_NN = payoff_NN.T / scale  # [σ, τ]: the payoff of τ against σ
     is_tie_NN = np.abs(entrant_NN) <= _EVEN
     rate_NN = np.where(is_tie_NN, 1.0 / population, (entrant_NN > 0).astype(np.float64))
     np.fill_diagonal(rate_NN, 0.0)
     flow_NN = rate_NN.T - np.diag(rate_NN.sum(axis=1))
-    flow_NN[-1] = 1.0  # this balance follows from the others, so the sum replaces it
+    flow_NN[-1] = 1.0  # the last equation follows from the others: Σ mass = 1 replaces it
     mass_N = np.linalg.solve(flow_NN, np.append(np.zeros(len(rate_NN) - 1), 1.0))
     mass_N[mass_N < _EVEN] = 0.0
     return np.asarray(mass_N / mass_N.sum(), np.float64)

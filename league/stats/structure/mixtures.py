@@ -62,7 +62,7 @@ def nash_mixture(table: Table) -> dict[str, float]:
 def nash_of(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Iterable[Rating]
 ) -> dict[str, float]:
-    """Computes the weights of the Nash mixture by the eval book, {} without clean matches."""
+    """Computes the weights of the Nash mixture from the eval book. {} without clean matches."""
     rated = {rating.player.name: rating for rating in ratings if rating.games}
     names = mixed_players(players, rated.__contains__)
     if len(names) < 2:

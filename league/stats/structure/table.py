@@ -7,8 +7,8 @@ are added. With w wins, d draws, l losses of i against j the posterior mean is
 
     P_ij = (k p₀ + w + d/2) / (k + w + d + l)
 
-In games with payoffs w and l are wins and losses of equal evidence (`Stakes.counted`), and a share
-P is a mean payoff of (2P − 1) stakes a match.
+In games with payoffs, w and l are imaginary wins and losses that carry the same evidence as the
+payments (`Stakes.counted`). There, a share P is a mean payoff of (2P − 1) stakes per match.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Table:
 
     @cached_property
     def games_NN(self) -> Matrix:
-        """Returns the games that the matches of each pair count for, the same from both sides."""
+        """Returns how many games each pair's matches count for. The matrix is symmetric."""
         return np.asarray(self.wins_NN + self.wins_NN.T + self.draws_NN)
 
     @cached_property
