@@ -1,8 +1,8 @@
 """Connects to the matchmaker. Calls wait until it answers, and they are safe to send again.
 
 gRPC reconnects with its own back-off. This module does not use gRPC's retry policy, because that
-policy gives up after five attempts and calls no function between them. But a learner that waits
-must log this, and must stop when it is asked to.
+policy gives up after five attempts and calls no function between them. A learner must be able to
+log that it waits, and to stop while it waits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAUSE_SECONDS = 0.2  # between attempts, which cost no packet while the channel 
 
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", 256 << 20),
-    # Not min_reconnect_backoff_ms: it is also the longest that a handshake may take.
+    # min_reconnect_backoff_ms is not set, because it also limits the time of a handshake.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     # Two clients of one process must not share a connection that one of them closes.
@@ -53,7 +53,7 @@ _REFUSED_CERTIFICATES = {
     "certificate is not yet valid": "is not valid yet: set the clocks of both machines right",
     "CERTIFICATE_VERIFY_FAILED": "was signed by another CA: take the ca.pem of that league",
 }
-"""Words in gRPC's messages, with the fault of the certificate that they mean. The first match
+"""Words in gRPC's messages, with the fault of the certificate that they indicate. The first match
 counts.
 """
 _CLOSED = " (something there closed the connection: it may want TLS, or a client's certificate)"
@@ -68,7 +68,7 @@ class Connection:
         address: ``HOST:PORT``.
         wait_seconds: how long a call waits for a service that does not answer.
         on_wait: is called with a sentence before each further attempt. It may raise.
-        credentials: token and certificates. None takes the environment's.
+        credentials: token and certificates. None takes them from the environment.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Connection:
                 return attempt()
             except grpc.RpcError as failure:
                 self._wait(failure, began)
-            except ValueError as error:  # gRPC's word for a channel that was closed
+            except ValueError as error:  # gRPC raises it if the channel was closed
                 raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
     def _follow(self, opened: Callable[[], Iterator[M]]) -> Iterator[M]:

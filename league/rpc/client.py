@@ -1,7 +1,7 @@
 """Calls the matchmaker with domain types. Errors are the classes of `league.errors`.
 
-A call keeps its request id however often it is sent (`league.rpc.channel`), so it takes effect
-once. A reply means that the effect is on disk.
+A call has the same request id in every attempt (`league.rpc.channel`), so it takes effect once. A
+reply means that the effect is on disk.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ class MatchmakerClient(Connection):
         carried_matches: Sequence[str] = (),
         game_version: str = "",
     ) -> Incarnation:
-        """Opens a worker's incarnation, as each start does, and fences its earlier incarnations.
+        """Opens a worker's incarnation and fences its earlier incarnations.
 
-        Calls of a fenced incarnation are refused.
+        A worker calls it at each start. Calls of a fenced incarnation are refused.
 
         Args:
             worker: the worker's name, such as "learner-main" or "evaluator-0".
@@ -140,7 +140,7 @@ class MatchmakerClient(Connection):
             game_version: the version of the rules by which the worker plays.
 
         Raises:
-            VersionMismatch: the league plays by rules of another version than `game_version`.
+            VersionMismatch: the league uses another version of the rules than `game_version`.
         """
         reply = self._ask(
             "OpenIncarnation",
@@ -159,7 +159,7 @@ class MatchmakerClient(Connection):
     def acquire_matches(
         self, incarnation: int | Incarnation, count: int, mix: str
     ) -> list[Assignment]:
-        """Leases `count` matches of the incarnation's learner against opponents drawn by `mix`."""
+        """Leases `count` matches of the incarnation's learner. `mix` draws the opponents."""
         reply = self._ask("AcquireMatches", incarnation=incarnation, count=count, mix=mix)
         return _all(Assignment, reply.assignments)
 
@@ -315,7 +315,7 @@ class MatchmakerClient(Connection):
         return content
 
     def settings(self) -> dict[str, dict[str, Any]]:
-        """Returns the settings of the run that workers on other machines need. They are unchecked.
+        """Returns those settings of the run that workers on other machines need, unchecked.
 
         Raises:
             DataCorrupt: the reply is not an object of objects.
@@ -614,8 +614,7 @@ class MatchmakerClient(Connection):
             request_id: the id of an earlier attempt, None for a new request.
 
         Returns:
-            The evaluation. Its names are of frozen players, which replace live players and named
-            mixtures.
+            The evaluation, in which frozen players replace live players and named mixtures.
 
         Raises:
             NotFound: there is no such player, or no snapshot of it yet.

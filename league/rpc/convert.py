@@ -51,7 +51,7 @@ class _Field(NamedTuple):
     encode: Convert | None  # None: unchanged
     decode: Convert | None
     may_be_missing: bool = False  # a message field that may be unset
-    is_flat: bool = False  # its fields are the outer message's
+    is_flat: bool = False  # its fields are fields of the outer message
 
 
 class _Plan(NamedTuple):
@@ -244,7 +244,8 @@ def _seated(message: bytes) -> players.Player:
 
 @lru_cache(maxsize=4096)
 def _seat(player: players.Player) -> Any:
-    """Returns the message of a player that is part of another message. It is cached, because the
-    same players occur again and again, and the other message copies it.
+    """Returns the message of a player that is part of another message.
+
+    It is cached, because the same players occur again and again. The outer message copies it.
     """
     return to_message(replace(player, card_json=""))

@@ -55,7 +55,7 @@ _FALLBACK = {
     grpc.StatusCode.DATA_LOSS: errors.DataCorrupt,
     grpc.StatusCode.UNAUTHENTICATED: errors.Unauthenticated,
     grpc.StatusCode.PERMISSION_DENIED: errors.Forbidden,
-    # gRPC's own word for a message too large
+    # gRPC itself sends this code for a message that is too large
     grpc.StatusCode.RESOURCE_EXHAUSTED: errors.InvalidInput,
 }
 
@@ -78,7 +78,7 @@ def error_of(failure: grpc.RpcError) -> errors.LeagueError:
 
 
 def raised_by_service(failure: grpc.RpcError) -> bool:
-    """Returns whether the service itself raised the error. It then advises whether to try again."""
+    """Returns whether the service itself raised the error. It then says whether to try again."""
     return _class_name(failure) != ""
 
 

@@ -1,7 +1,7 @@
 """Defines alarms: rules over a learner's measurements that say when a training run looks wrong.
 
 The learner raises alarms as it runs, and the terminal view shows them. `bin/league doctor` finds
-them in the files of a finished run. Each threshold has its reason. A run that learns raises no
+them in the files of a finished run. The thresholds are chosen so that a healthy run raises no
 alarms.
 """
 
@@ -22,23 +22,23 @@ policy is then 99.7 % certain of each key, and sampled play explores nothing. A 
 ENTROPY_LOW: Final = 0.1
 """A lower share gets a warning from `bin/league doctor`, although it raises no alarm."""
 ENTROPY_UPDATES: Final = 10
-"""Updates in a row with so low an entropy. A single minibatch proves nothing."""
+"""Number of updates in a row with such a low entropy. A single minibatch proves nothing."""
 EXPLAINED_VARIANCE: Final = -0.05
 """A lower explained variance raises an alarm. A critic that predicts a constant has 0, and only a
 worse critic is in trouble.
 """
 EXPLAINED_UPDATES: Final = 30
-"""Updates in a row whose mean counts. At the start the explained variance is below 0 for a few
-updates, until the critic has seen its first returns.
+"""Number of latest updates over which the explained variance is averaged. At the start, it is below
+0 for a few updates, until the critic has seen its first returns.
 """
 KL_FACTOR: Final = 3.0
-"""The limit of the KL divergence, as a multiple of the wanted divergence. The adaptive step size
+"""The limit of the KL divergence, as a multiple of `learner.desired_kl`. The adaptive learning rate
 allows a multiple of 1.5, and recovers from it.
 """
 KL_LARGEST: Final = 0.1
-"""The limit of the KL divergence if no divergence is wanted. At its usual settings, PPO moves the
-policy by 0.01 to 0.03 per update. If the mean is several times as large, a clip range of 0.2 no
-longer limits the policy.
+"""The limit of the KL divergence if `learner.desired_kl` is not set. With the usual settings, PPO
+moves the policy by 0.01 to 0.03 per update. If the mean is several times as large, a clip range of
+0.2 no longer limits the policy.
 """
 KL_UPDATES: Final = 10
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
@@ -177,7 +177,7 @@ def largest_share(absolute: Mapping[str, float]) -> tuple[str, float]:
 
 
 class MatchFacts(NamedTuple):
-    """Describes a match that ended. `terms` are its weighted reward terms, summed over it."""
+    """Describes a finished match. `terms` are the weighted reward terms, summed over the match."""
 
     kind: str  # of opponent
     score: float  # of the learner: 1 win, 0.5 draw, 0 loss

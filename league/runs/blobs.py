@@ -46,8 +46,8 @@ class BlobFolder:
         return BlobFolder(self.root, kind.value)
 
     def path(self, digest: str) -> Path:
-        """Returns the blob's path, also for a missing blob. Raises `InvalidName` unless it is a
-        sha256.
+        """Returns the blob's path, even if the blob is missing. Raises `InvalidName` unless
+        `digest` is a sha256.
         """
         return self.root / f"{checked_digest(digest)}{self._suffix}"
 

@@ -122,7 +122,8 @@ class RunFolder:
 def open_run(request: Request) -> RunFolder:
     """Opens the run that `request` names, or makes a run.
 
-    A config.toml in a new run's folder is the user's. Its settings win over the preset's.
+    If the folder of a new run already contains a config.toml, the user wrote it. Its settings
+    override the preset's.
 
     Raises:
         ConfigError: the folder can't be made or written, or settings can't be used or contradict
@@ -269,8 +270,8 @@ def _next_folder(preset: str) -> Path:
 
 
 def locked(path: Path) -> IO[str]:
-    """Takes the folder's lock, which the kernel frees at the end of this process. `Refused` means
-    that another supervisor has it.
+    """Takes the folder's lock, which the kernel frees at the end of this process. Raises `Refused`
+    if another supervisor holds it.
     """
     file = (path / "lock").open("a+", encoding="utf-8")
     try:

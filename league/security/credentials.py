@@ -134,7 +134,7 @@ def of_run(
     else the strongest other token that can be read, and the certificates that its settings name.
 
     Args:
-        environment: the variables. None takes the process's.
+        environment: the variables. None means the environment of the process.
 
     Raises:
         ConfigError: a token or the settings can't be read.

@@ -98,7 +98,8 @@ def _issue(
 ) -> list[Path]:
     """Writes a certificate and its key.
 
-    The certificate is a CA's without `authority`, a server's with `hosts`, and else a client's.
+    Without `authority`, it is the certificate of a CA. With `hosts`, it is a server's. Otherwise,
+    it is a client's.
     """
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -43,9 +43,10 @@ class SecuritySettings(Settings):
 
     @classmethod
     def of_run(cls, run_dir: Path) -> SecuritySettings:
-        """Reads the section alone from a run's config.toml, or returns the defaults without one.
+        """Reads only this section from a run's config.toml. Without the file, returns the defaults.
 
-        Other sections are not checked, because that asks a game's server, which may be away.
+        Other sections are not checked, because checking them may need a game's server, which may
+        not be running.
 
         Raises:
             ConfigError: the file or the section can't be read.

@@ -28,7 +28,7 @@ from league.security.roles import WORDS, AccessRole
 FOLDER = "tokens"
 FILE = "tokens.json"
 LOOK_SECONDS = 1.0
-"""How soon, at the latest, a service notices that a token was revoked. New tokens work at once."""
+"""Longest time until a service notices that a token was revoked. New tokens work at once."""
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 
@@ -96,7 +96,7 @@ class TokenFile:
 
     def make(self) -> dict[AccessRole, str]:
         """Makes a token of each role, writes it to a file ROLE.token, and returns the texts by
-        role. A run that has tokens raises `AlreadyExists`.
+        role. Raises `AlreadyExists` if the run has tokens.
         """
         if self.path.exists():
             raise AlreadyExists(
@@ -188,7 +188,7 @@ class TokenBook:
         is_fresh = self._clock() - self._looked_at < LOOK_SECONDS
         if is_fresh and (found := self._match(plain)) is not None:
             return found
-        with self._lock:  # an unknown token may be a moment old
+        with self._lock:  # an unknown token may have been added a moment ago
             self._refresh()
         return self._match(plain)
 

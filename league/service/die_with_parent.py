@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent() -> None:
-    """Ends this process of a pool when its parent ends. It would otherwise wait for work."""
+    """Ends this process of a pool when its parent ends, instead of waiting for work forever."""
     import multiprocessing
     import threading
 
@@ -32,7 +32,7 @@ def end_with_parent() -> None:
 
 
 def tie_to(parent: int) -> None:
-    """Asks the kernel (Linux) for SIGKILL at the death of this process's parent."""
+    """Asks the Linux kernel to send this process SIGKILL when its parent dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # the parent died before the request

@@ -1,4 +1,4 @@
-"""Serves health for orchestrators (grpc.health.v1), with a reason in words if it is bad."""
+"""Serves health checks for orchestrators (grpc.health.v1), and logs why a service is unhealthy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grpc_health.v1.health_pb2_grpc import HealthServicer
 from league.errors import NotFound
 
 LOOK_SECONDS = 0.2
-"""How soon a stream of health shows a change."""
+"""Interval at which a `Watch` stream checks for a change."""
 _log = logging.getLogger(__name__)
 
 

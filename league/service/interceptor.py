@@ -31,9 +31,9 @@ from league.security.tokens import TokenBook
 from league.service.rate_limiter import RateLimiter, peer_host
 
 ARRIVAL_SECONDS = 20.0
-"""How long a request may take to arrive. This also holds for the next request of a stream, and for
-the time in which a client reads the next reply of a stream. Our clients wait for a reply for the
-same time.
+"""How long a request may take to arrive. The same limit applies to each further request of a
+stream, and to the time that a client takes to read the next reply of a stream. The league's clients
+wait equally long for a reply.
 """
 WAITING_CALLS = 4000
 """Requests of all peers that may wait for a thread or the disk. Further requests are refused."""
@@ -99,8 +99,9 @@ class Interceptor:
         strangers: limits the calls that need no token.
         threads: answer the calls whose handlers are plain functions.
         observers: receive every call when it is over.
-        audit: is called with every operator's call before the call takes effect. If it raises, the
-            call has no effect. For a refused call it is called again, with the `error`.
+        audit: is called with every call that needs the operator role, before the call takes effect.
+            If it raises, the call has no effect. If the call fails afterwards, it is called again,
+            with the call's `error` set.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class Interceptor:
                 with reported(call):
                     raise error
             if call.error is not None:
-                call.request = raw = b""  # gRPC keeps this frame until gc
+                call.request = raw = b""  # gRPC keeps this frame alive until gc
                 await abort(context, call.error)
             return sent
 
@@ -201,14 +202,14 @@ class Interceptor:
                 await self._admit(path, call, context)
                 with self._streaming(call):
                     CALLER.set(call.caller)
-                    # without this, gc would end the generator, maybe after the event loop
+                    # otherwise gc would close the generator, perhaps after the event loop
                     async with contextlib.aclosing(_requests(parse, context, method)) as requests:
                         sent = serialize(await handler.stream_unary(requests, context))
             if call.error is not None:
                 await abort(context, call.error)
             return sent
 
-        # gRPC would read the request of another kind of handler before it calls the handler.
+        # With the other kinds of handlers, gRPC would read the request before it calls the handler.
         if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(stream)
         return grpc.stream_unary_rpc_method_handler(upload if handler.request_streaming else unary)
@@ -222,7 +223,7 @@ class Interceptor:
         except grpc.aio.BaseError:  # the client has gone, or the server has stopped
             raise asyncio.CancelledError from None
         except LeagueError as error:
-            # its frames refer to the call and the request, and this cycle would wait for gc
+            # The traceback's frames refer to the call, which would keep the request until gc.
             call.error, error.__context__ = error.with_traceback(None), None
         except Exception as error:
             _log.error("a request failed unexpectedly", exc_info=error)
@@ -309,7 +310,7 @@ async def _arrived(context: Any, method: str) -> bytes | None:
 
 
 async def _written(context: Any, reply: bytes, method: str) -> None:
-    """Sends a reply of a stream. `Busy` means that its client does not read."""
+    """Sends a reply of a stream. Raises `Busy` if the client does not read it."""
     try:
         async with asyncio.timeout(ARRIVAL_SECONDS):
             await context.write(reply)

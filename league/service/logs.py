@@ -14,12 +14,13 @@ from league.service.rate_limiter import peer_host
 
 HUMAN = "%(asctime)s %(levelname)s %(message)s"
 SLOW_SECONDS = 1.0
-"""A slower call gets a line, one in `LINE_SECONDS` for each method. The longest calls should take a
-tenth of this time.
+"""A slower call gets a log line, but each method gets at most one line in `LINE_SECONDS`. Even the
+longest calls should take only a tenth of `SLOW_SECONDS`.
 """
 LINE_SECONDS = 10.0
-"""Within this time, all slow calls of a method share a line. So do all calls that a machine makes
-without a valid token. A crowd must neither fill the disk nor slow a busy service down.
+"""Within this time, all slow calls of a method share a log line. So do all calls that a machine
+makes without a valid token. Otherwise, a flood of calls could fill the disk or slow down a busy
+service.
 """
 MOST_LINES = 1000
 _FAILED = ("UNKNOWN", "INTERNAL", "DATA_LOSS")
@@ -73,8 +74,8 @@ def configure(
 
     Args:
         form: the form of a line.
-        stream: the stream. None means stderr. But nothing changes if another program (a test) has
-            configured logging.
+        stream: the stream. None means stderr, but then nothing changes if another program (such as
+            a test) has already configured logging.
         seldom: whether each line of code may write only one record in `LINE_SECONDS`, for a process
             whose records strangers can cause.
     """
@@ -93,7 +94,7 @@ def configure(
 
 
 def _json() -> logging.Formatter:
-    import structlog  # it loads a terminal's colours, which lines for people do without
+    import structlog  # loads the colours of terminals, which lines for people do not need
 
     stdlib, processors = structlog.stdlib, structlog.processors
     return stdlib.ProcessorFormatter(

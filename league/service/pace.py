@@ -12,11 +12,11 @@ from league.status import STALLED, at_rest
 LEAST_SECONDS = 10.0
 """A worker that made progress within this time does not hang."""
 TIMES = 5.0
-"""A worker hangs if it needs this many times as long as its second slowest recent step. The slowest
-step may have compiled for minutes, and does not predict the next steps.
+"""A worker hangs if its present step takes this many times as long as its second slowest recent
+step. The slowest step may include minutes of compilation, so it does not predict the next steps.
 """
 RECENT = 20
-_LOOK_SECONDS = 5.0  # a longer time between calls counts as this: the machine may have slept
+_LOOK_SECONDS = 5.0  # a longer time between two calls is cut to this: the machine may have slept
 
 
 class Pace:

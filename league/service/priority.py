@@ -13,7 +13,7 @@ def step_back(nice: int, *, is_idle: bool = False) -> None:
     If the process was started with a higher nice value, it keeps that value. Outside Linux, the
     whole process gets the value. Linux shares a core among sessions before it compares their
     threads (sched(7), "autogroup"), and under `bin/start-league` this process leads a session. So
-    that session as a whole gets the value, until this function is called with another value.
+    the session as a whole also gets the value, until this function is called with another value.
 
     A thread of any nice value keeps its core to the end of its time slice while other threads wake
     up. On Linux, threads with the policy SCHED_IDLE (sched(7)) give up their core at once.

@@ -20,7 +20,7 @@ from league.errors import Refused
 from league.service.interceptor import Call
 
 HOST = "127.0.0.1"
-"""Only this machine reads the metrics, because they have no access control."""
+"""Only this machine can reach the metrics, because they have no access control."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Upper bounds of the histograms' buckets."""
 

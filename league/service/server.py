@@ -1,6 +1,5 @@
-"""Runs a gRPC server with everything that the league's services share.
-
-They share authentication, health, reflection, TLS, and draining.
+"""Runs a gRPC server with everything that the league's services share: authentication, health,
+reflection, TLS, and draining.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ from league.service.interceptor import Call, Interceptor, Observer
 DRAIN_SECONDS = 2.0
 """Longest wait, at a stop, for running calls. A call takes a tenth of a second at most."""
 HEALTH_PER_SECOND = 100
-"""Calls of health that each peer may make a second, because they need no token."""
+"""Health checks that each peer may make per second. They are limited because they need no token."""
 STREAMS = 100
-"""Calls of a connection at a time. Its client holds further calls back."""
+"""Largest number of calls that a connection may have open. Its client holds further calls back."""
 IDLE_SECONDS = 60
 """How long a connection without calls lives. Its client opens a new connection when needed."""
 OWN_FILES = 500
-"""Open files that are kept for other uses than connections. A process may usually open a
-thousand or more.
+"""Open files that are reserved for purposes other than connections. A process may usually open a
+thousand files or more.
 """
 MOST_CONNECTIONS = 100_000
 OPTIONS = [
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", STREAMS),
-    # Off. Otherwise a call that has just ended still counts for the limit of streams, and gRPC
-    # silently drops the next call of its client.
+    # Off. Otherwise a call that has just ended still counts against the limit of streams, and gRPC
+    # silently drops the next call of the same client.
     ("grpc.http.overload_protection", 0),
     ("grpc.max_connection_idle_ms", IDLE_SECONDS * 1000),
     ("grpc.server_handshake_timeout_ms", 10_000),

@@ -1,7 +1,7 @@
-"""Resolves settings, which are frozen models next to their owners, once per process.
+"""Resolves settings, once per process. Settings are frozen models next to the code that uses them.
 
 Each package registers its settings class under the entry point group ``kumite.settings``. The entry
-point's name is the section. From the weakest to the strongest, the sources are class defaults,
+point's name is the section. The sources are, from the weakest to the strongest: class defaults,
 preset, file, environment (``KUMITE_LEARNER__LEARNING_RATE=5e-4``), and flags (``--set
 learner.learning_rate=5e-4``). `league.settings.presets` merges presets and files. pydantic-settings
 lays the environment and the flags over them and validates the result.
@@ -34,7 +34,7 @@ from league.settings.presets import (
 
 PREFIX = "KUMITE_"
 DEFAULT_PRESET = "laptop"
-"""The preset of commands without a preset, and of settings files that extend none."""
+"""The preset for commands that name no preset, and for settings files that extend no preset."""
 JOINED = "joined.json"
 """File that marks a folder as joined to a league on another machine, and holds the address of that
 league. The folder's config.toml is complete.
@@ -100,11 +100,11 @@ def resolve(
         preset: a preset's name. If the file ``extends`` a preset, that preset is used instead.
         file: a TOML file of sections.
         assignments: values of ``--set``: ``section.key=value``.
-        environment: variables. None takes the process's.
+        environment: variables. None means the environment of the process.
 
     Raises:
-        ConfigError: a setting can't be used. The message has the source, the place, the value, and
-            the nearest known name.
+        ConfigError: a setting can't be used. The message gives the source, the place, the value,
+            and the nearest known name.
     """
     base = base_preset(file) or preset
     given = os.environ if environment is None else environment

@@ -46,7 +46,7 @@ def cpu_quota(root: Path = Path("/")) -> float:
             continue
         top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
         files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
-        # in a container the path may be the host's, though the files are in the top folder
+        # In a container, the path may be the host's while the files are in the top folder.
         for place in (Path(own), *Path(own).parents):
             with contextlib.suppress(OSError, ValueError):
                 texts = [(top / place.relative_to("/") / name).read_text() for name in files]

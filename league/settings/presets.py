@@ -36,9 +36,7 @@ def section_classes() -> dict[str, Any]:
 
 
 def preset_names() -> list[str]:
-    """Returns the presets that can be named. Files that begin with ``_`` are shared parts of
-    presets.
-    """
+    """Returns the names of the presets. Files that begin with ``_`` are shared parts of presets."""
     names = {file.name[:-5] for folder in _folders() for file in folder.iterdir()}
     return sorted(name for name in names if name[0] != "_")
 
