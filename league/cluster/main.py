@@ -55,7 +55,7 @@ from league.views.facts import Screen
 from league.views.terminal.display import Display, LineDisplay, LiveDisplay, print_summary
 
 _HEADLINE_SECONDS = 60.0
-_LISTENING_SECONDS = 0.5  # between two looks into the dashboard's log
+_LISTENING_SECONDS = 0.5  # between two checks of the dashboard's log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,7 +299,7 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         display.close()
         _print_end(console, supervisor, folder, topology)
         _print_next_steps(console, supervisor.screen, topology, command)
-        return LineDisplay(sys.stdout, seconds=math.inf)  # notes alone
+        return LineDisplay(sys.stdout, seconds=math.inf)  # shows only notes
 
     stays_open = sys.stdout.isatty() and topology.dashboard and not command.headless
     try:

@@ -69,7 +69,8 @@ class RestartPolicy:
 
     limit: int = 5
     """Largest number of restarts within the window. A fault that needs more restarts is no
-    accident. After that, a process that is not vital waits for the length of the window.
+    accident: a vital process then ends the league, and any other process waits for the length of
+    the window.
     """
     window_seconds: float = 300.0
     first_seconds: float = 0.5

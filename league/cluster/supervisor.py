@@ -32,7 +32,7 @@ _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
-_STOPPED_BY_SECONDS = 7.0  # after Ctrl-C, when the curves must be done: a summary follows
+_STOPPED_BY_SECONDS = 7.0  # from Ctrl-C until the curves must be done, because a summary follows
 STOP_WORKER_SECONDS = 7.0
 """How long learner and evaluator have to stop. A learner takes up to 6 s to save."""
 DRAIN_SECONDS = 1800.0
@@ -44,7 +44,7 @@ HANG_SECONDS = 300.0
 have expired by then, and the worker is restarted. A thread of the worker sends the heartbeats, even
 during a long update. The thread judges progress by the worker's usual pace.
 """
-_LOOK_SECONDS = 5.0  # a longer time between checks counts as this: the machine may have slept
+_LOOK_SECONDS = 5.0  # a longer time between two checks is cut to this: the machine may have slept
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
@@ -203,7 +203,7 @@ class Supervisor:
                 self.say(f"{name}: {how}.", is_trouble=is_without)
             heard, silence = self._heard.get(name, (at, 0.0))
             idle = name == DASHBOARD and worker.activity in ENDED  # no match, no heartbeats
-            # a heartbeat from before the start is the earlier process's
+            # a heartbeat from before this start came from the earlier process
             speaks = idle or at != heard or at < process.started_at
             # while the disk is full the matchmaker can't take heartbeats
             now = 0.0 if speaks or facts.trouble or trouble else silence + passed
@@ -310,7 +310,7 @@ class Supervisor:
             self._draw()
         killed = self._group.stop(
             [*self._topology.learners, *self._topology.evaluators, DASHBOARD],
-            # on a busy machine an evaluator, which lets all others go first, takes its time
+            # on a busy machine an evaluator stops slowly, because it lets all others go first
             _UNHURRIED_SECONDS if is_done else self._stop_worker_seconds,
             hurried=lambda: self._stop_requests >= max(2, asked + 1),
             tick=self._tick,
@@ -330,7 +330,7 @@ class Supervisor:
         unspent = max(0.0, began + self._stop_worker_seconds - time.monotonic())
         killed += self._group.stop(
             [MATCHMAKER],
-            _STOP_MATCHMAKER_SECONDS + round(unspent),  # what the workers left
+            _STOP_MATCHMAKER_SECONDS + round(unspent),  # the workers' unused time is added
             hurried=lambda: self._stop_requests >= 3,
             tick=self._tick,
         )
@@ -355,8 +355,8 @@ class Supervisor:
         )
 
     def _await_drawing(self, seconds: float, *, is_hurried: bool = False) -> None:
-        """Waits for the curves, and leaves their process running if it takes longer, or when Ctrl-C
-        comes.
+        """Waits up to `seconds` for the curves. If they take longer, or Ctrl-C comes, their process
+        keeps running. With `is_hurried` it is killed.
         """
         if self._drawing is None:
             return

@@ -18,9 +18,9 @@ LIVE, RALLY, LONGEST, CLOSEST, WIN = "live", "rally", "longest", "closest", "win
 without hits, the closest decided match, and a milestone's win over a hard bot.
 """
 LIVES = 20
-"""How many live matches are listed, the newest."""
+"""How many live matches are listed at most. The newest are kept."""
 WINS = 50
-"""How many wins are listed, the newest."""
+"""How many wins are listed at most. The newest are kept."""
 _MOST_BYTES = 2**20
 _Word = Annotated[str, Field(max_length=500)]
 
@@ -34,9 +34,9 @@ class Highlight(BaseModel):
         names: the players by seat.
         winner: the player that won, "" after a draw.
         words: what is special about it.
-        value: the larger, the better among matches of its place. For a win it is the share of
-            matches that the milestone did not win against the bot. For a live match it is 1 if its
-            replay is kept for no other reason, else 0.
+        value: among matches of the same `place`, a match with a larger value is better. For a win,
+            it is the share of matches that the milestone did not win against the bot. For a live
+            match, it is 1 if its replay is kept for no other reason, else 0.
         at: when the match ended, in Unix seconds.
     """
 
@@ -51,8 +51,8 @@ class Highlight(BaseModel):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Returns its kind, and for a win the winner, for a live match the match. A better one
-        replaces another of the same place.
+        """Returns the kind, with the winner for a win and with the match id for a live match. The
+        list has only the best highlight of each place.
         """
         return self.kind, {WIN: self.winner, LIVE: self.match_id}.get(self.kind, "")
 
@@ -77,8 +77,8 @@ def read_highlights(run_dir: Path) -> list[Highlight]:
 def add_highlights(
     run_dir: Path, new: Iterable[Highlight]
 ) -> tuple[list[Highlight], list[Highlight]]:
-    """Adds those highlights to a run's list that are better than the listed ones. Several processes
-    may do so at once.
+    """Adds highlights to a run's list. A highlight replaces the listed highlight of its place only
+    if it is better. Several processes may call this at once.
 
     Returns:
         The whole list, and the live matches and wins that are too old for it.
@@ -92,7 +92,7 @@ def add_highlights(
             other = kept.get(highlight.place)
             if other is None or highlight.value > other.value:
                 kept.pop(highlight.place, None)
-                kept[highlight.place] = highlight  # the last: clocks may be wrong
+                kept[highlight.place] = highlight  # at the end, as clocks may be wrong
         listed = list(kept.values())
         old = [
             highlight

@@ -193,7 +193,7 @@ def keys_for_decision(
 
     A key is down in the decision if the player has it down in any of the frames, so that no short
     press is lost. But games react to new presses, and a held key can't be pressed again. So if the
-    player presses a key anew that the previous decision holds, the new decision releases the key.
+    previous decision holds a key and the player presses it again, the new decision releases it.
 
     Args:
         frames_FA: the player's keys in the frames `[F, ..., A]`.
