@@ -57,8 +57,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
-    """Makes a function that logs from time to time why the program waits. It ends the wait once
-    `stop` is set.
+    """Returns a function that logs from time to time why the program waits, and that ends the wait
+    once `stop` is set.
     """
     remind = Reminders(_log.info)
 
@@ -92,7 +92,7 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
-    """Runs the evaluator until `stop` is set. `LeagueError` says why it can't start or continue."""
+    """Runs the evaluator until `stop` is set. Raises `LeagueError` if it can't start or go on."""
     waiting: dict[str, Any] = {"wait_seconds": WAIT_SECONDS, "on_wait": _waiting_words(stop)}
     if arguments.run_dir is None:
         shown = of_run(None, "worker", token_file=arguments.token_file, tls=arguments.tls)
@@ -144,7 +144,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program and returns its exit code. An error is a sentence on stderr."""
+    """Runs the program and returns its exit code. An error prints a sentence on stderr."""
     arguments = _parser().parse_args(argv)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own message names a taken port
     configure("human")  # until the settings are known

@@ -1,6 +1,6 @@
 """Measures how well an agent's strategy latent recognises opponents in recorded matches.
 
-Shape suffixes: those of `measures`, P pooled outputs, O observation.
+Shape suffixes: as in `measures`, P pooled outputs, O observation width.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def analyse(
 
     The same probe is applied to three readings: the latent, the latent of a fresh encoder of the
     same sizes, and the opponent's half of the current observation. If the probe recognises more
-    opponents from the first reading than from the others, training has taught this to the encoder.
+    opponents from the latent than from the other two, the encoder has learnt this in training.
 
     Args:
         seed: seed of the shuffles and of the fresh encoder.
@@ -208,10 +208,10 @@ def analyse(
 def _encode(
     network: PlayingNetwork, seen: Sequence[NDArray[np.float32]], player: str
 ) -> list[Pooled]:
-    """Encodes each match as `encode_match` does, but equal observations get equal bits.
+    """Encodes each match with `encode_match`. Equal observations get outputs with equal bits.
 
     Rounding errors depend on the padded length, and the length of a match reveals much about the
-    opponent. So all matches are padded to the length of the longest.
+    opponent. So all matches are padded to the length of the longest match.
     """
     longest = max(map(len, seen))
     encoded = []
@@ -253,7 +253,7 @@ def _after(
 
 
 def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
-    """Returns the attention weights by age, over the decisions that could see all outputs."""
+    """Returns the mean attention weights by age, over the decisions that could see all outputs."""
     figures = {}
     for name in ("latent", "context"):
         weights = [getattr(match, f"{name}_weights")[:, 0].mean(-1).numpy() for match in pooled]

@@ -1,9 +1,9 @@
 """Measures how much latents reveal about the opponent, compared with chance. All functions are
 pure.
 
-A seed's matches against all opponents, from both seats, are held out together. So a probe that
-remembers a match, a seed or a seat does not seem to recognise an opponent. Chance is the same
-measure with the opponents of each seed in another order.
+A seed's matches against all opponents, from both seats, are held out together. So remembering a
+match, a seed or a seat does not help a probe to name the opponent. Chance is the same measure,
+computed after the opponents of each seed are shuffled.
 
 Shape suffixes: M matches, T decisions of a match, N rows (moments of all matches), D width, K
 opponents, S seeds, B blocks of a match.
@@ -106,8 +106,8 @@ def probe(
     """Measures how often a linear probe names the right opponent, at moments of matches that it has
     not seen.
 
-    The probe is a linear discriminant analysis: it names the opponent with the nearest mean,
-    measured by a covariance that all opponents share. Its share of right answers is averaged over
+    The probe is a linear discriminant analysis: it names the opponent with the nearest mean. The
+    distance uses a covariance that all opponents share. Its share of right answers is averaged over
     the moments of each match, then over the matches against each opponent, then over opponents. So
     chance is one in K.
 
@@ -199,10 +199,10 @@ def silhouette(
     """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987) of the moments by opponent:
     its mean over matches and opponents, and the mean of each match `[M]`.
 
-    It is (b - a) / max(a, b). Here a is the mean distance to moments of the same opponent, and b to
-    moments of the nearest other opponent. 1 is a separate cluster, 0 is no cluster, and a moment
-    below 0 is nearer to another opponent. Distances within a seed are left out, because the moments
-    of a match are close to each other anyway.
+    It is (b - a) / max(a, b). Here a is the mean distance to moments of the same opponent, and b is
+    the mean distance to moments of the nearest other opponent. 1 means a separate cluster, 0 no
+    cluster, and a moment below 0 is nearer to another opponent. Distances within a seed are left
+    out, because the moments of a match are close to each other anyway.
     """
     count = int(labels.opponent_M.max()) + 1
     counts_M = np.bincount(points.match_N)

@@ -89,7 +89,7 @@ class Benchmark:
 
     def run(self, on_match: Callable[[str, int], None] | None = None) -> dict[str, Score]:
         """Plays all matches and returns a score for each opponent. `on_match` is called with an
-        opponent and the matches finished against it.
+        opponent and the number of matches finished against it.
 
         Raises:
             NotFound: there is no such player.

@@ -38,9 +38,9 @@ Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
 """Number of top snapshots to find, and number of best rated snapshots that may be among them."""
 WIDEST = 4.0
-"""Weight of the goal to know the least certain rating of a snapshot. The goals to know the ratings
-of all snapshots have the weight 1 together. If the first weight were also 1, the ratings of the
-first snapshots, between which a learner climbs most, would stay the least certain.
+"""Weight of the goal to know the snapshot rating that is least certain. The goals to know the
+ratings of all snapshots have the weight 1 together. If `WIDEST` were also 1, the ratings of the
+earliest snapshots, between which a learner climbs most, would stay the least certain.
 """
 
 
@@ -55,7 +55,7 @@ def goals(plan: Plan, fit: Fit) -> Array:
     - which snapshots are the five best: the ratings of the ten best, each relative to the mean of
       the five best.
     - the newest snapshot's score against each held-out bot, and against the bot whose defeat ends
-      its learner's stage. Such a gap is weighted by how much it changes the score.
+      its learner's stage. Such a gap is weighted by how strongly the score depends on it.
     """
     number = {name: n for n, name in enumerate(fit.names)}
     snapshots = [number[player.name] for player in plan.snapshots if player.name in number]

@@ -1,4 +1,4 @@
-"""Plays assigned matches in parallel: a compiled game, and a few batched forward passes.
+"""Plays assigned matches in parallel, with a compiled game and a few batched forward passes.
 
 Shape suffixes: N rows (matches at once), 2 seats, A action width, O observation width.
 """
@@ -38,7 +38,7 @@ class Weights:
         self._load = lru_cache(RESIDENT)(partial(load_snapshot, blobs, device="cpu"))
 
     def card(self, player: Player) -> SnapshotCard:
-        """Returns a snapshot's card. A card that is damaged or of other rules raises an error."""
+        """Returns a snapshot's card. Raises an error if it is damaged or its rules differ."""
         try:
             card = read_card(self._blobs, player.digest)
         except NotFound as error:
@@ -51,7 +51,7 @@ class Weights:
         self._bundles.get(player.digest)
 
     def network(self, digest: str) -> PlayingNetwork:
-        """Returns the network of a digest. `BatchedPolicy` loads networks by this function."""
+        """Returns the network of a digest. `BatchedPolicy` loads networks with this function."""
         return self._load(digest)[0]
 
 
@@ -131,7 +131,7 @@ class Arena:
         return results
 
     def _play(self, actions_N2A: NDArray[np.uint8], frames: int) -> list[MatchResult]:
-        """Plays frames, and returns the results of matches that ended. Their rows then rest."""
+        """Plays frames, and returns the results of matches that ended. Their rows become idle."""
         game = self._game
         frames_before_N = game.frames_N.copy()
         if self._recorder is not None:

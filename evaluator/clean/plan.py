@@ -34,13 +34,13 @@ STRONGEST = 2
 ANCESTORS = 4
 """Earlier snapshots of its lineage that a milestone meets, evenly spaced."""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
-"""Accepted exploiters that a main's newest snapshot meets, and matches with each. With only four
-exploiters, the early exploiters of a short run were met too seldom to be patched.
+"""Largest number of accepted exploiters that a main's newest snapshot meets, and number of matches
+with each. With a limit of four, a short run meets its early exploiters too seldom to patch them.
 """
 MET = 5
 """Largest number of snapshots that a new rival meets in its first matches."""
 BATCH_MATCHES = 128
-"""Largest number of a request's matches that are planned at once, before other work is next."""
+"""Largest number of a request's matches that are planned before other work gets its turn."""
 TOGETHER = 24
 """Largest number of matches in batches that are played together. Only the first batch may have more
 matches. The number is small because a new snapshot waits until these matches are played.
@@ -52,8 +52,8 @@ Counts = Mapping[tuple[str, str, Book], int]
 
 
 class Entry(NamedTuple):
-    """Describes two players to let meet until `until` of their matches count in the book. `pairs`
-    is the number of pairs of matches that are still missing.
+    """Names two players that meet until `until` of their matches count in the book. `pairs` is the
+    number of pairs of matches that are still missing.
     """
 
     player: str
@@ -65,8 +65,8 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Describes matches that are played together. `subject` is the player whose matches they are,
-    "" for matches between any two players.
+    """Describes matches that are played together. `subject` is the player that they evaluate, ""
+    for matches between any two players.
     """
 
     subject: str
@@ -104,9 +104,9 @@ def exploiters_to_meet(
 ) -> list[str]:
     """Chooses the accepted exploiters that a main's snapshot meets, unpatched exploiters first.
 
-    If there are too many, half of those that it meets are the newest exploiters. The others are
-    drawn by the snapshot's digest, so all exploiters are met over time, and a restart draws the
-    same exploiters.
+    If there are more than `most`, half of the chosen exploiters are the newest. The other half is
+    drawn at random, with the snapshot's digest as the seed. So all exploiters are met over time,
+    and a restart draws the same exploiters.
 
     Args:
         gates: gates of all candidates.
@@ -158,7 +158,8 @@ class Facts:
         requests: open evaluations, the earliest first.
         curricula: the learners' stages.
         can_meet: whether this evaluator can let two players meet.
-        rivals_wait: whether matches of rivals can't begin yet, because others are in progress.
+        rivals_wait: whether matches of rivals can't begin yet, because earlier matches of rivals
+            are in progress.
     """
 
     players: Mapping[str, Player]
@@ -181,7 +182,7 @@ class Facts:
 
 
 class Plan:
-    """All batches that are due by `facts`.
+    """All batches that are due according to `facts`.
 
     Attributes:
         bots: names of the bots and rivals that new snapshots meet.
@@ -210,9 +211,10 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Returns how many clean matches may still be allocated. A milestone's own matches
-        (`_milestone`) come on top, but its further matches count. Otherwise allocation could choose
-        them without end.
+        """Returns how many clean matches may still be allocated.
+
+        A milestone's own matches (`_milestone`) do not use up the budget, but its further matches
+        do. Otherwise allocation could choose them without end.
         """
         milestones = {player.name for player in self.snapshots if player.milestone}
         sampled, greedy = self._settings.milestone_matches, self._settings.greedy_matches
@@ -231,7 +233,7 @@ class Plan:
         return list({SnapshotName.parse(player.name).lineage: player for player in mains}.values())
 
     def batches(self) -> list[list[Batch]]:
-        """Returns the batches of requests, of snapshots and of milestones, each in its order."""
+        """Returns three lists of batches, for requests, for snapshots, and for milestones."""
         return [
             list(filter(None, map(self._requested, self.facts.requests))),
             [

@@ -70,7 +70,7 @@ class Recorder:
     If `players` has the players of both seats, the match is recorded for the player in seat 0.
 
     `milestones` are the players whose win over a hard bot is a highlight. `clock` gives Unix
-    seconds. `should_stop` is asked while a match is played again to be written.
+    seconds. A match is played again before it is written, and `should_stop` may end this.
     """
 
     folder: Path
@@ -141,7 +141,7 @@ class Recorder:
             if is_kept or len(found) > 1:
                 update = {"value": 0.0}
                 found = [one.model_copy(update=update) if one.is_passing else one for one in found]
-            # Noted before the match is kept: if that fails, no equal match is tried.
+            # Noted before the replay is written: if writing fails, equal matches are not tried.
             self._listed |= {one.place: one for one in found}
             self.folder.mkdir(exist_ok=True)
             self._keep(row, match, game)
@@ -191,7 +191,7 @@ class Recorder:
             self._won[player, opponent] += winner == player
             met, won = self._met[player, opponent], self._won[player, opponent]
             if winner == player:
-                hardness = 1.0 - (won + 1) / (met + 2)  # pulled to ½ if few
+                hardness = 1.0 - (won + 1) / (met + 2)  # close to ½ after few matches
                 words = f"over {opponent}, {won} of {met} matches won in its batch"
                 yield highlight(WIN, hardness, words)
 

@@ -57,7 +57,7 @@ matches between them until a restart. It counts reports, not matches, because a 
 breaks all of its matches at once.
 """
 FITTED = 300
-"""Matches are allocated among this many of the newest snapshots, whose fit takes a second."""
+"""Matches are allocated among this many of the newest snapshots. Fitting them takes a second."""
 TABLE_SECONDS = 30.0
 """Time between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
@@ -153,7 +153,7 @@ class Evaluator:
         self._stall, self._learners_train = Pace(), True
         self._lane, self._lane_priority = ThreadPoolExecutor(1), (0, False)
         self._is_starved = self._has_rivals = False
-        # Played by this process: the progress that keeps leases alive.
+        # Frames that this process has played: the progress that keeps its leases alive.
         self._frames = self._rival_frames = 0
         self._rival_game: BatchedGame | None = None
         self._rival_play: tuple[BatchWork, Mapping[str, Player], Future[None]] | None = None
@@ -227,7 +227,7 @@ class Evaluator:
     # --- what is played next
 
     def _work(self) -> bool:
-        """Plays a gate or batches; returns whether this evaluator could lease matches for it."""
+        """Plays a gate or batches. Returns whether this evaluator could lease matches for them."""
         self._end_rivals()
         plan = self.plan()
         self.snapshots_done = len(plan.evaluated)
@@ -282,7 +282,7 @@ class Evaluator:
     def _play_batches(self, batches: Sequence[Batch], plan: Plan) -> bool:
         """Plays all matches that no other evaluator has leased. Returns whether there were any.
 
-        Matches of rivals only begin here.
+        Matches of rivals only begin here, and continue in another thread.
         """
         players = plan.facts.players
         try:
@@ -384,7 +384,7 @@ class Evaluator:
 
     @property
     def _rival_progress(self) -> Progress:
-        """Returns the progress of an evaluator without other work."""
+        """Returns the progress of the rivals' matches, for an evaluator without other work."""
         if self._rival_play is None:
             return Progress()
         work = self._rival_play[0]
@@ -401,8 +401,8 @@ class Evaluator:
     # --- who can play
 
     def _pace(self, player: Player) -> int | str:
-        """Returns how many frames a snapshot holds its keys, 0 for bots and rivals, or why the
-        player can't play.
+        """Returns for how many frames a snapshot holds its keys (0 for bots and rivals). For a
+        player that can't play, returns the reason.
         """
         if not player.digest:
             return 0
@@ -457,7 +457,7 @@ class Evaluator:
         return entries, pace or 1
 
     def _load(self, player: Player) -> None:
-        """Loads a snapshot's weights, before matches of it are leased."""
+        """Loads a snapshot's weights before its matches are leased."""
         try:
             if player.digest and player.kind is not PlayerKind.RIVAL:
                 self._weights.network(player.digest)
@@ -559,7 +559,7 @@ class Evaluator:
     def _heartbeats(self) -> Iterator[None]:
         """Sends heartbeats from a thread while the body runs."""
         ended = threading.Event()
-        self._heartbeat()  # says whether learners train, which the first work has to know
+        self._heartbeat()  # learns whether learners train, which the first work has to know
 
         def beat() -> None:
             while not ended.wait(HEARTBEAT_SECONDS):

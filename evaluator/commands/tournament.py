@@ -89,7 +89,8 @@ def tournament(
         raise InvalidInput("--rounds is for the other formats: an elimination ends with its winner")
     changes = [*(assignments or ()), *([f"game.match_seconds={seconds:g}"] if seconds else [])]
     finder = Finder(context.league, game, blobs, changes)
-    # after a kill, a later rival removes the folder by its name
+    # If this process is killed, a rival that starts later finds the folder by its name, and removes
+    # it.
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as folder:
         settings, entries = find_entries(finder, entrants, BlobFolder(folder), trusted=trust)
         usual = 10 if format is Format.ROUND_ROBIN else swiss_rounds(len(entries))

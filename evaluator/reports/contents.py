@@ -38,7 +38,7 @@ from league.views.report import Forest, Panel, Report, Section, Trend
 
 TOP = 5
 TOLD = 20
-"""Most opponents in the table of training matches."""
+"""Largest number of opponents in the table of training matches."""
 
 
 def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, Any]) -> Report:
@@ -161,7 +161,7 @@ def _seen(
     payoffs: str,
 ) -> tuple[list[Met], list[Bound]]:
     frames_per_second, largest = 0, None
-    with suppress(LeagueError):  # a game of another package, or of a folder, that is not here
+    with suppress(LeagueError):  # the game's package or folder is not on this machine
         spec = game_spec(game)
         frames_per_second, largest = spec.frames_per_second, spec.largest_payoff
     cells = client.payoff(Book.EVAL, rows=[name], with_stats=True)

@@ -42,7 +42,8 @@ drop that does not exist. Together the three errors have a probability of at mos
 STAKES = "of what is at stake"
 """Unit of a bound that comes from a gate, in a game with payoffs."""
 MOST = 40
-"""Most opponents in a chart or table. The opponents that were met most often are shown."""
+"""Largest number of opponents in a chart or table. The opponents with the most matches are shown.
+"""
 RATIO_UP_TO = 20.0
 """Damage ratios beyond this are left out of the chart, where they would hide all others."""
 
@@ -527,10 +528,10 @@ def summary(headline: Mapping[str, str], player: str) -> Section:
 
 
 def beaten(met: Sequence[Met]) -> set[str]:
-    """Which bots and ancestors the player beats, by Holm's test (S. Holm, "A simple sequentially
-    rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979). The probability
-    that any of these claims is wrong is at most `ERROR`. Opponents with fewer than `ENOUGH` matches
-    are left out.
+    """Returns the bots and ancestors that the player beats, by Holm's test (S. Holm, "A simple
+    sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979).
+    The probability that any of these claims is wrong is at most `ERROR`. Opponents with fewer than
+    `ENOUGH` matches are left out.
     """
     bots = [row for row in met if row.group in (TRAINING, HELD_OUT)]
     left = [row for row in (*bots, *ancestors(met)) if row.matches >= ENOUGH]
@@ -598,7 +599,7 @@ def bounds_of(
 ) -> list[Bound]:
     """Returns a bound for each accepted exploiter that met the player, and for each certificate of
     `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches, or
-    else from its gate. `payoffs` is the unit of payoffs, "" in games without.
+    else from its gate. `payoffs` is the unit of payoffs, "" in games without payoffs.
 
     Let k be the number of accepted exploiters, plus the number of these certificates, plus the
     number of gates of other exploiters in which the player has played as a victim. Each end of an

@@ -72,12 +72,15 @@ def encounters(form: Format, entrants: int, rounds: int, results: Results) -> li
 
 
 def swiss_rounds(entrants: int) -> int:
-    """Returns the usual number of rounds. After them at most one entrant has won all encounters."""
+    """Returns the usual number of rounds: log₂ of the number of entrants, rounded up.
+
+    After these rounds, at most one entrant has won all encounters.
+    """
     return math.ceil(math.log2(entrants))
 
 
 def scores(entrants: int, played: Iterable[Encounter], results: Results) -> list[float]:
-    """Returns the points that each entrant won in its encounters. A bye is a point."""
+    """Returns the points that each entrant won in its encounters. A bye counts as a point."""
     points = [0.0] * entrants
     for one in played:
         if one.second is None:
@@ -101,7 +104,7 @@ def _swiss(entrants: int, rounds: int, results: Results) -> Iterator[Encounter]:
         title = f"Round {number + 1}"
         if entrants % 2:
             byes = [one.first for one in done if one.second is None]
-            free = min(reversed(order), key=byes.count)  # the last of those with the fewest byes
+            free = min(reversed(order), key=byes.count)  # fewest byes so far, then lowest place
             order.remove(free)
             now.append(Encounter(number, title, free, None))
         met = {frozenset((one.first, one.second)) for one in done}
@@ -174,7 +177,7 @@ def _double_elimination(entrants: int, results: Results) -> list[Encounter]:
         return [sorted(pair, key=_seed) for pair in zip(entrants[::2], entrants[1::2], strict=True)]
 
     order = [0]
-    while len(order) < entrants:  # the best two can meet in the last round only, and so on
+    while len(order) < entrants:  # the two first seeds can meet only in the last round, and so on
         order = [seed for one in order for seed in (one, 2 * len(order) - 1 - one)]
     alive: list[int | None] = [seed if seed < entrants else None for seed in order]
     below: list[int | None] = []

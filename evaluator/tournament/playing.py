@@ -1,7 +1,7 @@
 """Plays a tournament's matches over the cores, and continues after a kill from its log.
 
 The log is a file with a line for each unit of work. A unit consists of matches of two entrants that
-a process plays together. It is in the log as a whole or not at all, and its seed follows from its
+a process plays together. The log has all of a unit or nothing. The seed of a unit follows from its
 first match. So if the agents are deterministic, a tournament that was killed and continued gives
 the same results as without the kill.
 """
@@ -43,19 +43,20 @@ from league.views.report import make_folder
 
 T = TypeVar("T")
 UNIT = 32
-"""Most matches of a unit."""
+"""Largest number of matches in a unit."""
 ROWS_OF_RIVALS = 2
 """Number of matches of rivals that a unit plays at once. A rival has two processes, one for each of
-these matches. So no match waits for a decision in another match, or fails with it.
+these matches. So no match waits for a decision in another match, or fails with another match.
 """
 EXTRA_PAIRS = 5
-"""Most pairs of matches that follow a drawn encounter of an elimination."""
+"""Largest number of pairs of matches that are added while an encounter of an elimination is drawn.
+"""
 FACTS, LOG, REPLAYS = "tournament.json", "matches.jsonl", "replays"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Describes a tournament. Everything but `rounds` stays when it continues.
+    """Describes a tournament. When it is continued, only `rounds` may change.
 
     Attributes:
         matches: matches of an encounter, an even number. Each seed is played from both seats.
@@ -218,7 +219,7 @@ class Tournament:
                             "a process of the tournament was killed, most likely because memory "
                             "ran out: repeat the command to continue, with fewer --workers"
                         ) from None
-            known = {one.key for one in self.encounters}  # the rounds may be fewer now
+            known = {one.key for one in self.encounters}  # a continuation may have fewer rounds
             self.matches = [match for match in self.matches if match.key in known]
             self.matches.sort(key=lambda one: (one.key, one.number))
 
@@ -236,7 +237,7 @@ class Tournament:
             self._check_facts()
             log.seek(0)
             whole, _, _ = log.read().rpartition(b"\n")
-            log.truncate(len(whole) + 1 if whole else 0)  # a line that a kill cut short
+            log.truncate(len(whole) + 1 if whole else 0)  # drops a line that a kill cut short
             try:
                 lines = whole.splitlines()
                 self.matches = [match for line in lines for match in _LINE.validate_json(line)]

@@ -78,8 +78,8 @@ def judge(tournament: Tournament) -> Outcome:
 
     A round robin ranks by the points of all matches. A Swiss tournament ranks by the points of the
     encounters, then by the sum of the opponents' points (Buchholz). An elimination ranks by the
-    last encounter. Equal entrants are ordered by Elo, to a tenth. If it is equal, too, they share
-    the better rank, and the next entrant has the rank that it would have without ties.
+    last encounter. Ties are broken by Elo, rounded to a tenth. Entrants with the same Elo share the
+    better rank, and the next entrant has the rank that it would have without ties.
     """
     entries, played = tournament.entries, tournament.encounters
     names = [entry.name for entry in entries]
@@ -173,8 +173,8 @@ def standing_rows(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def match_rows(outcome: Outcome) -> list[dict[str, Any]]:
-    """Returns a row for each match. The outcome is that of `first`, which has seat 0 in matches
-    with an even number.
+    """Returns a row for each match, with the outcome for `first`, which has seat 0 in matches with
+    an even number.
     """
     names = outcome.names
     titles = {one.key: one.title for one in outcome.encounters}
