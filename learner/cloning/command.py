@@ -1,4 +1,4 @@
-"""``league clone``: an agent that plays as a member of a league does, and how well it does so."""
+"""``league clone``: makes an agent that plays like a member of a league, and measures how well."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def clone(
 
 
 def default_opponents(finder: Finder, sections: Sections, spec: GameSpec) -> list[str]:
-    """Returns the bots of the run's mixes, without held-out bots, and its newest main."""
+    """Returns the bots of the run's mixes, except held-out bots, and the mains' newest snapshot."""
     named = {name for mix in sections["matchmaker"]["mixes"].values() for name in mix}
     names = [bot.name for bot in spec.bots if bot.name in named and not bot.held_out]
     if finder.league.address or finder.league.run_dir is not None:

@@ -1,4 +1,4 @@
-"""Plays replays again to read a recorded player's observations and actions.
+"""Plays recorded matches again to collect a player's observations and actions.
 
 Shape suffixes: F frames, T decisions, O observation, A actions.
 """
@@ -51,11 +51,11 @@ class Demonstration:
 
 
 def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
-    """Reads all replays of a folder, by name.
+    """Reads all replays of a folder, sorted by name.
 
     Args:
         folder: the folder.
-        game: the game that every replay must be of.
+        game: the game that every replay must have recorded.
 
     Raises:
         NotFound: there are no replays.
@@ -90,11 +90,11 @@ def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
 def demonstrations(
     replays: Sequence[NamedReplay], name: str, *, frame_skip: int
 ) -> list[Demonstration]:
-    """Returns the matches of a player, from each seat that it had, in the order of `replays`.
+    """Returns a player's matches, as seen from each of its seats, in the order of `replays`.
 
     Raises:
         NotFound: no player has that name.
-        InvalidInput: the replays don't hold its actions.
+        InvalidInput: the replays don't hold the player's actions.
         DataCorrupt: when a match is played again, it does not end as recorded.
     """
     collected: list[Demonstration] = []

@@ -1,4 +1,4 @@
-"""Makes a clone of a league's member, and measures how well the clone plays like it."""
+"""Clones a member of a league, and measures how closely the clone plays like the member."""
 
 from __future__ import annotations
 
@@ -29,19 +29,25 @@ from learner.cloning.demonstrations import demonstrations
 from learner.cloning.training import accuracy, make_clone
 
 ROWS = 32
-"""Matches at once. A slow player finishes them after the time is up, so there are not more."""
+"""Number of matches played at once. They are all finished even if the time is up, so more matches
+would take a slow player too long.
+"""
 MOST = 400
-"""Matches of a kind, if the time allows them. More would take long to learn from."""
+"""Largest number of matches to play for one purpose. Learning from more would take long."""
 DISTURB = 0.05
 """Share of the frames in which a bot or a rival makes a mistake (docs/cloning.md)."""
 SHARP = 0.3
-"""Temperature of the clones of bots and rivals in games of keys. Most of these draw nothing, and a
-clone that draws its keys makes mistakes (docs/rivals.md has the measurement).
+"""Temperature of the clones of bots and rivals in games of keys. Most bots and rivals don't sample
+their actions, and a clone that samples its keys makes mistakes (measured in docs/rivals.md).
 """
 CLEAN, DIRECT = 1 << 32, 1 << 33
-"""Seeds of the matches that measure begin here. The matches to learn from have lower seeds."""
+"""First seeds of the matches that measure a clone: against the original's opponents, and directly
+against the original. The matches to learn from have lower seeds.
+"""
 MUCH = 0.1
-"""Points a match that a clone is surely behind if it is called much worse."""
+"""A clone counts as much worse if it is more than this many points a match behind, with 95 %
+confidence.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,7 @@ class Likeness:
     Attributes:
         clone, original: their names.
         accuracy: share of the original's decisions in new matches that the clone would make, too.
-        commonest: share of the commonest decision.
+        commonest: share of the original's most common decision.
         decisions: number of the original's decisions.
         points: for each opponent the points of the clone and of the original in the same matches.
         direct: the clone's points in matches against the original.
@@ -67,7 +73,7 @@ class Likeness:
 
     @property
     def lead(self) -> Measured:
-        """The clone's points a match against the opponents, less the original's, with a 95 %
+        """The clone's points a match against the opponents minus the original's points, with a 95 %
         interval.
 
         Source: R. G. Newcombe, "Interval estimation for the difference between independent
@@ -81,7 +87,7 @@ class Likeness:
         return Measured(value, value - below, value + above)
 
     def sentences(self) -> Iterator[str]:
-        """Yields the findings for people, the verdict last."""
+        """Yields the findings as sentences, the verdict last."""
         clone, original, lead, direct = self.clone, self.original, self.lead, share_of(self.direct)
         yield (
             f"{clone} makes {_percent(self.accuracy)} of {original}'s decisions in matches that it "
@@ -123,9 +129,9 @@ class Original:
     Attributes:
         settings: the game.
         entrant: the member.
-        opponents: its opponents, without itself.
+        opponents: the member's opponents, not including the member.
         seed: the first seed.
-        seconds: time for the matches to learn from, and as much again for those that measure.
+        seconds: time for the matches to learn from. The matches that measure get the same time.
         temperature: as for `make_clone`. None chooses `SHARP` or 1.
         show: receives lines about the progress.
     """
@@ -217,11 +223,11 @@ class Original:
         pace: int = 1,
         disturb: float = 0.0,
     ) -> dict[int, Replay]:
-        """Plays a player against opponents in turn, in pairs with swapped seats, until
-        the time is up or there are `MOST` matches, but at least `least`.
+        """Plays a player against opponents in turn, in pairs of matches with swapped seats.
 
-        All matches that have begun are played to their end, so that long matches count as much as
-        short ones. In matches of even numbers the player has the first seat.
+        It stops when the time is up or there are `MOST` matches, but not before there are `least`
+        matches. All matches that have begun are played to their end, so that long matches count as
+        much as short matches. In matches with even numbers the player has the first seat.
         """
         player, opponents = sides
         least = least or max(ROWS, 2 * len(opponents))

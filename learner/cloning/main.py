@@ -26,7 +26,7 @@ COMMAND = "clone"
 
 
 def parser() -> argparse.ArgumentParser:
-    """Makes the parser of the command line after the word `clone`."""
+    """Makes the parser of the command line that follows the word `clone`."""
     arguments = argparse.ArgumentParser(
         prog="learner clone", description=__doc__, allow_abbrev=False
     )
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Clones as the command line says and prints the snapshot's file."""
+    """Makes a clone according to the command line, and prints the path of the snapshot's file."""
     if options.matchmaker and options.run_dir is None:
         raise ConfigError(
             "--matchmaker makes the clone a member of a run: name it with --run-dir, not --out"
@@ -87,11 +87,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def lineage(name: str | None, seat: str) -> str:
-    """Returns the clone's name without @STEP: `name`, or one made of the cloned player's name.
+    """Returns the clone's name without @STEP: `name`, or a name made from the cloned player's name.
 
     Raises:
-        InvalidName: no player may have it.
-        InvalidInput: it has @STEP.
+        InvalidName: no player may have the name.
+        InvalidInput: the name contains @STEP.
     """
     from league.ids import checked_player_name, lineage_of
 

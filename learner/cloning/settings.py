@@ -16,7 +16,7 @@ class CloningSettings(Settings):
     """
 
     learning_rate: float = Field(1e-3, gt=0, le=1)
-    """Adam's step size in the first pass; it falls linearly to a twentieth in the last."""
+    """Adam's step size in the first pass; it falls linearly to a twentieth in the last pass."""
 
     seed: int = Field(0, ge=0)
     """Seed of weights, of the split and of the order of matches."""

@@ -54,7 +54,7 @@ the player never used then keeps a probability of 0.1 %, so later training can d
 class Streams:
     """Holds parallel streams, each with whole matches in a row. Shorter streams end with zeros.
 
-    `weight_LS` is 1 for decisions with more than one choice.
+    `weight_LS` is 1 for the player's own decisions with more than one legal choice.
     """
 
     obs_LSO: Tensor
@@ -103,7 +103,8 @@ class Streams:
 def split(
     demonstrations: Sequence[Demonstration], seed: int
 ) -> tuple[list[Demonstration], list[Demonstration]]:
-    """Splits the matches into learnt and held-out matches by whole seeds, so no seed is in both.
+    """Splits the matches into matches to learn from and held-out matches, by whole seeds, so that
+    no seed is in both.
 
     Args:
         demonstrations: the matches.
@@ -137,7 +138,7 @@ def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
 
 
 def new_network(config: AgentConfig, learnt: Sequence[Demonstration], seed: int) -> AgentNetwork:
-    """Makes a fresh network that acts at the player's own rates on any observation."""
+    """Makes a fresh network that takes each action at the player's own rate in any situation."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config)
@@ -272,14 +273,15 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
 
 @torch.no_grad()
 def accuracy(network: AgentNetwork, found: Sequence[Demonstration]) -> list[float]:
-    """Returns for each match the share of the player's decisions that the network would make, too,
-    if it takes the likeliest choice, or all keys that are likelier down than up.
+    """Returns for each match the share of the player's decisions that the network would make, too.
+
+    The network takes the likeliest choice, or holds all keys that are likelier down than up.
 
     Args:
         network: the network.
         found: the matches.
     """
-    streams = Streams.of(found, len(found), network.device)  # a match in each
+    streams = Streams.of(found, len(found), network.device)  # one match in each stream
     is_right = []
     for logits, now in _unrolled(network, streams, SEQUENCE):
         actions = streams.actions_LSA[now]
