@@ -124,12 +124,12 @@ def judged(
 
 
 def unknown(key: str, why: str) -> Finding:
-    """Makes the finding of a reason that could not be measured here, and says why."""
+    """Makes the finding for a reason that could not be measured here, and says why."""
     return Finding(key=key, measured=why, verdict=Verdict.UNKNOWN)
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Returns a finding per reason, the worst of several, in the order of `REASONS`."""
+    """Returns the worst finding for each reason, in the order of `REASONS`."""
     worst: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda finding: -finding.verdict.severity):
         worst.setdefault(finding.key, finding)
@@ -170,7 +170,7 @@ def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
 
 
 def systems_of(findings: Iterable[Finding]) -> dict[str, Verdict]:
-    """Returns the verdict by system: the worst of its reasons."""
+    """Returns the verdict for each system: the worst verdict among the system's reasons."""
     worst: dict[str, Verdict] = {}
     for finding in sorted(findings, key=lambda finding: finding.verdict.severity):
         worst[REASONS[finding.key].system] = finding.verdict

@@ -34,9 +34,9 @@ RANDOM_MATCHES = 32
 WIDEST = 1000
 """Size of an observation above which most of its numbers are rarely worth their weights."""
 HARDLY_SEEN = 0.3
-"""Share of matches in which the observations must change with the opponent's play. Below this share
-the check warns. A game that by mistake shows a player its own state in place of the opponent's has
-a share above 0, too, because the opponent's play affects the player's state.
+"""Share of matches in which a change of the opponent's play must show in the observations. Below
+this share the check warns. The share is above 0 even if a game by mistake shows a player its own
+state in place of the opponent's, because the opponent's play affects the player's state.
 """
 CLIPPED_SHARE = 0.01
 """Share of observations with a clipped value above which the check fails. Rare clipping costs
@@ -47,12 +47,12 @@ ALONE = 0.95
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
 
 SLOWEST, TIMED = 3.0, 5
-"""Longest mean time of a decision, in seconds, with which the doctor plays on, and the number of
-decisions of this mean. The doctor makes thousands of decisions.
+"""Longest acceptable mean time of a decision, in seconds, and the number of decisions over which
+this mean is taken. The doctor plays thousands of decisions.
 """
 
 Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
-"""Actions of both seats at decision `t`: `choose(t, game)`."""
+"""Function `choose(t, game)` that returns the actions of both seats at decision `t`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +92,8 @@ class GameFails(LeagueError):
 
 
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """Judges the reasons 1 to 10, 19, C and O by a few hundred matches. A compiled game plays them
-    in seconds.
+    """Judges the reasons 1 to 10, 19, C and O from a few hundred matches. A compiled game plays
+    them in seconds.
 
     Args:
         set_up: the game and its settings.
@@ -156,7 +156,7 @@ def _played(
             game.step(choose(t, game), set_up.settings.game.frame_skip)
             for row, reason in game.failures.items():
                 raise GameFails(f"a match failed at frame {game.final_frames_N[row]}: {reason}")
-            if t == 0:  # it may compile
+            if t == 0:  # the first step may compile
                 began = time.monotonic()
             elif t == TIMED and (seconds := (time.monotonic() - began) / TIMED) > SLOWEST:
                 raise GameFails(f"a decision of {len(seeds)} matches takes {seconds:.1f} s")
@@ -266,7 +266,7 @@ def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
 def _bounds(*traces: Trace) -> Finding:
     """Judges C: whether the game had to clip its observations."""
     clipped: Counter[str] = sum((Counter(trace.clipped) for trace in traces), Counter())
-    views = sum(  # the first of each match, and the view after each decision
+    views = sum(  # the first view of each match, and the view after each decision
         len(ended_TN[0]) + ended_TN.size + int(ended_TN.sum())
         for ended_TN in (trace.ended_TN for trace in traces)
     )

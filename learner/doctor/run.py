@@ -57,7 +57,7 @@ class RunEvidence:
 
     Attributes:
         set_up: the run's settings with the newest checkpoint's stage, network, step size and clip.
-        step: step of that checkpoint, 0 without a checkpoint.
+        step: the newest checkpoint's step, or 0 if there is no checkpoint.
         scalars: TensorBoard's values by tag.
         alarms: alarms that were on at the end.
         flattered: for each opponent, the score in training matches minus the score in clean
@@ -183,7 +183,7 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
         )
     entropies, updates = run.scalar("policy/entropy"), len(run.scalar("policy/approx_kl"))
     if updates < FEWEST_UPDATES:
-        for key in ("A", "E"):  # the probe judges the others
+        for key in ("A", "E"):  # the probe judges the other reasons
             yield unknown(key, f"too little to judge: {updates} updates")
         return
     yield from _policy(run, entropies)

@@ -30,7 +30,7 @@ BOTS_AT_MOST = 8
 
 @dataclass(frozen=True, kw_only=True)
 class SetUp:
-    """Combines a game, its rewards, an agent and the settings that it would learn with.
+    """Combines a game, its rewards, an agent and the settings that the agent would learn with.
 
     Attributes:
         settings: the sections that a learner reads.
@@ -67,7 +67,7 @@ class SetUp:
 
     @property
     def opponents(self) -> tuple[str, ...]:
-        """The bots of the stage's mix, or all bots if the mix has none (snapshots come later)."""
+        """The bots of the stage's mix, or all bots if the mix has no bots."""
         return tuple(name for name in self.bots if self.mix.get(name, 0.0) > 0.0) or self.bots
 
 

@@ -49,13 +49,13 @@ STUCK = 1e-7
 """KL divergence below which a policy has not moved at all."""
 MANY_WEIGHTS = 20_000.0
 """Weights per decision of a rollout above which a network learns the rollout by heart. After
-training on two matches of 16 decisions, the agent size `base` was better by 20 percentage points on
-them than on other matches."""
+training on two matches of 16 decisions, the agent size `base` was 20 percentage points better on
+these two than on other matches."""
 EMERGENCY_SECONDS = 40.0
 """Processor time in which the minimal agent trains. A busy machine takes longer, but trains for as
 many steps."""
 EASY = 0.75
-"""Random play's score against a bot from which on the bot leaves nothing to learn."""
+"""If random play scores at least this much against a bot, the bot leaves nothing to learn."""
 MATCH_SECONDS = 30.0
 FEWEST_COMPARED, MOST_COMPARED = 128, 2048
 """Smallest and largest number of matches that are compared from each end of the training. The
@@ -202,8 +202,9 @@ def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
 
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """Judges 15: how far a different past moves the outputs after an episode starts in the middle
-    of a rollout."""
+    """Judges 15: how far a different past moves the outputs that follow the start of an episode in
+    the middle of a rollout.
+    """
     prefix, half = model.buffer.context, model.n_steps // 2
     starts, changed = batch.starts_XB.clone(), batch.obs_XBO.clone()
     starts[prefix + half] = True
@@ -246,7 +247,7 @@ def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
 
 
 def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterator[Finding]:
-    """Judges 11 and 12: gradients of the first minibatch by part of the network, and later ones."""
+    """Judges 11 and 12: the first minibatch's gradients by part of the network, and later norms."""
     norms = {
         name: updates[0].get(f"gradient/{name}", 0.0)
         for name, module in network.named_children()
@@ -370,9 +371,11 @@ class _Curve(BaseCallback):
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
     """Judges M: whether the last matches have higher rewards than the first.
 
-    Short matches end first, so the first match of every row of the batch is compared as a group.
+    Short matches end first, so the first matches include at least as many matches as are played at
+    once.
 
     Args:
+        matches: the reward and score of each match, in the order in which the matches ended.
         subject: the game and the opponent, in words.
         fault: the fault that stopped the training, "" without a fault.
     """

@@ -172,11 +172,11 @@ class Pipeline:
         self.env = make_env(settings, game, self.source, blobs, stage, self._device, live)
         config = AgentConfig.of(settings.agent, game.spec)
         self.model = make_model(settings, config, self.env, folder, self._device, lambda: False)
-        # What `learn` would set up: counters and the callback, without a limit on steps.
+        # Sets up the counters and the callback, as `learn` would.
         _, self._callback = self.model._setup_learn(settings.learner.steps, None)
 
     def burst(self, seconds: float) -> Burst:
-        """Plays and learns for `seconds`, until the current update has ended."""
+        """Plays and learns for at least `seconds`, in whole updates."""
         model, played = self.model, self.model.num_timesteps
         start = time.perf_counter()
         cpu, busy = time.process_time(), busy_seconds(model)
@@ -204,8 +204,10 @@ class Pipeline:
             torch.cuda.synchronize(self._device)
 
     def trace(self, path: Path) -> float | None:
-        """Writes a torch profiler trace of two updates, for chrome://tracing or Perfetto. Returns
-        the share of the time in which the GPU computed, None without a GPU.
+        """Writes a torch profiler trace of two updates, for chrome://tracing or Perfetto.
+
+        Returns:
+            The share of the time in which the GPU computed, or None without a GPU.
         """
         activities = [ProfilerActivity.CPU]
         if self._device.type == "cuda":
@@ -225,7 +227,7 @@ class Pipeline:
 def measure(order: Order) -> Measured:
     """Runs `order` in a fresh process.
 
-    A process that runs out of memory, or is killed, is a failure in the result.
+    If the process runs out of memory or is killed, the result has a `failure`.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
@@ -242,7 +244,7 @@ def measure(order: Order) -> Measured:
 
 
 def _run(order: Order) -> Measured:
-    with contextlib.suppress(OSError):  # where memory runs out, Linux ends this process first
+    with contextlib.suppress(OSError):  # if memory runs out, Linux ends this process first
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     threads = int(order.sections["learner"]["threads"])
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))

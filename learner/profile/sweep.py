@@ -33,8 +33,9 @@ Changes = Mapping[str, str | int]
 AXES = ("matches", "batch_size", "threads", "precision")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
-"""Axes that change what the learner learns from a number of steps, because they change the rollouts
-or the optimizer's steps."""
+"""Axes that affect learning and not only its speed, because they change the rollouts or the
+optimizer's steps.
+"""
 CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
 MIB = 1 << 20
@@ -66,7 +67,7 @@ class Profile:
         current: the values that the settings give to `AXES`, before a sweep changes them.
         machine: facts about the machine and its software.
         snapshots: number of frozen opponents.
-        stopped: whether Ctrl-C ended it early.
+        stopped: whether Ctrl-C ended the measurements early.
     """
 
     sections: Sections
@@ -78,7 +79,7 @@ class Profile:
 
     @property
     def best(self) -> Measured | None:
-        """The recommended row, None if nothing was measured."""
+        """The recommended row, or None if nothing was measured."""
         return recommended(self.rows, self.current)
 
     def sentences(self) -> list[str]:
@@ -149,7 +150,7 @@ def take(
     rows: list[Measured] = []
     stopped = False
     with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
-        # the snapshots of a whole run's league at its end
+        # As many snapshots as the league has at the end of a whole run.
         saved = learner["steps"] // learner["snapshot_interval"]
         count = max(1, min(sections["matchmaker"]["max_saved"], saved))
         met = mixes[settings.curriculum.stages[-1].mix].get("snapshots", 0) > 0
@@ -179,16 +180,16 @@ def take(
 def plan(
     learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
 ) -> list[Changes]:
-    """Lists the valid combinations of the values of all axes, the settings' own combination first.
+    """Combines values of all axes into the configurations of a sweep.
 
     Args:
         learner: the settings [learner].
         wanted: values by axis. A missing axis gets values around the setting.
         cores: cores of the machine.
-        gpu: whether it computes on a GPU.
+        gpu: whether the learner computes on a GPU.
 
     Returns:
-        The valid combinations, the settings' own first.
+        The valid combinations. If the values of `learner` are among them, they come first.
 
     Raises:
         ConfigError: no combination is valid.
@@ -230,7 +231,7 @@ def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
         current: the values that the settings give to `AXES`, before a sweep changes them.
 
     Returns:
-        The row, None when nothing was measured.
+        The row, or None if nothing was measured.
     """
     counted = [row for row in rows if row.bursts]
     best = max((row.speed().median for row in counted), default=0.0)
