@@ -80,7 +80,7 @@ class RankGroup:
         return seed + 1_000_003 * self.rank
 
     def sum(self, numbers: Tensor) -> Tensor:
-        """Returns the sum of `numbers` over all ranks, the same on each."""
+        """Returns the sum of `numbers` over all ranks, the same on every rank."""
         return self._reduced(numbers, distributed.ReduceOp.SUM)
 
     def max(self, number: int) -> int:
@@ -137,7 +137,7 @@ class RankGroup:
         return values[0]
 
     def gather(self, value: Any) -> list[Any]:
-        """Returns every rank's `value` by rank on the leader, and an empty list on the others."""
+        """Returns the `value` of every rank on the leader, and an empty list on other ranks."""
         if self.size == 1:
             return [value]
         values = [None] * self.size if self.is_leader else None

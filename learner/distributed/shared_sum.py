@@ -27,7 +27,7 @@ _current: SharedSum | None = None
 
 
 def current() -> SharedSum | None:
-    """Returns the sum that this process has entered as a rank, None in other processes."""
+    """Returns the `SharedSum` that this process has entered as a rank, None in other processes."""
     return _current
 
 
@@ -35,8 +35,8 @@ class SharedSum:
     """Adds up float32 numbers over all ranks. The launcher makes it before it forks the ranks.
 
     Each rank has two slots that it alone writes, and uses them alternately. A rank reads the other
-    ranks' slots only after every other rank has told it that its slot is complete. A rank completes
-    its other slot only after it has read all slots of the sum before. So when a rank writes a slot
+    ranks' slots only after all of them have reported that their slots are complete. A rank reports
+    its next slot only after it has read all slots of the previous sum. So when a rank writes a slot
     again, all ranks have read the old numbers.
 
     Args:
@@ -89,7 +89,7 @@ class SharedSum:
             part.copy_(slots_RL.sum(0))
 
     def _meet(self) -> None:
-        """Waits until every rank has come here."""
+        """Reports this rank's slot as complete, and waits for the reports of all other ranks."""
         with _gone():
             for peer in self._peers:
                 peer.sendall(b".")

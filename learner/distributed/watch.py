@@ -25,9 +25,9 @@ _PATIENCE_SECONDS = 30.0
 
 
 def watch() -> int:
-    """Waits until the ranks have ended, and ends those that others have left alone.
+    """Waits until all ranks have ended. When a rank fails, it ends the other ranks.
 
-    The ranks are children of this process. The folder of their error files is removed in the end.
+    The ranks are children of this process. The folder of their error files is removed at the end.
 
     Returns:
         The exit code of the rank that failed first, 0 if all succeeded.
@@ -47,7 +47,7 @@ def watch() -> int:
         send(signal.SIGTERM)
 
     def look() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # a handler must not meet a reaped rank
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # a handler must not signal a reaped rank
         for rank in ranks:
             if rank not in codes:
                 ended, status = os.waitpid(rank, os.WNOHANG)

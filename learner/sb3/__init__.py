@@ -1,4 +1,4 @@
-"""Trains plain Stable-Baselines3 in the league: an environment, and its policy as a member.
+"""Trains plain Stable-Baselines3 models in a league, and makes their policies members of it.
 
     env = league_env("127.0.0.1:50051", "runs/mine", name="sb3")
     model = PPO("MlpPolicy", env)

@@ -1,4 +1,4 @@
-"""Makes an environment whose matches a league assigns, and makes trained policies members of it."""
+"""Makes an environment whose matches a league assigns, and publishes policies as its members."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HEARTBEAT_SECONDS = 0.5
 
 
 class _Keys(spaces.MultiBinary):
-    """Holds keys of type float32.
+    """Is an action space of keys with the type float32.
 
     sb3-contrib's recurrent buffer gives actions to torch in the type of their space, and torch
     can't compute the likelihood of int8 actions. A saved model holds a plain `MultiBinary`, which
@@ -60,7 +60,7 @@ class _Keys(spaces.MultiBinary):
 
 
 class JoinedEnv(LeagueVecEnv):
-    """Plays the matches of one player that learns here and reports results under its name.
+    """Plays the matches of the player that learns here, and reports their results.
 
     `league_env` makes it. Close it, or use it in a `with` block, so that the leases of matches that
     were not played are returned.
@@ -113,12 +113,12 @@ class JoinedEnv(LeagueVecEnv):
         self.broker.beat(self.frames_played, self.learner_step, "rollout", self.progress.metrics())
 
     def follow(self, model: BaseAlgorithm) -> None:
-        """Lets `model`'s newest weights play where the mix has the learner meet itself.
+        """Lets `model`'s newest weights play the opponents in self-play matches.
 
-        It also takes over the steps that a loaded model has made.
+        If the model was loaded, the environment takes over its number of steps.
 
         Raises:
-            InvalidInput: `perceptron_of` refuses the policy, or it is on another device.
+            InvalidInput: `perceptron_of` refuses the policy, or the model is on another device.
         """
         network = perceptron_of(model.policy)
         if network.device != self.opponent_policy.device:
@@ -161,8 +161,8 @@ def league_env(
     """Joins the league at `address` as the live player `name`.
 
     Args:
-        address: HOST:PORT of a running matchmaker. If it wants a token, the token of the run or of
-            the environment is used (docs/security.md).
+        address: HOST:PORT of a running matchmaker. If it requires a token, the token of the run or
+            of the environment is used (docs/security.md).
         run_dir: the run's folder. Opponents' weights are read from its `blobs`, and the player's
             weights are written there. The game is the one in the folder's `config.toml`, unless
             `preset` names a preset. Without either, the preset is `laptop`.
@@ -171,7 +171,7 @@ def league_env(
         mix: the mix of [matchmaker.mixes] from which opponents are drawn.
         preset: preset to use instead of the run's settings.
         settings: changes of settings, as for `--set`: "game.frame_skip=4", "game.reward=sparse", …
-        seed: seed of the opponents' draws.
+        seed: seed of the opponents' sampled actions.
         goes_on: whether the model that trains here continues the newest model of this name. If not,
             earlier results of the name stay in the log, but no longer count in its live rating.
 
@@ -205,7 +205,7 @@ def league_env(
             action_kind=spec.action_kind,
         )
         card = SnapshotCard(
-            agent=config,  # `publish` replaces it by the policy's own
+            agent=config,  # `publish` replaces it by the policy's configuration
             game=spec.name,
             game_version=spec.version,
             frame_skip=rules.frame_skip,
@@ -249,7 +249,7 @@ def publish(
     Args:
         model: the model with the policy.
         env: the environment that joined the league (default: the environment that it trains in).
-        milestone: whether the member never retires.
+        milestone: whether to protect the member from being retired.
 
     Returns:
         The member.
@@ -295,7 +295,7 @@ class PublishEvery(BaseCallback):
     def _on_step(self) -> bool:
         return True
 
-    def _on_rollout_start(self) -> None:  # the weights come from a whole update
+    def _on_rollout_start(self) -> None:  # an update is complete here
         if self.num_timesteps // self.steps > self._published // self.steps:
             publish(self.model)
             self._published = self.num_timesteps

@@ -35,13 +35,16 @@ _ACTIVATIONS: dict[type[nn.Module], str] = {
 
 
 def perceptron_of(policy: Any) -> PerceptronNetwork:
-    """Makes a network that shares the policy's parameters. Any other policy raises `InvalidInput`.
+    """Makes a network that shares the policy's parameters.
 
     Args:
         policy: an `MlpPolicy` of PPO, A2C or MaskablePPO, or an `MlpLstmPolicy` of RecurrentPPO.
+
+    Raises:
+        InvalidInput: it is another kind of policy.
     """
     is_supported = isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy)
-    if not is_supported or not hasattr(policy, "mlp_extractor"):  # an exported snapshot has none
+    if not is_supported or not hasattr(policy, "mlp_extractor"):  # an exported snapshot lacks it
         raise _unlike(f"{type(policy).__name__} is another kind")
     if (
         type(policy.features_extractor) is not FlattenExtractor
