@@ -11,7 +11,7 @@ __all__ = ["Benchmark"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads `Benchmark`, with all that it needs, when it is asked for."""
+    """Loads `Benchmark` and its imports when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'evaluator' has no attribute {name!r}")
     from evaluator.benchmark.scores import Benchmark

@@ -26,7 +26,8 @@ from league.service.settings import OperationsSettings
 from league.settings.base import resolve_run
 
 STOP_SECONDS = 2.5
-"""Time in which the program ends after a signal, if necessary without handing its leases back."""
+"""The program ends within this time after a signal, if necessary without handing its leases back.
+"""
 PARALLEL_MATCHES = 128
 """Matches played at once: with more, a step's forward pass is hardly cheaper per match."""
 WAIT_SECONDS = 300.0

@@ -51,7 +51,9 @@ class Labels:
         return Labels(self.opponent_M[where_M], self.seed_M[where_M])
 
     def shuffled(self, rng: np.random.Generator) -> Labels:
-        """Reorders the opponents of each seed. Matches against the same opponent stay together."""
+        """Shuffles the opponents of each seed. Matches of a seed against the same opponent get the
+        same new opponent.
+        """
         opponent_M = self.opponent_M.copy()
         for seed in np.unique(self.seed_M):
             here_M = self.seed_M == seed

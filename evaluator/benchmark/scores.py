@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """The measured play of `player` against `opponent`.
+    """Measures the play of `player` against `opponent`.
 
     Attributes:
         matches, wins, draws, losses: matches of whole pairs. For a mixture they are not weighted.
@@ -124,8 +124,8 @@ class Benchmark:
         on_match: Callable[[str, int], None],
     ) -> Score:
         """Plays a player or a mixture against another. Each member of one side meets each member of
-        the other side. Two members play at least one pair of matches. Otherwise their number of
-        matches is proportional to the product of their weights.
+        the other side. Two members play a number of matches that is proportional to the product of
+        their weights, but at least two.
         """
         from league.contest.matches import paired, play
 

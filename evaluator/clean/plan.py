@@ -233,7 +233,7 @@ class Plan:
         return list({SnapshotName.parse(player.name).lineage: player for player in mains}.values())
 
     def batches(self) -> list[list[Batch]]:
-        """Returns three lists of batches, for requests, for snapshots, and for milestones."""
+        """Returns the batches for requests, for snapshots and rivals, and for milestones."""
         return [
             list(filter(None, map(self._requested, self.facts.requests))),
             [

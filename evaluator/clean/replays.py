@@ -154,7 +154,7 @@ class Recorder:
             _log.warning("no replay of match %s is kept: %s", match.take.match_id, error)
 
     def _highlights(self, row: int, match: _Match, game: BatchedGame) -> Iterator[Highlight]:
-        """Yields the match as the kinds of highlights that it may be."""
+        """Yields a highlight of each kind that the match may be."""
         frames, outcome = int(game.final_frames_N[row]), float(game.outcomes_N[row])
         stats = dict(zip(game.spec.stats, game.final_stats_N2S[row].T.tolist(), strict=True))
         winner = "" if outcome == 0.5 else match.names[int(outcome < 0.5)]
@@ -227,7 +227,7 @@ class Recorder:
 
 @cache
 def _may_be_of_a_person(path: Path) -> bool:
-    """Returns whether a person plays the match, and True if the file can't be read."""
+    """Returns whether a person plays in the match. Returns True if the file can't be read."""
     try:
         replay = load_replay(path)
     except LeagueError:

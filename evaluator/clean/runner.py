@@ -61,8 +61,8 @@ FITTED = 300
 TABLE_SECONDS = 30.0
 """Time between writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
-"""Number of newest replays (a few kB each) that stay in the run's folder, next to live matches,
-highlights and matches of people.
+"""Number of newest replays (a few kB each) that stay in the run's folder, in addition to live
+matches, highlights and matches of people.
 """
 CORE_SECONDS = 2.0
 """Time between measurements of how long the matches waited for a core."""
@@ -246,7 +246,7 @@ class Evaluator:
         return bool(batches) and self._play_batches(batches, plan)
 
     def _allocated(self, plan: Plan) -> Batch | None:
-        """Returns matches of the pairs of players that reduce uncertainty most, by a new fit."""
+        """Fits the ratings, and returns matches of the pairs that reduce uncertainty most."""
         from evaluator.clean.allocation import allocate  # scipy takes half a second to load
         from league.stats.ratings.lineage import fit_league
 
@@ -319,7 +319,7 @@ class Evaluator:
         players: Mapping[str, Player],
         rival_game: BatchedGame | None = None,
     ) -> tuple[BatchWork, Arena]:
-        """Returns the work of a new arena."""
+        """Returns the work for `entries`, with a new arena."""
         subject = ", ".join(batch.subject for batch in batches if batch.subject)
         subjects = {batch.subject for batch in batches if batch.subject in players}
         subjects = {name for name in subjects if players[name].digest}
@@ -440,7 +440,7 @@ class Evaluator:
     def _playable(
         self, batches: Sequence[Batch], players: Mapping[str, Player]
     ) -> tuple[list[Entry], int]:
-        """Returns the entries whose players decide as often as those of the first entry, and the
+        """Returns the entries whose players decide as often as the first entry's players, and the
         number of frames between their decisions.
 
         If a player can't be loaded, it raises the error and leaves the player out from now on.
@@ -537,8 +537,8 @@ class Evaluator:
         The ranks of a learner wait for each other at every minibatch, so a rank that waits for a
         core leaves the cores of all other ranks idle. Therefore this thread runs under the policy
         SCHED_IDLE, with which it gives way at once. It keeps the normal policy if it gets too
-        little time under SCHED_IDLE, or if there are rivals, whose thread would wait for the
-        interpreter's lock.
+        little time under SCHED_IDLE, or if there are rivals, because their thread would have to
+        wait for the interpreter's lock.
 
         A thread can't raise its priority again. So when the priority changes, a new thread takes
         over.
@@ -559,7 +559,7 @@ class Evaluator:
     def _heartbeats(self) -> Iterator[None]:
         """Sends heartbeats from a thread while the body runs."""
         ended = threading.Event()
-        self._heartbeat()  # learns whether learners train, which the first work has to know
+        self._heartbeat()  # finds out whether learners train, which the first work has to know
 
         def beat() -> None:
             while not ended.wait(HEARTBEAT_SECONDS):

@@ -45,7 +45,7 @@ MOST = 40
 """Largest number of opponents in a chart or table. The opponents with the most matches are shown.
 """
 RATIO_UP_TO = 20.0
-"""Damage ratios beyond this are left out of the chart, where they would hide all others."""
+"""Larger damage ratios are left out of the chart, where they would squeeze all other values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class Met:
 
     @property
     def even(self) -> float:
-        """The score against an equal."""
+        """The score against an equally strong opponent."""
         return 0.5 if self.paid is None else 0.0
 
     @property
@@ -116,7 +116,7 @@ class Unit:
 
     @property
     def even(self) -> float:
-        """The score against an equal."""
+        """The score against an equally strong opponent."""
         return 0.0 if self.name else 0.5
 
     def text(self, value: float) -> str:

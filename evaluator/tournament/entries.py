@@ -50,8 +50,8 @@ def find_entries(
 
     Args:
         finder: finds members and the game. It needs no league if no word names a member.
-        words: names of members, files, and folders of files. A word is a file if it ends in .py or
-            .zip or .onnx, has a slash, or is a folder here.
+        words: names of members, files, and folders of files. A word means a file if it ends in .py,
+            .zip or .onnx, contains a slash, or is the name of a folder here.
         blobs: where the rivals' bundles are stored.
         trusted: whether the user agrees to run the files. Otherwise a person at the terminal is
             asked, unless this user has agreed to the same files before.
@@ -90,7 +90,7 @@ def find_entries(
         raise InvalidInput(f"{next(iter(asked.values()))} plays brawl only, not {settings.name}")
     new = {digest: source for digest, source in asked.items() if not is_trusted(digest)}
     for digest, source in new.items():
-        if is_link(bundles(blobs).get(digest)):  # a link sends the token of a file to its address
+        if is_link(bundles(blobs).get(digest)):  # playing sends a file's token to the address
             raise InvalidInput(
                 f"{source} plays at an address that this user has not agreed to: add the player to "
                 "a league with bin/league add HOST:PORT"
@@ -120,7 +120,7 @@ def _is_file(word: str) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    """Returns the path itself, or the agents in a folder of agents, by name."""
+    """Returns the path itself, or the agents in a folder of agents, sorted by name."""
     if not path.exists():
         raise InvalidInput(f"there is no file {path}: check the path")
     if not path.is_dir() or (path / FILE).exists():

@@ -18,9 +18,9 @@ Key = tuple[int, int, int]
 Results = Mapping[Key, float]
 """Results of the decided encounters for their first entrant: 1, ½ or 0."""
 UNKNOWN = -1
-"""An entrant of a bracket that depends on undecided encounters."""
+"""A placeholder for an entrant of a bracket that depends on undecided encounters."""
 MOST_TRIES = 20_000
-"""Pairings of a Swiss round that are tried before pairs may meet again."""
+"""Number of pairings that are tried in a Swiss round before entrants may meet again."""
 
 
 class Format(StrEnum):

@@ -1,7 +1,7 @@
-"""Plays a tournament's matches over the cores, and continues after a kill from its log.
+"""Plays a tournament's matches on all cores, and continues after a kill from its log.
 
 The log is a file with a line for each unit of work. A unit consists of matches of two entrants that
-a process plays together. The log has all of a unit or nothing. The seed of a unit follows from its
+a process plays together. A unit is in the log as a whole or not at all. Its seed follows from its
 first match. So if the agents are deterministic, a tournament that was killed and continued gives
 the same results as without the kill.
 """
@@ -74,14 +74,14 @@ class Plan:
 
     @property
     def most(self) -> int:
-        """Most matches of an encounter."""
+        """The largest number of matches in an encounter."""
         extra = 2 * EXTRA_PAIRS if self.form is Format.DOUBLE_ELIMINATION else 0
         return self.matches + extra
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """Keeps a match.
+    """Records a match that was played.
 
     Attributes:
         stage, first, second: its encounter (`Encounter.key`).
@@ -170,8 +170,8 @@ class Tournament:
         return [number for number in range(max(wanted, len(played))) if number not in there]
 
     def play(self, workers: int | None, on_match: Callable[[int, int, float], None]) -> None:
-        """Plays all matches that the folder's log does not have. A match in which a file does not
-        start in time is played again after the others, while no other match is played.
+        """Plays all matches that the folder's log does not have. If a file does not start in time,
+        its match is played again after the others, while no other match is played.
 
         Args:
             workers: number of processes, by default one for each core.
@@ -335,7 +335,7 @@ class Tournament:
         ]
 
     def _bout(self, key: Key, number: int) -> Bout:
-        """Returns a match. All encounters of a stage play the same seeds, each from both seats."""
+        """Returns a bout to play. All encounters of a stage play the same seeds from both seats."""
         stage, *pair = key
         first, second = (self.entries[one].member for one in pair[:: -1 if number % 2 else 1])
         return Bout(
@@ -347,7 +347,7 @@ class Tournament:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yields a pool whose processes end with this process, and at an error."""
+    """Yields a pool whose processes end when this process ends or the body fails."""
     context: Any = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["evaluator.tournament.playing"])
     pool = ProcessPoolExecutor(workers, context, initializer=_begin)

@@ -27,8 +27,9 @@ class Standing:
 
     Attributes:
         kind: file, rival, bot or weights.
-        points: in a round robin the points of all matches (a draw is ½), else of all encounters.
-        elo, elo_low, elo_high: the fit of all matches, and its 95 % interval.
+        points: in a round robin, the points of all matches (a draw is ½). In the other formats, the
+            points of all encounters.
+        elo, elo_low, elo_high: Elo by the fit of all matches, with its 95 % interval.
         crashes: number of matches that it lost or drew because it failed.
         late: number of its decisions that came late, in all matches.
         mu, sigma: TrueSkill after all matches, in the order of the schedule.
