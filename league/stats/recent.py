@@ -43,7 +43,7 @@ _KEPT = 1.0 - 1.0 / MEMORY_MATCHES
 
 @dataclass(slots=True)
 class _Cell:
-    """Sums over a learner's matches with an opponent, weighted as at the learner's `step`."""
+    """Sums over a learner's matches with an opponent, weighted as of the learner's `step`."""
 
     step: int
     games: float = 0.0
@@ -93,7 +93,7 @@ class RecentScores:
 
     @property
     def stake(self) -> float:
-        """Returns the mean size of the margins other than 0, and 1 before the first."""
+        """Returns the mean size of the margins other than 0, or 1 before the first such margin."""
         return self._stakes / self._decided if self._decided else 1.0
 
     def evidence(self, learner: str, names: Sequence[str]) -> tuple[Array, Array]:

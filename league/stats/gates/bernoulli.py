@@ -184,8 +184,8 @@ class BernoulliTest:
     def diffusion(self, counts: Counts) -> Diffusion:
         """Returns drift and variance as functions of the score.
 
-        The variance of a result is p(1 − p) minus a quarter of the share of draws. The share is
-        computed with two decided results added.
+        The variance of a result is p(1 − p) minus a quarter of the share of draws. For this share,
+        two decided results are added to the counts.
         """
         _, draws, _ = checked_counts(counts, self.cells)
         missing = draws / (sum(counts) + 2) / 4

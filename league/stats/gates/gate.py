@@ -231,7 +231,7 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Certifies a gate's decision with its evidence. `certify` makes it, and JSON stores it.
+    """Certifies a gate's decision with its evidence. `certify` makes a certificate.
 
     Attributes:
         seeds: seeds of the matches or pairs, in the order in which they were counted.

@@ -8,8 +8,8 @@ likeliest distribution for its Elo, so the test is "generalised".
 
     LLR = N Σ p ln(q1/q0),  p the shares seen, q0 and q1 the likeliest under elo0 and elo1
 
-Scores are evenly spaced from 0 to 1, with a cell for each. With observed shares p and a linear
-constraint Σ q d = 0 the likelihood is largest at
+The possible scores are evenly spaced from 0 to 1. The results with the same score form a cell. With
+observed shares p of the cells and a linear constraint Σ q d = 0, the likelihood is largest at
 
     q = p / (1 + x d),  x from the secular equation  Σ p d / (1 + x d) = 0,
 

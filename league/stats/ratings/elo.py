@@ -4,9 +4,9 @@ In Elo's model a player that is D points stronger is expected to score 1/(1 + 10
 draw is half a point (Elo 1978, The rating of chessplayers, past and present, section 8.4). This is
 Bradley and Terry's model (1952) with 400/ln 10 Elo to the logit, so the fit of all games
 (`league.stats.ratings.fit`) is a fit of Elo, too. Its points are scaled to agree with TrueSkill at
-an expected score of 0.9, whatever the share of draws, and Elo agrees there as well. Without draws
-Elo and the fit expect the same scores. If equal players draw 10 % (30 %), their expected scores
-differ by at most .004 (.014).
+an expected score of 0.9, whatever the share of draws, and Elo agrees there as well. Without draws,
+Elo and the fit expect the same scores. If equal players draw 10 % (30 %) of their games, the
+scores that Elo and the fit expect differ by at most .004 (.014).
 """
 
 from __future__ import annotations

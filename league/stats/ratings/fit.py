@@ -272,8 +272,8 @@ class Fit:
 
     @property
     def widening(self) -> float:
-        """Returns the factor on intervals: √(misfit less two of its standard errors), at least
-        1.
+        """Returns the factor by which intervals are widened: √(misfit less two of its standard
+        errors), but at least 1.
         """
         if not self.freedom:
             return 1.0
@@ -611,9 +611,9 @@ class _Posterior:
     def draws_z(self) -> float:
         """Returns the score test of κ = 0 where P(draw) ∝ ν·(2 cosh(d/2))^κ, in standard errors.
 
-        κ = 0 is Davidson's model. At κ = 1 all pairs draw ν/(1 + ν) of their games. A pair's
-        expected draws come from the games of the other pairs, because the pair's own games would
-        hide a misfit.
+        This κ has nothing to do with the blocks. κ = 0 is Davidson's model. At κ = 1 all pairs draw
+        ν/(1 + ν) of their games. A pair's expected draws come from the games of the other pairs,
+        because the pair's own games would hide a misfit.
         """
         counts = self.counts
         gap_P, variance_P = self._played_gaps()

@@ -9,10 +9,10 @@ An antisymmetric payoff P is split (Balduzzi et al. 2018, arXiv 1806.02643; Jian
 with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not count. Noise also looks cyclic,
 so the share is compared with simulated leagues without cycles.
 
-A three-cycle is as strong as its weakest side. A side is tested by an exact one-sided sign test
-without draws, and a cycle is sure if its three sides pass (intersection-union, Berger 1982). The
-sides' p-values go through Holm's step-down procedure (1979). So with 95 % probability no cycle that
-is called sure is false.
+A three-cycle has three sides: each player against the player that it beats. The cycle is as strong
+as its weakest side. A side is tested by an exact one-sided sign test without draws, and a cycle is
+sure if its three sides pass (intersection-union, Berger 1982). The sides' p-values go through
+Holm's step-down procedure (1979). So with 95 % probability, all cycles that are called sure exist.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Cyclicity:
 def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
     """Compares ‖C‖² with its values in leagues where one rating per player explains all results.
 
-    Comparing the shares would not work: if all players are equal, noise gives any share.
+    Comparing the cyclic shares would not work: if all players are equal, noise can give any share.
 
     Args:
         table: the table.

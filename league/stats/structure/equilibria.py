@@ -44,7 +44,7 @@ _BEATEN = 1e-6
 program that computed the equilibrium.
 """
 _DIGITS = 12
-"""Decimals to which the rows of copies are equal."""
+"""Players whose rows agree to this number of decimals are copies."""
 _JOINING = 10
 """Least number of players that join at a time in the search for an equilibrium."""
 _EVEN = 1e-12

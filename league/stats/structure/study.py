@@ -141,7 +141,7 @@ def _estimate(value: Matrix, drawn: Matrix) -> Estimate:
 
 
 def as_json(structure: Structure) -> dict[str, Any]:
-    """Returns all values as plain values, with players in the table's order. NaN becomes null."""
+    """Returns all values as JSON values, with players in the table's order. NaN becomes null."""
     table, clusters = structure.table, structure.clusters
     cyclic = {key: None if math.isnan(x) else x for key, x in vars(structure.cyclicity).items()}
 

@@ -75,7 +75,7 @@ class Table:
 
     @cached_property
     def variance_NN(self) -> Matrix:
-        """Returns the posterior variance of `chance_NN`, as of a Beta, with 0 on the diagonal."""
+        """Returns the posterior variance of `chance_NN` (a Beta's), with 0 on the diagonal."""
         p_NN, games_NN = self.chance_NN, self.prior_games + self.games_NN
         variance_NN = np.asarray(p_NN * (1 - p_NN) / (games_NN + 1))
         np.fill_diagonal(variance_NN, 0.0)
