@@ -24,14 +24,15 @@ def open(
     blobs: str | Path | None = None,
     game: str | None = None,
 ) -> Run:
-    """Opens a league, running or finished. The arguments mean the same as the flags of commands.
+    """Opens a league, running or finished. The arguments mean the same as flags of `bin/league`.
 
     Args:
         run_dir: the folder of a run, by default of the newest run.
         address: HOST:PORT of a running matchmaker, instead of the folder.
-        token_file: a file with the token to send, by default the environment's or the run's own.
+        token_file: a file with the token to send. By default, the environment or the run's folder
+            gives the token.
         tls: a folder with certificates.
-        at: the earlier state of the run to open: a time, Unix seconds, or a log position.
+        at: when to look at the run: a time, Unix seconds, or a log position. By default, now.
         blobs: a folder with weights, by default the run's own.
         game: the game of `play`, by default the run's game.
 

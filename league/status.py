@@ -12,7 +12,7 @@ ENDED = ("done", "stopped")
 PAUSED = "paused"
 """Activity of a learner that waits because an operator has paused the learners."""
 GAME_SERVER = "the game's server"
-"""Text in the activity of a worker that can't play because its game's server does not let it."""
+"""Text in the activity of a worker that can't play because of a problem with its game's server."""
 SILENT_SECONDS = 30.0
 """If a worker's last heartbeat is older than this, the worker hangs or has ended. Workers send a
 heartbeat every second or two.

@@ -219,7 +219,7 @@ class Supervisor:
         return b""
 
     def _judge(self, process: Process, fault: str, before: float, now: float) -> None:
-        """Reports a worker that hangs, or ends it.
+        """Reports a worker that hangs, and ends a worker that has hung for too long.
 
         Args:
             process: the worker.

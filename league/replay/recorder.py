@@ -84,7 +84,7 @@ class BatchRecorder:
     def finish(
         self, row: int, bout: Bout, disturbed: tuple[tuple[int, int, int], ...] = ()
     ) -> Replay:
-        """Returns the match that ended in `row` in the frame noted last.
+        """Returns the match that ended in `row` in the last noted frame.
 
         If the game doesn't report a bot's actions, the match names the bot, which plays again in a
         playback.

@@ -122,7 +122,7 @@ class Connection:
         )
 
     def _repeated(self, attempt: Callable[[], M]) -> M:
-        """Returns an attempt's value. An attempt that did not reach the service is made again."""
+        """Repeats an attempt until it reaches the service, and returns its value."""
         began = time.monotonic()
         while True:
             try:

@@ -209,7 +209,7 @@ class MatchmakerClient(Connection):
         activity: str = "",
         metrics: Mapping[str, float] | None = None,
     ) -> Beat:
-        """Reports that the worker lives, and its progress.
+        """Reports that the worker is alive, and its progress.
 
         Args:
             incarnation: the worker's incarnation.
@@ -658,8 +658,8 @@ class MatchmakerClient(Connection):
         """Yields the report of an evaluation now and whenever it changes, until the evaluation
         ends.
 
-        0 watches all open and future evaluations, without an end. It reconnects when the stream
-        breaks.
+        If `number` is 0, it yields the reports of all open and future evaluations, without end. It
+        reconnects when the stream breaks.
         """
         request = e.WatchReportsRequest(number=number)
         for message in self._follow(

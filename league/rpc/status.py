@@ -78,7 +78,7 @@ def error_of(failure: grpc.RpcError) -> errors.LeagueError:
 
 
 def raised_by_service(failure: grpc.RpcError) -> bool:
-    """Returns whether the service itself raised the error. It then says whether to try again."""
+    """Returns whether the service itself raised the error. If so, it decides about retries."""
     return _class_name(failure) != ""
 
 

@@ -52,7 +52,7 @@ _BY_SERVICE = {
     },
     "league.v1.EvaluatorService": {
         AccessRole.READ: "GetEvaluatorStatus GetReport ListReports WatchReports",
-        AccessRole.WORKER: "CancelEvaluation",  # of a player that can't be played
+        AccessRole.WORKER: "CancelEvaluation",  # for evaluations of players that can't play
         AccessRole.OPERATOR: "RequestEvaluation",
     },
     "league.v1.PlayerService": {AccessRole.READ: "Decide"},

@@ -68,7 +68,7 @@ class TokenFile:
         Raises:
             NotFound: there is no file.
             DataCorrupt: its content can't be used.
-            Refused: other users could change it, or it can't be read.
+            Refused: other users have access to it, or it can't be read.
         """
         try:
             with self.path.open(encoding="utf-8-sig") as file:
