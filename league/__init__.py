@@ -32,7 +32,7 @@ def open(
         token_file: a file with the token to send. By default, the environment or the run's folder
             gives the token.
         tls: a folder with certificates.
-        at: when to look at the run: a time, Unix seconds, or a log position. By default, now.
+        at: opens the run as it was at this time (ISO 8601 or Unix seconds) or log position.
         blobs: a folder with weights, by default the run's own.
         game: the game of `play`, by default the run's game.
 

@@ -29,9 +29,9 @@ from league.views.reader import LeagueReader
 from league.views.terminal.display import Display, evaluation_line
 
 _TICK_SECONDS = 0.05
-_STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
-_LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
-_UNHURRIED_SECONDS = 60.0  # for each thing that a run still has to do when its steps are done
+_STOP_MATCHMAKER_SECONDS = 1.0  # enough, because each of its replies is on disk already
+_LAST_LOOK_SECONDS = 0.5  # short, because stopping takes less than 10 s in all
+_UNHURRIED_SECONDS = 60.0  # for each task that is left when a run's steps are done
 _STOPPED_BY_SECONDS = 7.0  # from Ctrl-C until the curves must be done, because a summary follows
 STOP_WORKER_SECONDS = 7.0
 """How long learner and evaluator have to stop. A learner takes up to 6 s to save."""

@@ -1,8 +1,8 @@
 """Defines the columns of every CSV in a run folder, each with its meaning.
 
 A file's leading columns are the same in every game. `behavior_metrics.csv` continues with the
-game's numbers of a seat, and `reward_breakdown.csv` with its reward terms. Each row carries the
-learner's step.
+game's statistics of the learner's seat, and `reward_breakdown.csv` with the game's reward terms.
+Each row has the learner's step.
 """
 
 from __future__ import annotations

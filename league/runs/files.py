@@ -26,7 +26,7 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
     Args:
         content: bytes, or text, which is written as UTF-8.
-        private: whether only its owner may read it, from its first byte on.
+        private: whether only its owner may read it, even while it is being written.
 
     Raises:
         InvalidInput: the file can't be made there.

@@ -100,8 +100,8 @@ class Interceptor:
         threads: answer the calls whose handlers are plain functions.
         observers: receive every call when it is over.
         audit: is called with every call that needs the operator role, before the call takes effect.
-            If it raises, the call has no effect. If the call fails afterwards, it is called again,
-            with the call's `error` set.
+            If it raises, the call has no effect. If the call fails afterwards, `audit` is called
+            again, with the call's `error` set.
     """
 
     def __init__(

@@ -48,8 +48,8 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """Holds a sequential test and all that it has counted. It is immutable: `take` returns a new
-    gate.
+    """Holds a sequential test and the results that it has counted. It is immutable: `take` returns
+    a new gate.
 
     The candidate and its opponent must be frozen, because a test says nothing about a player that
     changes. Results come in assignment order (`settled`).

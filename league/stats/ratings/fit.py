@@ -24,9 +24,10 @@ Games show only differences. With anchors, ratings are relative to them. Without
 of all players is 25, and the interval of a rating applies to its difference from this mean.
 
 Players of a `Block` have a joint prior instead and have no effect on s. Each group of blocks has a
-variance κ, which is estimated from the games like s. With blocks, each pair also deviates from the
-gap of its ratings, by N(0, τ²) points, and τ is estimated too. So even thousands of games of a pair
-say no more about the ratings than an exact observation of their gap plus that deviation.
+factor κ, which scales a part of the prior's variance and is estimated from the games like s. With
+blocks, each pair also deviates from the gap of its ratings, by N(0, τ²) points, and τ is estimated
+too. So even thousands of games of a pair say no more about the ratings than an exact observation of
+their gap plus that deviation.
 
 Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """

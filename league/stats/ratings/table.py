@@ -157,7 +157,7 @@ class BeliefColumns(NamedTuple):
 
 @dataclass(slots=True)
 class _Standing:
-    """Describes a player of a table. `step` is the learner step of its belief."""
+    """Describes a player of a table. `step` is the learner step up to which its belief drifted."""
 
     mu: float = NEWCOMER.mu
     sigma: float = NEWCOMER.sigma

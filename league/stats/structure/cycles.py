@@ -12,7 +12,8 @@ so the share is compared with simulated leagues without cycles.
 A three-cycle has three sides: each player against the player that it beats. The cycle is as strong
 as its weakest side. A side is tested by an exact one-sided sign test without draws, and a cycle is
 sure if its three sides pass (intersection-union, Berger 1982). The sides' p-values go through
-Holm's step-down procedure (1979). So with 95 % probability, all cycles that are called sure exist.
+Holm's step-down procedure (1979). So with 95 % probability, all cycles that are called sure are
+real.
 """
 
 from __future__ import annotations
