@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
     rank = int(os.environ.get("RANK", "0")) if is_rank() else 0
     logging.basicConfig(
-        level=logging.WARNING if rank else logging.INFO,  # rank 0 speaks for all ranks
+        level=logging.WARNING if rank else logging.INFO,  # only rank 0 logs all messages
         format=f"%(asctime)s %(name)s{f' (rank {rank})' if rank else ''}: %(message)s",
         stream=sys.stderr,
         force=is_rank(),  # a fork inherits its launcher's log handlers
@@ -153,7 +153,7 @@ def _work(words: list[str]) -> int:
 
 
 def _complete(options: argparse.Namespace) -> list[str]:
-    """Finds the league and the name if the flags don't give them. Returns the findings as flags."""
+    """Fills in the league and the name if they were not given. Returns the flags that it adds."""
     if options.matchmaker is None:
         run_dir, address = running_league(options.run_dir)
         options.run_dir, options.matchmaker = run_dir, address

@@ -73,7 +73,7 @@ class LearnerSettings(Settings):
     snapshot may come up to one interval later.
     """
     wandb: Literal["off", "offline", "online"] = "off"
-    """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
+    """Whether to use Weights & Biases. offline: writes into the run folder, for `wandb sync`."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

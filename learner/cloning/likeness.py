@@ -45,8 +45,8 @@ CLEAN, DIRECT = 1 << 32, 1 << 33
 against the original. The matches to learn from have lower seeds.
 """
 MUCH = 0.1
-"""A clone counts as much worse if it is more than this many points a match behind, with 95 %
-confidence.
+"""A clone counts as much worse if, with 95 % confidence, it scores over this many points a match
+less than its original.
 """
 
 

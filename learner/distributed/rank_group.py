@@ -101,7 +101,7 @@ class RankGroup:
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter], extra: Tensor) -> Tensor:
         """Replaces every gradient by its sum over all ranks. Missing gradients count as zeros.
 
-        Gradients on the CPU of ranks that `launch` has forked are summed in shared memory.
+        On ranks that `launch` has forked, gradients on the CPU are summed in shared memory.
 
         Args:
             parameters: the parameters with the gradients.

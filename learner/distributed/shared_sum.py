@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the launcher is imported before torch
     from torch import Tensor
 
 SLOT = 1 << 20
-"""Most numbers that a rank writes at a time. Pages that no rank writes take no memory."""
+"""Largest count of numbers that a rank writes at once. Pages that no rank writes take no memory."""
 WAIT_SECONDS = 1800.0
 """Longest time that a rank waits for another rank. torch's process group waits as long."""
 

@@ -1,7 +1,7 @@
 """Waits for a learner's ranks.
 
 The launcher becomes this program when it has forked the ranks. A process that only waits does not
-need the 200 MB that the ranks share, so this file imports the standard library alone.
+need the 200 MB that the ranks share, so this file imports only the standard library.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
         if game.legal_N2A is None or spec.action_kind != CHOICE:
             changed = other[rows, 0, action] < 0.5
             actions[rows[changed], 0, action[changed]] ^= 1
-        else:  # the row makes this choice once, as soon as it is legal and not made anyway
+        else:  # the row makes this choice once, when it is legal and not made anyway
             changed = game.legal_N2A[rows, 0, action] & (actions[rows, 0, action] == 0)
             changed &= first_N[rows] < 0
             actions[rows[changed], 0] = 0

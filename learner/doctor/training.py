@@ -52,8 +52,9 @@ MANY_WEIGHTS = 20_000.0
 training on two matches of 16 decisions, the agent size `base` was 20 percentage points better on
 these two than on other matches."""
 EMERGENCY_SECONDS = 40.0
-"""Processor time in which the minimal agent trains. A busy machine takes longer, but trains for as
-many steps."""
+"""Processor time for which the minimal agent trains. A busy machine needs more time for it, but
+makes no fewer steps.
+"""
 EASY = 0.75
 """If random play scores at least this much against a bot, the bot leaves nothing to learn."""
 MATCH_SECONDS = 30.0
@@ -371,8 +372,8 @@ class _Curve(BaseCallback):
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
     """Judges M: whether the last matches have higher rewards than the first.
 
-    Short matches end first, so the first matches include at least as many matches as are played at
-    once.
+    Short matches end first. So at least `FEWEST_COMPARED` matches from each end are compared, which
+    is the number of matches played at once.
 
     Args:
         matches: the reward and score of each match, in the order in which the matches ended.

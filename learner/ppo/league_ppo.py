@@ -56,8 +56,8 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
 
 STOP_INTERVAL = 32
-"""Number of steps between two checks whether any rank must stop. Each check waits for the slowest
-rank.
+"""Number of steps between two checks of whether any rank must stop. Each check waits for the
+slowest rank.
 """
 GAE_LAMBDA = 0.95
 """Lambda of the generalised advantage estimate, from the guide that the preset `seed` follows."""
@@ -84,7 +84,7 @@ class LeaguePPO(RecurrentPPO):
             `settings.matches`.
         regularisation: settings that hold the policy near frozen copies of itself. None switches
             this off.
-        should_stop: asked between steps and minibatches. True ends `learn` early.
+        should_stop: called between steps and minibatches. True ends `learn` early.
         kwargs: further arguments of Stable-Baselines3, such as `device`, `verbose` and
             `policy_kwargs={"agent": config}`.
     """

@@ -176,8 +176,7 @@ class LossTerms(NamedTuple):
     """Holds the loss terms of a minibatch, not yet weighted.
 
     `kl` is None if no reference plays in the minibatch's matches, or if the divergence is part of
-    the rewards.
-    `forecast` is None without a forecast head.
+    the rewards. `forecast` is None without a forecast head.
     """
 
     policy: PolicyLoss

@@ -38,9 +38,9 @@ class AdaptiveRate:
     scheduled learning rate.
 
     If an update's KL divergence is more than 1.5 times the desired value, the factor is divided by
-    1.2. If it is less than the desired value divided by 1.5, the factor is multiplied by 1.2.
-    This is the rule of PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4).
-    No single learning rate fits a whole curriculum (docs/benchmarks.md).
+    1.2. If it is less than the desired value divided by 1.5, the factor is multiplied by 1.2. This
+    is the rule of PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). No
+    single learning rate fits a whole curriculum (docs/benchmarks.md).
     """
 
     def __init__(self, desired_kl: float | None) -> None:

@@ -71,7 +71,7 @@ class References:
     """Keeps the newest reference (the anchor) and the portfolio of older references.
 
     The functions `register`, `ratings` and `keep` connect the references with a league. Their
-    defaults do without a league.
+    defaults work without a league.
 
     Attributes:
         members: the anchor, then the portfolio, oldest first.

@@ -96,7 +96,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Holds the bursts of an order, or the reason of a failure.
+    """Holds the bursts of an order, or the reason for a failure.
 
     Attributes:
         bursts: at least one burst, if nothing failed.
@@ -115,7 +115,7 @@ class Measured:
     changes: Mapping[str, str | int] = field(default_factory=dict)
 
     def speed(self) -> Spread:
-        """Returns the steps a second by wall clock."""
+        """Returns the steps per second of wall-clock time."""
         rates = [burst.steps / burst.seconds for burst in self.bursts]
         return Spread(median(rates), min(rates), max(rates))
 

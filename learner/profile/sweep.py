@@ -125,7 +125,7 @@ def take(
         cpu: whether to compute on the CPU even if there is a GPU.
 
     Raises:
-        ConfigError: the settings, the device or the whole sweep can't be used.
+        ConfigError: the settings, the device or all configurations of the sweep can't be used.
     """
     settings, learner = SessionSettings.of(sections), sections["learner"]
     mixes = sections["matchmaker"]["mixes"]
@@ -150,7 +150,7 @@ def take(
     rows: list[Measured] = []
     stopped = False
     with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
-        # As many snapshots as the league has at the end of a whole run.
+        # The number of snapshots that the league has at the end of a whole run.
         saved = learner["steps"] // learner["snapshot_interval"]
         count = max(1, min(sections["matchmaker"]["max_saved"], saved))
         met = mixes[settings.curriculum.stages[-1].mix].get("snapshots", 0) > 0

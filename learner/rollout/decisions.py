@@ -1,6 +1,6 @@
 """Plays the learner's decisions frame by frame against rivals, which decide about every frame.
 
-Rivals are agents in processes of their own, so they may take longer than a step of the learner.
+Rivals are agents in separate processes, so they may take longer than a step of the learner.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """

@@ -69,9 +69,9 @@ class LeagueVecEnv(VecEnv):
     Attributes:
         may_wait: whether a step may end although some rivals have not yet decided about all of its
             frames. This may happen in up to half of all matches. `waiting_N` is true for these
-            matches, and their observations stay the same. If the decision has begun, it goes on in
-            the next step with the learner's actions of this step (`or_held`).
-        decisions: holds the decisions that go on in the next step.
+            matches, and their observations stay the same. If the decision has begun, it continues
+            in the next step with the learner's actions of this step (`or_held`).
+        decisions: holds the decisions that continue in the next step.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class LeagueVecEnv(VecEnv):
 
         Args:
             actions_NA: zeros and ones in every game. Choices are one-hot. Rows whose earlier
-                decision goes on ignore them.
+                decision continues ignore them.
 
         Returns:
             Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
@@ -231,7 +231,7 @@ class LeagueVecEnv(VecEnv):
         return np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
 
     def decision_state(self) -> dict[str, NDArray[Any]]:
-        """Returns the arrays (not copies) of the decisions that go on in the next step."""
+        """Returns the arrays (not copies) of the decisions that continue in the next step."""
         return {**self.decisions.state(), "actions": self._actions_N2A}
 
     # -- a step, in parts -----------------------------------------------------------------------
@@ -287,7 +287,7 @@ class LeagueVecEnv(VecEnv):
         rival_N[policy.rival_seats] = True
         decisions.begin()
         seen_NO = self._seen_across()  # kept up to date for rivals
-        self._play_rivals(rival_N, seen_NO, self.num_envs)  # they have decided meanwhile
+        self._play_rivals(rival_N, seen_NO, self.num_envs)  # those that have decided by now
         over_N = decisions.over_N
         actions_NA = policy.act(seen_NO, legal_NA, may_wait, over_N)
         actions_NA[over_N] = self._actions_N2A[over_N, other_N[over_N]]

@@ -74,7 +74,7 @@ class MixSource:
         )
 
     def report(self, result: MatchResult) -> None:
-        """Keeps the reason of a failure."""
+        """Keeps the reason for a failure."""
         if result.failed:
             self.failed = result.failure
 

@@ -166,7 +166,7 @@ def league_env(
         run_dir: the run's folder. Opponents' weights are read from its `blobs`, and the player's
             weights are written there. The game is the one in the folder's `config.toml`, unless
             `preset` names a preset. Without either, the preset is `laptop`.
-        name: the player. Another process that joins by the same name takes its place.
+        name: the player. A process that joins later under the same name takes its place.
         matches: matches played at once.
         mix: the mix of [matchmaker.mixes] from which opponents are drawn.
         preset: preset to use instead of the run's settings.
@@ -205,7 +205,7 @@ def league_env(
             action_kind=spec.action_kind,
         )
         card = SnapshotCard(
-            agent=config,  # `publish` replaces it by the policy's configuration
+            agent=config,  # `publish` replaces it with the policy's own
             game=spec.name,
             game_version=spec.version,
             frame_skip=rules.frame_skip,
@@ -248,14 +248,14 @@ def publish(
 
     Args:
         model: the model with the policy.
-        env: the environment that joined the league (default: the environment that it trains in).
+        env: the environment that joined the league (default: the model's environment).
         milestone: whether to protect the member from being retired.
 
     Returns:
         The member.
 
     Raises:
-        InvalidInput: `perceptron_of` refuses the policy, or it plays another game.
+        InvalidInput: `perceptron_of` refuses the policy, or the policy plays another game.
         Fenced: another process has taken the name.
     """
     joined: VecEnv | None = model.get_env() if env is None else env

@@ -73,8 +73,8 @@ def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) 
 
 
 def fits_log(client: MatchmakerClient, saved: Values) -> bool:
-    """Returns whether the league's log has the matches of a checkpoint. A log that was restored
-    from a backup may lack some of them.
+    """Returns whether the league's log contains the matches of a checkpoint. A log that was
+    restored from a backup may lack some of them.
 
     A match's id begins with its place in the log and ends with random digits. So if the log has the
     newest match of the checkpoint, it has all of them.

@@ -19,7 +19,7 @@ def make_logger(
     settings: Mapping[str, Any],
     is_leader: bool = True,
 ) -> Logger:
-    """Makes a logger that writes into `folder`. On other ranks than the leader it writes nothing.
+    """Makes a logger that writes into `folder`. If there are several ranks, only the leader writes.
 
     Args:
         wandb: off, offline or online.

@@ -95,7 +95,7 @@ class Progress:
             if self._updates - self._added_at[name] <= FORGOTTEN
         }
         rates = [fmean(won) for won in self._snapshots.values() if len(won) >= FEWEST]
-        if rates:  # snapshots come and go, so their own names make no metrics
+        if rates:  # snapshots come and go, so metrics do not name them
             values["winrate_against/hardest_snapshot"] = min(rates)
             values["winrate_against/easiest_snapshot"] = max(rates)
         return values
@@ -213,7 +213,7 @@ class Reporter:
         self._broker.beat(frames, self._model.num_timesteps, activity, self.metrics)
 
     def wait(self, reason: str) -> None:
-        """Reports why the game can't go on. An empty reason says that it goes on again."""
+        """Reports why the game can't continue, or with an empty reason that it continues."""
         self.beat(reason or "rollout")
 
     def rest(self) -> None:

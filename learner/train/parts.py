@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class SessionParts:
-    """The parts that a `Session` runs.
+    """Holds the parts that a `Session` runs.
 
     Attributes:
         live: the player that learns.
