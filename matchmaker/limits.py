@@ -1,26 +1,28 @@
-"""Defines times and bounds of the matchmaker that need no setting."""
+"""Defines the matchmaker's time limits and bounds, apart from its settings."""
 
 LEASE_SECONDS = 300.0
-"""Seconds that a lease lives if its worker makes no progress. The longest update is shorter."""
+"""Seconds until a lease expires if its worker makes no progress. No update takes as long."""
 LEASE_LIMIT_SECONDS = 6 * 3600.0
-"""Most seconds that a lease lives, even if its worker makes progress. Any match is shorter."""
+"""Seconds until a lease expires even if its worker makes progress. No match takes as long."""
 SWEEP_SECONDS = 2.0
 """Seconds between two sweeps for expired leases."""
 MAX_OPEN_LEASES = 65_536
 """Most leases that a worker may hold. The limit stops a worker that asks for matches and never
 reports."""
 DRAW_SECONDS = 0.5
-"""Seconds for which a draw table ignores new results. For 2,000 players a new table takes 5 ms."""
+"""Seconds for which a draw table is reused after new results, because computing a table for 2,000
+players takes 5 ms.
+"""
 CALL_THREADS = 64
-"""Threads that answer calls, and the most calls that share a commit."""
+"""Threads that answer synchronous calls."""
 TRANSFER_SECONDS = 600.0
 """Seconds in which a blob must be sent or received."""
 UPLOAD_BYTES = 10**11
-"""Bytes that a token may upload in the whole run. Without tokens, all callers share them."""
+"""Bytes that a token may upload over the whole run. Callers without a token share this amount."""
 KEPT_FREE_BYTES = 10**9
-"""Free bytes of the disk that uploads leave to the log."""
+"""Bytes of disk space that uploads must leave free for the log."""
 DRAFT_SECONDS = 3600.0
-"""Age in seconds from which a starting matchmaker removes an unfinished file among the blobs."""
+"""Age in seconds above which unfinished blob files are removed when the matchmaker starts."""
 MAX_WATCHERS = 16
 """Largest number of clients that watch at the same time."""
 REQUEST_MEMORY_SECONDS = 6 * 3600.0

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             new_epoch=options.new_epoch,
             sections={name: sections[name] for name in SHARED if name in sections},
         )
-        gc.freeze()  # collecting a loaded league would delay every answer by 100 ms
+        gc.freeze()  # a full collection over a loaded league would stall all calls for 100 ms
         signals = _stop_signals()
         with server:
             position = server.league.view.log_position
@@ -94,8 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _stop_signals() -> socket.socket:
     """Returns a socket that receives a byte for each SIGTERM or SIGINT.
 
-    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it. A signal
-    mask does not reach threads that libraries started before.
+    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it. Blocking
+    the signals with a mask fails too, because threads that libraries started earlier ignore it.
     """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)

@@ -31,8 +31,8 @@ def _seed_mixes() -> dict[str, dict[str, float]]:
 
 
 class ExploiterGateSettings(Settings):
-    """Sets the hypotheses about an exploiter's share of the points, or of the stakes in games with
-    payoffs. Both error rates are 5 %.
+    """Sets the two hypotheses that an exploiter's gate tests. They are about the exploiter's share
+    of the points, or of the stakes in games with payoffs. Each error rate of the test is 5 %.
     """
 
     p0: float = Field(default=0.55, gt=0.0, lt=1.0)
@@ -55,7 +55,9 @@ class ExploiterGateSettings(Settings):
 
 
 class AdmissionSettings(Settings):
-    """Sets the Elo by which a main's snapshot must exceed the newest member of its learner."""
+    """Sets the Elo lead that a main's snapshot needs over the newest member of its learner (the
+    last snapshot that was admitted).
+    """
 
     elo0: float = Field(default=0.0, ge=-1000.0, le=1000.0)
     """Lead over the newest member, in logistic Elo, at which a snapshot should be rejected. With a
@@ -83,30 +85,32 @@ class MatchmakerSection(Settings):
 
     mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
     """Opponent mixes by name (a learner's curriculum stage names a mix): category -> relative
-    weight. Categories: snapshots, self, exploiters, victims, clone, reference, or the name of a
-    bot. A mix in a file replaces the preset's mix of this name, and the preset's other mixes stay.
+    weight. Categories: snapshots, self, exploiters, victims, clone, reference, rivals, or the name
+    of a bot or a rival. A mix in a file replaces the preset's mix of the same name. The preset's
+    other mixes stay.
     """
 
     adaptive: float = Field(default=0.0, ge=0.0, le=100.0)
-    """How much more often a mix plays bots that the learner does not beat. Their weights are in
-    proportion to the written weight x (1 + adaptive x (1 - p)), where p is the learner's expected
-    score now. All bots together keep their share. 0 plays the mix as written.
+    """How strongly a mix prefers bots that the learner does not beat. A bot's weight is in
+    proportion to its written weight x (1 + adaptive x (1 - p)), where p is the score that the
+    learner can expect against it now. All bots together keep their share. 0 plays the mix as
+    written.
     """
 
     within_snapshots: WithinSnapshots = "pfsp_hard"
     """Rule that draws a player of a category. PFSP prefers players that the learner loses to."""
 
     roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
-    """What decides how often learners meet each other and each other's snapshots. "mix": the mix.
-    Otherwise the learner's role decides, by the rules of AlphaStar's paper or of its published
-    pseudocode. These rules then share out the weights that the mix gives to snapshots, self and
-    exploiters together. The mix's other categories don't change.
+    """How the opponents among learners and their snapshots are chosen. "mix": by the weights of the
+    mix. Otherwise: by the learner's role, with the rules of AlphaStar's paper or of its published
+    pseudocode. These rules divide the total weight that the mix gives to snapshots, self and
+    exploiters. The mix's other categories keep their weights.
     """
 
     matches_per_draw: int = Field(default=1, ge=1, le=64)
-    """Consecutive matches against a drawn opponent. With more matches, fewer different snapshots
-    play at a time. That is faster, because fetching their weights takes longer than using them.
-    Each player's share stays the same.
+    """Number of consecutive matches against each drawn opponent. A larger number is faster, because
+    fewer different snapshots play at the same time and fetching their weights takes longer than
+    using them. Each player's share of the matches stays the same.
     """
 
     exploiters: ExploiterGateSettings = Field(default_factory=ExploiterGateSettings)
@@ -120,8 +124,8 @@ class MatchmakerSection(Settings):
 
     admit: Literal["all", "gate"] = "all"
     """When a main's new snapshot becomes an opponent. "all": at once. "gate": when it has beaten
-    the newest member of its learner in a gate that the evaluator plays. The learner continues
-    meanwhile, whatever the outcome.
+    the newest member of its learner in a gate that the evaluator plays. The learner neither waits
+    for the gate nor depends on its outcome.
     """
 
     admission: AdmissionSettings = Field(default_factory=AdmissionSettings)

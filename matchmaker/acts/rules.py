@@ -1,4 +1,7 @@
-"""Changes the game's rules: new ratings begin, and results of different rules are never mixed."""
+"""Moves a league to another version of the game's rules.
+
+Ratings and payoffs begin again, so results under different rules are never mixed.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from matchmaker.state.league import GAME_VERSION, League
 
 
 def change_rules(league: League) -> None:
-    """Begins new ratings and payoffs if the settings have another version of the game's rules.
+    """Begins new ratings and payoffs if the settings name another version of the game's rules.
 
-    Open leases and gates end. Snapshots retire, because their cards name the old rules. Workers
-    must be started again.
+    Open leases and gates end. Snapshots retire, because their cards (`Player.card_json`) name the
+    old rules. Workers must be started again.
     """
     game, version = league.settings.game, league.settings.game_version
     with league.store.write() as tx:

@@ -1,12 +1,12 @@
 """Folds ratings and payoffs from the log's results and events.
 
-To fold the log means to apply its results and events one after the other, in their common order in
-the log. Events record which players learn, inherit a rating or are pinned. Ratings and payoffs are
-the same to the last bit, whether the log is folded all at once, result by result, or from a stored
-fold.
+Folding the log means applying its results and events one after the other, in the order in which
+they were logged. The events record which players learn, inherit a rating or are pinned. Ratings and
+payoffs are the same to the last bit, whether the log is folded all at once, result by result, or
+from a stored fold.
 
-A book holds the ratings and payoffs of one kind of matches: of training matches (train), of clean
-matches (eval), or of clean matches with greedy players (greedy).
+A book holds the ratings and payoffs of one kind of match: training matches (train), clean matches
+(eval), or clean matches with greedy players (greedy). In a clean match, both players are frozen.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _BATCH = 8192
 
 
 class Books:
-    """Keeps the tables of all books up to a result and an event of the log.
+    """Keeps the tables of all books, as of a result and an event of the log.
 
     `climb` counts the learners' training matches against opponents whose weights don't change. A
-    match is counted for the snapshot that the learner had frozen last when the match ended
-    ("main@0" before its first snapshot). The end of a match decides, and not its beginning, because
-    short matches end first, and most short matches are wins.
+    match counts for the last snapshot that the learner had frozen before the match ended ("main@0"
+    before its first snapshot). If the beginning of the match decided instead, the newest snapshot
+    would get the short matches first, and most short matches are wins.
 
-    If a restart takes results back, the books are built again. Clean results of the incarnations in
-    `without` don't count, because their worker is in quarantine.
+    If a worker's restart marks results as lost, the books are built again. Clean results of the
+    incarnations in `without` don't count, because of their worker's quarantine.
     """
 
     def __init__(self, without: frozenset[int] = frozenset()) -> None:
@@ -60,7 +60,8 @@ class Books:
         return books
 
     def recounted(self, reader: Reader) -> Books:
-        """Counts the clean results again after a worker's quarantine began or ended.
+        """Returns the books with all clean results counted again, after a worker's quarantine began
+        or ended.
 
         The train book does not change.
         """
@@ -196,8 +197,8 @@ def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
 
 
 def _lineage(name: str, kind: PlayerKind) -> str:
-    """Returns the learner in a frozen copy's name, or "" without one. It never raises an error,
-    because folding a log must always succeed.
+    """Returns the learner that a frozen copy's name contains, or "" if the name is not valid. It
+    never raises an error, because folding a log must always succeed.
     """
     parts = SnapshotName if kind is PlayerKind.SNAPSHOT else ReferenceName
     try:
@@ -219,7 +220,7 @@ def margin_of(row: ResultRow) -> float | None:
 
 
 def epoch_data(epoch: Epoch) -> dict[str, float]:
-    """Returns the fields of a measured epoch in the log, apart from its book and position."""
+    """Returns the logged fields of a measured rating epoch, apart from its book and position."""
     return {
         "games": epoch.games,
         "draw_probability": epoch.draw_probability,

@@ -21,8 +21,8 @@ from matchmaker.store.sqlite import Memory, SqliteStore
 from matchmaker.store.transaction import Reader, Transaction
 
 GAME_VERSION = "game_version"
-"""Key under which the log keeps the version of the game's rules. All results since the last event
-`rules_changed` are of this version.
+"""Key under which the log keeps the version of the game's rules. All results after the last event
+`rules_changed` are from matches under this version.
 """
 _PAYOFF_UNIT = "payoff_unit"
 
@@ -42,10 +42,10 @@ class League:
     _stored_policy: str = ""
 
     def open(self, seed: int, new_epoch: bool = False) -> None:
-        """Checks the log against the settings, records what changed in them, and loads the view.
+        """Checks the log against the settings, records changed settings, and loads the view.
 
         Raises:
-            VersionMismatch: the log is of another game or of other rules.
+            VersionMismatch: the log belongs to another game or to another version of its rules.
         """
         self.store.memory = Memory(self.view.lock, self._rebuild_view, self.view.wake)
         now, wanted = self.clock.now(), self.settings.game
@@ -76,11 +76,11 @@ class League:
                 text = f"mix {name!r} is as the settings say: they are newer than its change"
                 self.log(tx, "mix_reset", text, mix=name)
             self._store_policy(tx)
-            # Workers keep their leases if the matchmaker was away or its clock was set back.
+            # so that workers keep their leases after a downtime or a clock that was set back
             tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)
 
     def open_read_only(self) -> None:
-        """Loads the view, and the settings of the draws from the log."""
+        """Loads the view and the newest sampling settings from the log."""
         with self.store.read() as reader:
             reader.verify("meta")
             self._load(reader)
@@ -105,7 +105,7 @@ class League:
         self.view.wake()
 
     def reload_fold(self, reader: Reader) -> None:
-        """Folds the log again after a restart took results back."""
+        """Folds the log again after a worker's restart marked results as lost."""
         self.view.load_fold(reader)
         self.fold_position = 0
 
@@ -115,10 +115,10 @@ class League:
         self.fold_position = 0
 
     def store_fold(self, fewest: int) -> None:
-        """Stores the fold that memory holds in the log's database, if at least `fewest` results
-        were folded since the last stored fold.
+        """Writes the current fold to the log's database, if at least `fewest` results were folded
+        since the last stored fold.
 
-        Calls have to wait for this. `matchmaker.acts.fold` stores folds without blocking calls.
+        Calls have to wait meanwhile. `matchmaker.acts.fold` stores folds without blocking calls.
         """
         view = self.view
         with view.lock:
@@ -129,13 +129,13 @@ class League:
         self.add_fold(fold, row)
 
     def add_fold(self, fold: Fold, row: FoldRow) -> None:
-        """Stores a row, unless another fold has replaced `fold` in memory."""
+        """Stores `row`, unless memory no longer holds `fold`, on which the row is based."""
 
         def stored() -> None:
             self.fold_position = row.log_position
 
         with self.store.write() as tx:
-            if self.view.fold is fold:  # a restart that took results back replaces it
+            if self.view.fold is fold:  # it is replaced when results no longer count
                 tx.add_fold(row, folding.KEPT)
                 tx.after_commit(stored)
 
@@ -155,12 +155,12 @@ class League:
         return event
 
     def add_draw(self, tx: Transaction, body_json: str, stream: int | None = None) -> int:
-        """Records the probabilities that matches are drawn from at this moment.
+        """Records the probabilities from which the next matches are drawn.
 
         Args:
             tx: the transaction.
-            body_json: the draw table, or the draw of named players.
-            stream: seed of the stream of the draws, None for matches paired by name.
+            body_json: the draw table, or the reason why named players are paired.
+            stream: seed of the random stream, None for matches paired by name.
 
         Returns:
             The draw's number.
@@ -171,8 +171,8 @@ class League:
 
     @property
     def sampling(self) -> MatchmakerSettings:
-        """Returns the settings with operators' changes of the mixes, from which matches are drawn
-        now."""
+        """Returns the settings that new matches are drawn by: `settings` with operators' changes of
+        the mixes."""
         return self._policy[0]
 
     @property
@@ -207,7 +207,7 @@ class League:
         return player
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation. If it was never opened it raises `NotFound`."""
+        """Returns an incarnation, or raises `NotFound` if it was never opened."""
         row = reader.incarnation(number)
         if row is None:
             raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")
@@ -218,7 +218,7 @@ class League:
 
         Raises:
             Quarantined: the worker is in quarantine.
-            Fenced: a newer incarnation of the worker exists.
+            Fenced: a newer incarnation of the worker exists, or the game's rules have changed.
             NotFound: it was never opened.
         """
         row = self.current_incarnation(reader, number)

@@ -3,7 +3,8 @@
 import sys
 
 if "pandas" not in sys.modules:
-    # sqlite-utils loads pandas for a type that the log does not use: a third of a second.
+    # sqlite-utils imports pandas to support a column type that the log does not use. Importing
+    # pandas takes a third of a second.
     sys.modules["pandas"] = None  # pyrefly: ignore[unsupported-operation]
     import sqlite_utils  # noqa: F401
 
