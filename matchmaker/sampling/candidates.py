@@ -23,17 +23,19 @@ SELF = "self"
 _ROLES = {"snapshots": (Role.NONE, Role.MAIN), "exploiters": EXPLOITING, "clone": (Role.CLONE,)}
 """Roles of the snapshots in a category."""
 NEWEST_RATED = 2
-"""Number of newest snapshots with clean matches whose ratings give the learner's rating."""
+"""Number of the learner's newest rated snapshots from which its clean rating is estimated."""
 _LEAST_VARIANCE = 1e-6
-"""Least variance in points². A pinned snapshot has variance 0."""
+"""Lower bound of a variance in points², because a pinned snapshot has variance 0."""
 PATCHED_SHARE = 0.1
-"""Total weight of the exploiters that the learner has patched, as a share of the category's weight
-(`exploiters`). The other exploiters together have the whole weight of the category.
+"""Total weight of the patched exploiters, which the learner beats, as a share of the weight of the
+category `exploiters`. The other exploiters together have the category's full weight.
 """
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """States of a victim. A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
-"""Categories whose weights the learner's role divides, if roles decide (`matchmaker.roles`)."""
+"""Categories whose total weight the rules of the learner's role share out, unless the setting
+`matchmaker.roles` is "mix".
+"""
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,13 @@ def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
     """Estimates the learner's chances against players, from its recent matches and the ratings.
 
-    If a player has a clean rating, the learner has the clean rating of its newest snapshots. So
-    both ratings are on the same scale, and the learner's exploration does not affect its rating. If
-    these snapshots have no clean rating, the learner has its rating from training matches. If the
-    player has no clean rating, both ratings come from training matches. A snapshot without any
-    rating counts as being as strong as the learner.
+    Against a player with a clean rating, the learner counts with the clean rating of its newest
+    snapshots. Both ratings are then on the same scale, and the learner's exploration does not
+    affect its rating. If these snapshots have no clean rating, the learner counts with its rating
+    from training matches.
+
+    Against a player without a clean rating, both ratings come from training matches. A snapshot
+    without any rating counts as equal to the learner.
 
     Args:
         players: N players.
@@ -149,10 +153,10 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
 
 
 def _clean_belief(pool: Pool) -> Belief | None:
-    """Returns the learner's strength by its newest snapshots' clean ratings, None if unrated.
+    """Estimates the learner's strength from the clean ratings of its newest snapshots.
 
-    Each rating counts by the inverse of its variance, which grows with the learner's drift since
-    the snapshot.
+    The weight of a rating is the inverse of its variance, which grows with the learner's drift
+    since the snapshot. Without a rated snapshot the result is None.
     """
     clean = pool.tables[Book.EVAL]
     rated = (
@@ -298,7 +302,9 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
 
 
 def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:
-    """Returns a category's players with their share of its weight. Patched exploiters have less."""
+    """Splits a category's players into groups, each with a share of the category's weight. Patched
+    exploiters have a smaller share.
+    """
     learner, players = pool.learner, pool.players
     if category == "victims":
         names = pool.exploiters.victims_of(learner.name)

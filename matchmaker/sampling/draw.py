@@ -1,9 +1,9 @@
 """Draws opponents: a learner's probabilities, their record in the log, and the draws.
 
-A draw has two stages: a category of the mix, then a player of this category. It is a function of a
-seed and the match's ordinal. Words 4·ordinal to 4·ordinal + 3 of `numpy.random.PCG64(seed)` give,
-in this order, the category, the player, the learner's seat (the top bit) and the match's seed (the
-upper 63 bits).
+A draw has two stages: a category of the mix, then a player of this category. Given the
+probabilities, a draw is a function of a seed and the match's ordinal. Words 4·ordinal to
+4·ordinal + 3 of `numpy.random.PCG64(seed)` give, in this order, the category, the player, the
+learner's seat (the top bit) and the match's seed (the upper 63 bits).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Distribution:
         return list(accumulate(self.probabilities))
 
     def pick(self, uniform: float) -> int:
-        """Returns the index whose part of [0, 1) contains `uniform`, never one of probability 0."""
+        """Returns the index whose part of [0, 1) contains `uniform`. Its probability is never 0."""
         index = bisect_right(self._bounds, uniform)
         if index < len(self.names):
             return index

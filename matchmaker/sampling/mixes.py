@@ -6,9 +6,10 @@ prior mean p₀ is the prediction of the ratings:
     a = k·p₀ + points,  b = k(1 − p₀) + games − points
     E[(1−p)²] = b(b+1)/((a+b)(a+b+1)),  E[p(1−p)] = ab/((a+b)(a+b+1)),  E[1−p] = b/(a+b)
 
-`league/stats/recent.py` provides games and points, and forgets old ones.
+`league/stats/recent.py` provides `games` and `points`, in which old matches count less.
 
-Shapes: N candidates, oldest first, described from the side of the learner that asks for matches.
+Shapes: N candidates, oldest first. Numbers are from the point of view of the learner that asks for
+matches.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 PRIOR_GAMES = 5.0
-"""The prediction of the ratings counts as much as this many games. It keeps a newcomer from taking
-most of the matches, and ten actual games outweigh it.
+"""The prediction of the ratings counts as much as this many games. The prediction keeps a newcomer
+from getting most of the matches, and ten actual games outweigh it.
 """
 RECENT_COUNT, RECENT_SHARE = 10, 0.99
 """The rule `recent` draws a share of .99 from the newest ten snapshots."""
 VANISHING = 1e-10
-"""Sum of weights below which they carry no information, so the draw is uniform."""
+"""If the weights sum to less than this, they carry no information and the draw is uniform."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def adapted_mix(
     Args:
         mix: weights w by category.
         chances: the learner's win probability p against each bot.
-        strength: how much the weight of a bot that always wins grows.
+        strength: relative growth of the weight of a bot that always beats the learner.
 
     Returns:
         The adapted mix.

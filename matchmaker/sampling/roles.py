@@ -1,8 +1,8 @@
-"""Implements AlphaStar's rules: opponents by role, and when learners are frozen and start again.
+"""Implements AlphaStar's rules: the opponents of each role, and when learners are frozen and reset.
 
 In Vinyals et al. 2019 (Nature 575), the text of the Methods and the published pseudocode disagree,
 so there is a preset for each. This implementation differs from both in three ways. The newest
-snapshot of another learner stands for its "current" weights. A snapshot is saved before an
+snapshot of another learner represents its "current" weights. A snapshot is saved before an
 exploiter is reset, while the pseudocode stores the reset network. An exploiter must beat the
 victims of its generation, which do not change, instead of the current mains.
 """
@@ -27,13 +27,13 @@ forgotten, and self-play.
 NO_LONGER_BEATS = 0.5
 """Win probability below which, in the paper's text, a main "can no longer beat" a player."""
 EXPLOITED_BELOW, FORGOTTEN_BELOW, TOO_STRONG = 0.3, 0.7, 0.3
-"""The learner's win rates against other players in the pseudocode. Below the first, a past
-exploiter counts as unbeaten. Below the second, a past main counts as forgotten. Up to the third, a
-current main is too strong.
+"""Bounds in the pseudocode for the learner's win rate against another player. Below the first, a
+past exploiter counts as unbeaten. Below the second, a past main counts as forgotten. Up to the
+third, a current main is too strong.
 """
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
-"""A main exploiter's win probability against a main that is too strong to learn from: below the
-first number in the text, at most the second number in the pseudocode."""
+"""A main is too strong for a main exploiter to learn from if the exploiter's win probability is
+below the first number (in the text), or at most the second number (in the pseudocode)."""
 BEATS_ABOVE = 0.7
 """The learner's win probability above which it counts as beating a player."""
 
@@ -133,9 +133,8 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
 
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
-    """Returns the past without its newest players, as long as the learner beats none of these more
-    often than the player before it. Such a series is normal progress, in which nothing is
-    forgotten.
+    """Drops the longest suffix of `past` in which each player is at least as hard to beat as the
+    player before it. Such a suffix shows normal progress, in which nothing is forgotten.
     """
     for last in range(len(past) - 1, 0, -1):
         if past[last - 1].chance < past[last].chance:
@@ -217,7 +216,7 @@ class SnapshotRule(NamedTuple):
         latest: number of intervals after which it is always due.
         beaten: between `earliest` and `latest`, a snapshot is due once the learner beats all of
             these players.
-        reset: probability that the learner then starts again.
+        reset: probability that the learner starts again after its snapshot.
     """
 
     earliest: float

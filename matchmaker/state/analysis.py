@@ -12,7 +12,7 @@ EVENT = "analysis"
 
 @dataclass(frozen=True)
 class Analysis:
-    """Lists the snapshots in the support of the Nash mixture, from `matches` clean matches."""
+    """Lists the snapshots in the support of the Nash mixture of `matches` clean matches."""
 
     matches: int = 0
     support: frozenset[str] = frozenset()

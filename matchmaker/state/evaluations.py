@@ -15,7 +15,9 @@ EVENTS = ("evaluation_requested", "evaluation_cancelled", "rules_changed")
 
 
 class Asked(NamedTuple):
-    """Describes an evaluation as open or cancelled. The counts of the books show if it is done."""
+    """Holds an evaluation that was requested. Its state is open or cancelled. Whether it is done
+    follows from the match counts in its book.
+    """
 
     evaluation: Evaluation
     targets: list[Target]
@@ -30,8 +32,8 @@ class Evaluations:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Folds an event of `EVENTS`. New rules end all evaluations, because earlier results don't
-        count.
+        """Folds an event of `EVENTS`. New rules of the game end all evaluations, because results
+        under the old rules don't count.
         """
         if event.kind == "rules_changed":
             for number in self.asked:

@@ -1,6 +1,8 @@
-"""Stores the folded log from time to time, so that a restart is quick.
+"""Stores folds of the log, so that the matchmaker starts quickly.
 
-A start folds the log from the newest stored fold. `fsck` compares each stored fold with the log.
+A fold is the state after applying the log's results and events in order. When it starts, the
+matchmaker loads the newest stored fold and folds only the rest of the log. `fsck` compares each
+stored fold with the log.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from matchmaker.store.transaction import Reader
 VERSION = 10
 """Version of the folds. Raise it when folding changes: folds of other versions are ignored."""
 EVERY = 30_000
-"""Results after which another fold is due. A restart folds this many in about three seconds."""
+"""Results after which another fold is due. Folding this many takes about three seconds."""
 FEWEST = 1_000
-"""A matchmaker that stops stores a fold if it has at least this many new results."""
+"""A stopping matchmaker stores a fold if there are at least this many new results."""
 KEPT = 8
-"""Number of stored folds. A learner that returns to a checkpoint drops the folds after it."""
+"""Number of folds to keep. When a learner returns to a checkpoint, later folds are dropped, and the
+next start uses an older fold.
+"""
 Drawn = Counter[tuple[str, str, str]]
 
 
@@ -35,10 +39,10 @@ class Fold:
 
     Attributes:
         books: ratings and payoffs.
-        drawn: matches drawn by (player, mix, category).
-        paired: matches paired by name.
+        drawn: number of drawn matches for each (player, mix, category).
+        paired: number of matches for each pair of players that were paired by name.
         ordinal: the newest assignment in `drawn` and `paired`.
-        settled: the ordinal up to which no row has to be checked again.
+        settled: the ordinal up to which the log's invariants need no further check.
     """
 
     books: Books = field(default_factory=Books)
@@ -49,7 +53,7 @@ class Fold:
 
     @classmethod
     def current(cls, reader: Reader) -> Fold:
-        """Folds the whole log from the newest stored fold."""
+        """Folds the whole log, starting from the newest stored fold."""
         usable = (row for row in reader.folds() if row.version == VERSION)
         row = next(usable, None)
         fold = cls() if row is None else cls.stored(row)
@@ -62,7 +66,7 @@ class Fold:
 
     @classmethod
     def stored(cls, row: FoldRow) -> Fold:
-        """Restores the fold of a row."""
+        """Restores a fold from its row."""
         body = json.loads(zlib.decompress(row.body))
         drawn, paired = (
             Counter({tuple(key): count for *key, count in body[name]})

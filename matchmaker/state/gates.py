@@ -1,4 +1,4 @@
-"""Defines the rules of a gate, and a gate before its first match."""
+"""Defines the rules of gates, the tests that candidates must pass to become opponents."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from league.gates import CandidateGate, GateState, VictimGate
 from league.stats.gates import Gate
 
 STAKES = 5.0
-"""If the game states no largest margin, it is assumed to be this many times the mean margin. If a
-match of the gate has a larger margin, this margin takes its place.
+"""Ratio of the largest margin to the mean margin that is assumed if the game states no largest
+margin. A match of the gate with a larger margin replaces the assumed largest margin.
 """
 
 
@@ -22,11 +22,11 @@ class GateRules:
     Attributes:
         gate: the sequential test, without results.
         after: ordinal of the newest assignment before the gate's first match.
-        seed: seed of the matches' seeds.
+        seed: seed from which the matches' seeds are derived.
         stake: mean margin of training matches. In games with payoffs, a draw counts like a result
-            with this margin. It is 0 in logs of versions that counted wins.
+            with this margin. It is 0 in logs of older versions, which counted wins instead.
         most: largest margin that the game allows, 0 if the game states no bound. It is None in logs
-            of versions that used `STAKES` times `stake` instead.
+            of older versions, which used `STAKES` times `stake` instead.
     """
 
     gate: Gate
@@ -36,8 +36,8 @@ class GateRules:
     most: float | None = None
 
     def most_of(self, margins: Iterable[float]) -> float:
-        """Returns the margin from which on a result surely counts, 0 if all results count
-        (`league.stats.gates.gate.settled`).
+        """Returns the least margin with which a result is certain to count, 0 if all results count.
+        `league.stats.gates.gate.settled` explains which results count.
 
         Args:
             margins: the margins of the gate's matches.
@@ -50,7 +50,7 @@ class GateRules:
 def opened_gate(
     candidate: str, generation: Generation | None, victims: Sequence[str], at: float
 ) -> CandidateGate:
-    """Makes a gate before its first match, at Unix seconds `at`. A main's snapshot has no
+    """Makes a gate without matches that opens at Unix seconds `at`. The candidate of a main has no
     generation.
     """
     return CandidateGate(

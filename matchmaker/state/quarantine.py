@@ -1,4 +1,4 @@
-"""Folds the log's events of workers that play another game than the others."""
+"""Folds the log's events of workers in quarantine, and of workers whose results disagree."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ EVENTS = ("worker_quarantined", "worker_released", "workers_disagree")
 
 
 class Quarantines:
-    """Keeps the workers in quarantine with the reasons, the workers that disagree, and the event
-    from which a released worker is watched again.
+    """Keeps the workers in quarantine and the workers that disagree.
+
+    Attributes:
+        out: the reason of the quarantine, by worker in quarantine.
+        torn: the text of the event, by worker that disagrees with another worker.
+        watched_after: position of the event after which a released worker is watched again.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:

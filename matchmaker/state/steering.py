@@ -1,4 +1,4 @@
-"""Folds operators' changes of a running league."""
+"""Folds the log's events that record operators' changes of a running league."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Steering:
     Attributes:
         number: position of the newest change of a mix in the log, 0 without a change.
         changes: the newest change of each mix.
-        drawn: matches that each changed mix had drawn before, by (player, category).
+        drawn: for each changed mix, the number of matches by (player, category) that were drawn
+            from it before its newest change.
         pause: the pause that lasts now, or None.
     """
 
@@ -61,11 +62,13 @@ class Steering:
             self._configured[change.mix] = data["configured"]
 
     def outdated(self, configured: Mapping[str, Mapping[str, float]]) -> list[str]:
-        """Returns the changed mixes whose settings differ from the settings at their change."""
+        """Returns the changed mixes that the settings have redefined since the change."""
         return [name for name, mix in self._configured.items() if mix != configured.get(name)]
 
     def mixes(self, configured: Mapping[str, Mapping[str, float]]) -> Mixes:
-        """Returns the mixes of the settings with all changes. A weight of 0 removes a category."""
+        """Applies all changes to the mixes of the settings. A changed weight of 0 removes the
+        category.
+        """
         return {
             name: {
                 category: weight

@@ -35,8 +35,8 @@ EVENTS = (
 
 
 class KnownDraw(NamedTuple):
-    """Keeps a draw table, its number in the log, the newest event when it was computed, and the
-    time.
+    """Keeps a draw table with its number in the log, and the newest event and the time when it was
+    computed.
     """
 
     number: int
@@ -46,13 +46,13 @@ class KnownDraw(NamedTuple):
 
 
 class LeagueView:
-    """Holds the state of the league. Readers hold `lock`, and only the store's commits change it.
+    """Holds the state of the league. Only the store's commits change it. Readers must hold `lock`.
 
     Attributes:
         event_position: the newest event.
         other_position: the newest event other than a result.
         durable_position: the newest event that watchers can read.
-        stale: whether a commit is missing in memory.
+        stale: whether memory lacks a commit.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class LeagueView:
         self.players: dict[str, Player] = {}
         self.fold = Fold()
         self.draws: dict[tuple[str, str], KnownDraw] = {}
-        self.failed_in_a_row: dict[str, int] = {}  # matches of rivals since the matchmaker started
+        self.failed_in_a_row: dict[str, int] = {}  # by rival, since the matchmaker started
         self.event_position = self.other_position = self.durable_position = self.ordinal = 0
         self._forget_events()
 
@@ -74,7 +74,7 @@ class LeagueView:
         self.quarantines = Quarantines()
         self.evaluations = Evaluations()
         self.steering = Steering()
-        self.rules_position = 0  # position of the event that brought the game's present rules
+        self.rules_position = 0  # of the event that introduced the present rules of the game
 
     @property
     def tables(self) -> dict[Book, RatingTable]:
