@@ -90,7 +90,7 @@ def backup(database: Path, copy: Path) -> int:
 
 def restore(copy: Path, database: Path) -> tuple[int, Path | None]:
     """Puts a copy made by `backup` in the place of `database`. Returns the position of the newest
-    result, and where the replaced log is now, None if there was no log.
+    result, and the new path of the replaced log (None if there was no log).
 
     Raises:
         Refused: a matchmaker has the log open.
@@ -188,8 +188,8 @@ def _seconds(words: str) -> float:
 def copy_as_of(database: Path, copy: Path, words: str) -> float:
     """Copies the part of a league's log up to a moment. The copy opens like any other log.
 
-    Only a worker's newest heartbeat is stored, so if there was a later heartbeat, the worker's
-    activity at the moment is unknown.
+    A log has only the newest heartbeat of each incarnation of a worker. If that heartbeat came
+    after the moment, the worker's activity is missing in the copy.
 
     Args:
         database: the log.

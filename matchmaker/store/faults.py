@@ -36,7 +36,7 @@ def as_league_errors(path: Path) -> Iterator[None]:
     except LeagueError:
         raise
     except sqlite3.OperationalError as error:
-        # Python's own error for bytes that are no text has no code. Unknown tables give ERROR.
+        # Python's own error for undecodable text has no code. A missing table gives SQLITE_ERROR.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             raise DataCorrupt(f"{path} is damaged ({error}): restore a backup") from error
         if _is_another_users(error, path):
@@ -50,7 +50,7 @@ def as_league_errors(path: Path) -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN:
             raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
         raise
-    except UnicodeDecodeError as error:  # SQLite quotes bytes that are no text
+    except UnicodeDecodeError as error:  # SQLite's error message quotes undecodable text
         raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
     except OSError as error:
         if is_full(error):
@@ -85,8 +85,8 @@ def _read_only(path: Path, reason: str) -> StorageReadOnly:
 
 def _is_read_only(error: sqlite3.OperationalError, path: Path) -> bool:
     code = error.sqlite_errorcode & 0xFF  # the primary part of an extended code
-    # SQLite creates files next to the log even for reading, so a read-only disk may cause
-    # these errors, too.
+    # SQLite creates files next to the log even for reading, so a read-only disk may also cause
+    # these errors.
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         return _is_mounted_read_only(path)
     return code == sqlite3.SQLITE_READONLY

@@ -1,8 +1,8 @@
 """States the invariants of a league's log in SQL. `fsck` and the running service check them.
 
-Each query selects the rows that break a rule, among the assignments with an ordinal above
-``:after``. The running service uses the ordinal just below its oldest open lease as this watermark,
-because the rows up to it never change and need not be checked again.
+Each query selects the rows that break a rule, among the assignments with an ordinal above the
+watermark ``:after``. In the running service, the watermark is the ordinal just below the oldest
+open lease, because the rows up to there never change and need not be checked again.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ INVARIANTS = {
         SELECT name FROM players
         WHERE game IS NOT (SELECT value FROM meta WHERE key = 'game') AND :after >= 0""",
 }
-"""Selects the rows that break each rule, in a single column."""
+"""The query for each rule. It selects the rows that break the rule, in a single column."""
 
 
 def broken(reader: Reader, after: int = 0) -> list[str]:
@@ -92,7 +92,7 @@ def broken_pages(reader: Reader) -> Iterator[str]:
 
 
 def damaged_rows(reader: Reader) -> Iterator[str]:
-    """Yields a sentence if rows differ from what was written."""
+    """Yields a sentence if rows have changed since they were written."""
     if damaged := list(reader.unverified().damaged_rows()):
         yield finding("a row is what was written", damaged)
 

@@ -72,7 +72,7 @@ def settled(reader: Reader) -> int:
 def first_counted(reader: Reader, incarnations: Collection[int]) -> tuple[int, int]:
     """Returns the first log position and the number of clean results of these incarnations.
 
-    Failed matches and matches of gates are left out. Without results both are 0.
+    Failed matches and matches of gates are left out. Without results both values are 0.
     """
     first, count = reader.select(
         "SELECT min(r.position), count(*) FROM results r JOIN assignments a USING (ordinal) "
@@ -84,7 +84,7 @@ def first_counted(reader: Reader, incarnations: Collection[int]) -> tuple[int, i
 
 
 def results(reader: Reader, after: int, until: int) -> Iterator[PairedResult]:
-    """Yields results of ordinals above `after` up to `until`, in the order of their assignment."""
+    """Yields results with ordinals above `after` up to `until`, in order of assignment."""
     columns = ", ".join(PairedResult._fields).replace("incarnation", "r.incarnation")
     rows = reader.select(
         f"SELECT {columns} FROM assignments a JOIN results r USING (ordinal) "

@@ -40,7 +40,7 @@ def sealed(row: Iterable[Any]) -> tuple[Any, ...]:
 
 
 class IncarnationRow(NamedTuple):
-    """Describes a worker's process. `number` is 0 until it is stored."""
+    """Describes an incarnation, a start of a worker. `number` is 0 until the row is stored."""
 
     number: int
     worker: str
@@ -63,14 +63,14 @@ class BeatRow(NamedTuple):
 
 
 class DrawRow(NamedTuple):
-    """Records the probabilities of assignments' draws. `number` is 0 until it is stored."""
+    """Records the probabilities of assignments' draws. `number` is 0 until the row is stored."""
 
     number: int
     policy_hash: str
     log_position: int
     event_position: int
     stream: int | None
-    """Seed of the stream of the draws, None for matches paired by name."""
+    """Seed of the draws' random stream, None for matches paired by name."""
     body_json: str
 
 
@@ -130,12 +130,12 @@ class ResultRow(NamedTuple):
     book: Book
     category: str
     lost_by: int | None = None
-    """The incarnation whose restart took the result back, None while it counts."""
+    """The incarnation whose start marked the result as lost, None while the result counts."""
 
     @property
     def rated(self) -> bool:
-        """Returns whether ratings and payoffs count the result. They leave out gates' matches,
-        because the scores of a test that may stop at any time are biased.
+        """Returns whether ratings and payoffs count the result. They leave out the matches of
+        gates, because a gate may stop as soon as its scores are clear, which biases the scores.
         """
         return not self.failed and self.lost_by is None and self.category != GATE
 

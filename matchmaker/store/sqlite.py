@@ -1,8 +1,9 @@
 """Keeps a league's log in a SQLite file: WAL, every commit synced, one writer, concurrent readers.
 
-Requests of many threads share commits, because a sync of the disk takes milliseconds however much
-it writes. Each caller puts its request into a queue and waits. The writer thread takes all waiting
-requests, runs each in a savepoint of the same transaction, commits, and returns the outcomes:
+Concurrent requests share commits, because each commit syncs the disk, which takes milliseconds even
+for few rows. Each caller puts its request into a queue and waits. The writer thread takes all
+waiting requests, runs each in a savepoint of the same transaction, commits, and returns the
+outcomes:
 
     submit -> queue -> writer thread: BEGIN, savepoint by savepoint, COMMIT -> outcomes
 
@@ -48,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Request:
-    """Holds a call until `done`. Then its `result` is on disk, or it has an `error`."""
+    """Holds a queued call. When `done` is called, `result` is on disk or `error` is set."""
 
     def __init__(self, effect: Callable[[Transaction], Any], done: Callable[[], object]) -> None:
         self.effect, self.done = effect, done
@@ -68,7 +69,7 @@ def once(
     at: float,
     effect: Callable[[Transaction], bytes],
 ) -> Callable[[Transaction], bytes]:
-    """Makes an effect that runs once, however often its request id is used.
+    """Wraps an effect so that it runs only once for each request id.
 
     Args:
         request_id: id of the request.
@@ -78,7 +79,7 @@ def once(
         effect: returns the reply.
 
     Returns:
-        The effect, which returns the reply of the first run. It raises `InvalidInput` if a
+        The wrapped effect, which returns the reply of the first run. It raises `InvalidInput` if a
         different request used the same id.
     """
 
@@ -101,8 +102,8 @@ class Memory:
 
     Attributes:
         lock: keeps readers out while memory is ahead of the disk.
-        rebuild: loads memory again.
-        committed: is called after every commit.
+        rebuild: loads memory from the log again.
+        committed: called after every commit.
     """
 
     lock: AbstractContextManager[Any] = contextlib.nullcontext()  # noqa: RUF009 (it has no state)
@@ -111,10 +112,11 @@ class Memory:
 
 
 def locked(database: Path) -> int:
-    """Locks a log for its only writer, by a lock on a file next to it. If another process has the
-    lock, `Refused` is raised. The kernel releases the lock when the process that has it dies.
+    """Locks a log for its only writer, by locking a file next to the log. Returns the descriptor of
+    the lock file. If another process holds the lock, `Refused` is raised. The kernel releases the
+    lock when the process that holds it dies.
 
-    The lock's file is empty until `SqliteStore.announce` writes the address of the service to it.
+    The lock file is empty until `SqliteStore.announce` writes the address of the service to it.
     """
     descriptor = os.open(lock_of(database), os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -132,16 +134,16 @@ def locked(database: Path) -> int:
 class SqliteStore:
     """Opens a log, and creates or migrates it.
 
-    The lock is next to the file itself, so links to the file lead to the same lock.
+    The lock file lies next to the log's real path, so all symbolic links to a log share its lock.
 
     Attributes:
-        on_commit: receives the seconds that each commit took.
-        memory: follows the log.
+        on_commit: called with the seconds that each commit took.
+        memory: the part of the log in memory, which follows the commits.
 
     Raises:
         Refused: another process writes the file.
-        NotFound: a file to read does not exist.
-        VersionMismatch: another version wrote the file.
+        NotFound: `read_only` is set and the file does not exist.
+        VersionMismatch: another version of Kumite wrote the file.
         DataCorrupt: the file is damaged.
         StorageFull: the disk is full.
     """
@@ -185,7 +187,7 @@ class SqliteStore:
         try:
             for path in (file, file.with_name(f"{file.name}-wal")):
                 self._check_names(path)
-            # SQLite gives the files next to it the same mode.
+            # SQLite creates its files next to the log with the log's mode.
             if not file.exists():
                 os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
             self._db = self._connect("rwc")
@@ -239,7 +241,7 @@ class SqliteStore:
         return db
 
     def announce(self, address: str) -> None:
-        """Writes the address of the service to the lock's file, if this process has the lock."""
+        """Writes the address of the service to the lock file, if this process holds the lock."""
         if self._lock_file is not None:
             os.pwrite(self._lock_file, address.encode(), 0)
 
@@ -327,7 +329,7 @@ class SqliteStore:
         Concurrent calls share a commit, in order of arrival. An effect that raises leaves no trace
         and does not affect the others.
         """
-        pending = threading.Lock()  # a Future takes longer, at every call
+        pending = threading.Lock()  # faster than a Future
         pending.acquire()
         request = self._queued(effect, pending.release)
         pending.acquire()
@@ -370,7 +372,7 @@ class SqliteStore:
                 waiting = waiting[self._commit_together(waiting) :]
 
     def _commit_together(self, group: Sequence[_Request]) -> int:
-        """Runs requests in a common commit, up to a request whose effect on memory fails. Returns
+        """Runs requests in a shared commit, up to a request whose update of memory fails. Returns
         how many requests ran.
         """
         done, is_ahead = 0, False  # whether memory has changes that are not on disk yet
@@ -404,7 +406,7 @@ class SqliteStore:
         except BaseException as error:
             if not self._db.conn.in_transaction:  # SQLite rolled the whole transaction back
                 raise
-            transaction.effects.clear()  # earlier requests' effects have run
+            transaction.effects.clear()  # of this request alone: the others' effects have run
             request.error = error
 
     def close(self) -> None:

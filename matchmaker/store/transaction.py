@@ -50,9 +50,11 @@ a.match_id, a.seat0, a.seat1, a.book, a.category, l.incarnation, r.crc
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
 """,
 }
-"""Queries for tables whose rows need other columns: a result has columns of its match."""
+"""Queries for the tables whose columns differ from the columns of the row type. A result also has
+columns of its match.
+"""
 _COVERED = {"assignments": _LEASE, "results": ResultRow._fields.index("lost_by")}
-"""Number of columns that a checksum covers, in tables where it leaves out some columns."""
+"""Number of columns that the checksum covers, in tables where it does not cover every column."""
 TABLES = (
     *("meta", "players", "incarnations", "heartbeats", "policies", "draws", "assignments"),
     *("results", "lost_results", "events", "requests", "folds"),
@@ -78,7 +80,7 @@ class Reader:
         self._verifies = verifies
 
     def unverified(self) -> Reader:
-        """Returns a reader that reads damaged rows too, to find all of them."""
+        """Returns a reader that also returns damaged rows, so that all of them can be listed."""
         self._db.conn.text_factory = lambda text: text.decode(errors="backslashreplace")
         return Reader(self._db, verifies=False)
 
@@ -151,7 +153,9 @@ class Reader:
         return next((row.mix for row in self._assignments(newest, incarnation)), "")
 
     def last_step(self, incarnation: IncarnationRow) -> int:
-        """Returns the learner's step in an incarnation's newest result, else at its checkpoint."""
+        """Returns the learner's step in an incarnation's newest result. Before the first result it
+        is the step of the checkpoint.
+        """
         newest = (
             "WHERE r.event_position > ? AND r.incarnation = ? AND a.learner_seat >= 0 "
             "ORDER BY r.event_position DESC LIMIT 1"
@@ -179,7 +183,7 @@ class Reader:
         return list(self._assignments(where, prefix, f"{prefix}\x7f", limit))
 
     def all_assignments(self, after: int = 0, until: int = _END) -> Iterator[AssignmentRow]:
-        """Yields assignments of ordinals above `after` up to `until`, in order."""
+        """Yields assignments with ordinals above `after` up to `until`, in order."""
         where = "WHERE ordinal > ? AND ordinal <= ? ORDER BY ordinal"
         return self._assignments(where, after, until)
 
@@ -190,8 +194,8 @@ class Reader:
     def open_assignments(
         self, incarnation: int | None = None, until: float = float("inf")
     ) -> list[AssignmentRow]:
-        """Returns open leases of an incarnation (None for all) in order, with deadlines up to
-        `until` in Unix seconds.
+        """Returns the open leases of an incarnation, or of all incarnations (None), in order of
+        assignment. Leases with a deadline after `until`, in Unix seconds, are left out.
         """
         # Without the hint SQLite scans all closed rows to avoid sorting.
         where = "INDEXED BY open_leases WHERE lease_state = 'open' AND lease_deadline <= ?"
@@ -228,8 +232,8 @@ class Reader:
     def gate_matches(
         self, after: int, candidate: str, victim: str
     ) -> list[tuple[AssignmentRow, ResultRow | None]]:
-        """Reads a gate's matches of ordinals above `after` with their results, in order of
-        assignment. A match without a result has None.
+        """Reads a gate's matches with ordinals above `after`, in order of assignment. The second
+        value is the match's result, or None.
         """
         leases = list(self._assignments(_GATE_MATCHES, after, *(candidate, victim) * 2))
         ordinals = json.dumps([lease.ordinal for lease in leases])
@@ -240,7 +244,7 @@ class Reader:
         return [(lease, results.get(lease.ordinal)) for lease in leases]
 
     def gate_match_count(self, after: int, candidate: str, victim: str) -> int:
-        """Returns the number of a gate's matches of ordinals above `after`."""
+        """Returns the number of a gate's matches with ordinals above `after`."""
         count = f"SELECT count(*) FROM assignments {_GATE_MATCHES}"
         return int(self._db.execute(count, (after, *(candidate, victim) * 2)).fetchone()[0])
 
@@ -272,7 +276,7 @@ class Reader:
         until: int,
         limit: int,
     ) -> list[MatchLine]:
-        """Returns the newest results, newest first.
+        """Returns the newest results that pass all filters, newest first.
 
         Args:
             player, opponent, category: filters, "" for any.
@@ -315,7 +319,7 @@ class Reader:
         ]
 
     def results(self, after: int = 0, until: int = _END) -> Iterator[ResultRow]:
-        """Yields results of positions above `after` up to `until`, in commit order. A missing
+        """Yields results with positions above `after` up to `until`, in commit order. A missing
         result raises `DataCorrupt`.
         """
         self.verify("lost_results")
@@ -345,7 +349,7 @@ class Reader:
         return [event for event in map(_event, rows) if event.kind in kinds]
 
     def category_counts(self, after: int = 0, until: int = _END) -> Counter[tuple[str, str, str]]:
-        """Counts the drawn matches of ordinals above `after` up to `until` by (player, mix,
+        """Counts the drawn matches with ordinals above `after` up to `until` by (player, mix,
         category). A carried match counts once.
         """
         players = {row.number: row.player for row in self.incarnations()}
@@ -353,7 +357,7 @@ class Reader:
             (players[row.incarnation], row.mix, row.category)
             for row in self.drawn_assignments(after, until)
             if row.incarnation
-            in players  # a copy as of a moment may lack an incarnation opened in that second
+            in players  # a copy of the log as of a past second may lack incarnations from it
         )
 
     def counts(self) -> dict[str, int]:
@@ -391,18 +395,19 @@ class Transaction(Reader):
         self.effects: list[Callable[[], None]] = []
 
     def after_commit(self, effect: Callable[[], None]) -> None:
-        """Adds an effect on memory. Readers of memory see it once the transaction is on disk.
+        """Adds a function that updates memory. Readers of memory see the update once the
+        transaction is on disk.
 
-        If requests share a commit, the effect runs before the next request begins, and readers of
-        memory wait until the commit has ended.
+        If requests share a commit, the function runs before the next request begins, and readers
+        of memory wait until the commit has ended.
         """
         self.effects.append(effect)
 
     def _insert(self, table: str, rows: Sequence[Sequence[Any]], verb: str = "INSERT INTO") -> None:
-        """Inserts 16 rows per statement, because Python's interpreter lock passes to another thread
-        at each statement.
+        """Inserts 16 rows per statement, because each statement releases Python's interpreter lock
+        to other threads.
 
-        64 assignments take 0.4 ms. `insert_all` of sqlite-utils takes 1.2 ms.
+        64 assignments take 0.4 ms. With `insert_all` of sqlite-utils they take 1.2 ms.
         """
         for first in range(0, len(rows), 16):
             batch = rows[first : first + 16]
@@ -437,15 +442,17 @@ class Transaction(Reader):
             )
 
     def add_incarnation(self, row: IncarnationRow) -> int:
-        """Stores an incarnation and returns its number, which is new unless `row.number` is above
-        0.
+        """Stores an incarnation and returns its number. If `row.number` is 0, it gets the next
+        number.
         """
         row = row._replace(number=row.number or self._next("incarnations", "number"))
         self._insert("incarnations", [sealed(row)])
         return row.number
 
     def fence(self, worker: str, by: int) -> list[int]:
-        """Fences the worker's unfenced incarnations before `by`, and returns their numbers."""
+        """Fences the worker's incarnations before `by`, and returns the numbers of newly fenced
+        incarnations.
+        """
         where = "WHERE worker = ? AND number < ? AND fenced_by IS NULL ORDER BY number"
         rows = self._incarnations(where, worker, by)
         for row in rows:
@@ -472,11 +479,11 @@ class Transaction(Reader):
         return number
 
     def add_assignments(self, rows: Sequence[AssignmentRow]) -> None:
-        # These values have the stored form already.
+        # these values already have their stored form
         self._insert("assignments", [(*row, checksum(row[:_LEASE])) for row in rows])
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
-        """Closes leases in a state, at a time in Unix seconds, for a reason."""
+        """Gives leases a closed state and a reason. `at` is in Unix seconds."""
         self._db.conn.executemany(
             "UPDATE assignments SET lease_state = ?, closed_at = ?, close_reason = ? "
             "WHERE ordinal = ?",
@@ -493,7 +500,7 @@ class Transaction(Reader):
 
     def renew_leases(self, deadline: float, limit: float, incarnation: int | None = None) -> None:
         """Sets the deadline and the limit of all open leases, or of an incarnation's open leases.
-        They may become earlier than before.
+        Both may become earlier than before.
         """
         self._db.execute(
             "UPDATE assignments SET lease_deadline = ?, lease_limit = ? "
@@ -504,8 +511,9 @@ class Transaction(Reader):
     def add_results(
         self, accepted: Sequence[tuple[MatchResult, AssignmentRow]], received_at: float
     ) -> list[ResultRow]:
-        """Adds results with their leases. A result whose lease has expired at `received_at`, in
-        Unix seconds, is late.
+        """Adds results with their leases. A result is late if its lease has expired.
+
+        `received_at` is in Unix seconds.
         """
         newest, newest_event, _ = self.positions()
         rows = [
@@ -581,18 +589,18 @@ class Transaction(Reader):
         return Event(position=position, at=at, kind=kind, text=text, data_json=data_json)
 
     def add_fold(self, row: FoldRow, keep: int) -> None:
-        """Stores a fold and drops all but the `keep` newest."""
+        """Stores a fold and drops all but the `keep` newest folds."""
         self._put("folds", row)
         newest = "SELECT log_position FROM folds ORDER BY log_position DESC LIMIT ?"
         self._db.execute(f"DELETE FROM folds WHERE log_position NOT IN ({newest})", [keep])
 
     def drop_folds(self, after: int) -> None:
-        """Drops the folds of results after a position."""
+        """Drops the folds that include results after a position."""
         self._db.execute("DELETE FROM folds WHERE log_position > ?", [after])
 
     def reply(self, request_id: str) -> tuple[str, str, bytes] | None:
-        """Returns method, fingerprint and reply of a request that took effect before, None for a
-        new request.
+        """Returns the method, fingerprint and reply of a request that has already taken effect,
+        None for a new request.
         """
         for _, method, fingerprint, reply, _ in self._rows(
             "requests", "WHERE request_id = ?", request_id
@@ -608,7 +616,7 @@ class Transaction(Reader):
         self._insert("requests", [sealed(values)])
 
     def forget_requests(self, before: float) -> int:
-        """Drops the replies from before a time, and returns how many."""
+        """Drops the replies to requests before a time, and returns how many were dropped."""
         return self._db.execute("DELETE FROM requests WHERE at < ?", [before]).rowcount
 
 
