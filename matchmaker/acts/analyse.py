@@ -1,8 +1,8 @@
 """Finds the snapshots of the league's Nash mixture from time to time, opens rating epochs, and
 retires snapshots above `max_saved`.
 
-The Nash mixture is computed from the clean matches (`league.stats.structure`), while some lineage
-has `max_saved` snapshots.
+The Nash mixture is computed from the clean matches (`league.stats.structure`). It decides which
+snapshots retire last, so it is computed only if some lineage has `max_saved` snapshots.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matchmaker.store.transaction import Transaction
 FIRST_MATCHES = 200
 """Clean matches that the first analysis needs. With fewer, ratings are too uncertain."""
 GROWTH = 1.1
-"""Factor by which the number of clean matches grows from an analysis to the next."""
+"""Factor by which the number of clean matches must grow before the next analysis."""
 
 
 def analyse(league: League) -> bool:
@@ -59,11 +59,14 @@ def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
 
 
 def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:
-    """Returns the snapshots of a lineage that may retire, in the order in which they retire. The
-    argument `snapshots` has the lineage's active snapshots in order of registration.
+    """Returns the snapshots of a lineage that may retire, in the order in which they retire.
 
     Milestones and the newest snapshot never retire. Snapshots in `support`, which have a share of
     the Nash mixture, retire last.
+
+    Args:
+        snapshots: the lineage's active snapshots, in order of registration.
+        support: names of the snapshots in the support of the Nash mixture.
     """
     old = [player for player in snapshots[:-1] if not player.milestone]
     return sorted(old, key=lambda player: player.name in support)
@@ -72,9 +75,9 @@ def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> li
 def retire_surplus(
     league: League, tx: Transaction, players: dict[str, Player], lineages: set[str]
 ) -> list[str]:
-    """Keeps `max_saved` active snapshots of each lineage. It keeps more if the lineage has more
-    milestones, which never retire. It marks the other snapshots as retired in `players` and returns
-    their names.
+    """Retires snapshots of each lineage until `max_saved` active snapshots are left, or until only
+    milestones and the newest snapshot are left. Marks the retired snapshots in `players`, and
+    returns their names.
     """
     retired: list[str] = []
     most, support = league.settings.max_saved, league.view.analysis.support
@@ -99,10 +102,10 @@ def is_active_snapshot(player: Player) -> bool:
 
 
 def open_due_epochs(league: League) -> list[Book]:
-    """Opens the rating epochs of the books that have grown enough, and returns these books.
+    """Opens a new rating epoch for each book that has grown enough, and returns these books.
 
-    An epoch is an event of the log. It sets the share of draws that the ratings expect, and the
-    link function from ratings to predicted scores.
+    An epoch begins with an event of the log. The event sets the share of draws that the ratings
+    expect from then on, and the link function from ratings to predicted scores.
     """
     view = league.view.checked()
     with view.lock:
@@ -114,7 +117,7 @@ def open_due_epochs(league: League) -> list[Book]:
 
 
 def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
-    """Opens a book's epoch if memory holds all of the log. Otherwise the next sweep opens it."""
+    """Opens a book's epoch if memory holds the whole log. Otherwise the next sweep opens it."""
     position = tx.positions()[0]
     with league.view.lock:
         if league.view.books.log_position != position:

@@ -33,7 +33,9 @@ _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
 class _Match(NamedTuple):
-    """Describes a match without its lease, by columns of `AssignmentRow` in their order."""
+    """Describes a match without its lease. The fields are columns of `AssignmentRow`, in the same
+    order.
+    """
 
     seat0: str
     seat1: str
@@ -133,12 +135,12 @@ def acquire_pairings(
     """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
     and swapped seats.
 
-    A pairing's `until` limits the matches between its players (0: no limit). The matches that
-    already count in the pairing's book, the open leases and the new leases together reach `until`,
-    or `until` plus 1, because pairs are leased whole. If no match is missing, the pairing gets no
-    lease. The numbers of the new pairs, from which their seeds are derived, continue after all
-    pairs that were ever leased for these players. So if a lease is lost, the seed of its match is
-    not played again.
+    If a pairing's `until` is above 0, it limits the matches between the two players. The matches
+    that already count in the pairing's book, the open leases and the new leases together reach
+    `until` (or `until` + 1, because pairs are leased whole). If no match is missing, the pairing
+    gets no lease. A pair's seed is derived from its number. With `until`, the numbers continue
+    after all pairs that were ever leased for these players, so even the seed of a lost lease is not
+    played again.
 
     Raises:
         NotFound: a player does not exist.
@@ -284,8 +286,8 @@ def _leased(
     league: League, tx: Transaction, incarnation: IncarnationRow, matches: Sequence[_Match]
 ) -> list[Assignment]:
     """Gives each match an ordinal, an id and a lease that starts now. An id begins with the
-    ordinal, so new ids are neighbours in the index of a long log. Without this order, each new id
-    would change another page of the index.
+    ordinal, so new ids are neighbours in the index on ids. Otherwise, each new id in a long log
+    would change a different page of the index.
     """
     if not matches:
         return []

@@ -24,8 +24,8 @@ MAX_KINDS = 16
 MAX_MEASURED = 1e15
 """Largest accepted metric or statistic of a match. The bound keeps sums finite."""
 MAX_TIME = 253_402_300_799.0
-"""Largest accepted time in Unix seconds: the last second of the year 9999, the last year of a
-date."""
+"""Largest accepted time in Unix seconds: the last second of the year 9999, the last year that a
+`datetime` can hold."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _WITH_DIGEST = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE, PlayerKind.RIVAL)

@@ -1,8 +1,8 @@
 """Requests, cancels and reports on evaluations. Evaluators play the matches of open evaluations.
 
-The log has only the requests. An evaluation is done when enough matches of its players count in its
-book (the results of one kind of matches). So no match is lost or counted twice. If some of these
-matches no longer count, the evaluation opens again.
+The log has only the requests. An evaluation is done when enough matches between its players count
+in its book, no matter which evaluator played them. So no match is lost or counted twice. If some of
+these matches no longer count, the evaluation opens again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def request_evaluation(
     """Records a request for clean matches of frozen players.
 
     Args:
-        player: a name or a mixture. A live player stands for its newest snapshot.
+        player: a name or a mixture. A live player is replaced by its newest snapshot.
         opponents: names or mixtures.
         matches: an even number of matches against each opponent.
         book: eval or greedy.

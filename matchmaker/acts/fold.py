@@ -31,8 +31,8 @@ FAR_BEHIND = 4
 """Once the number of new results is this many times `folding.EVERY`, the matchmaker stores the fold
 itself.
 
-For so many results, the other process would take minutes. There are so many new results if an
-update of the program or a quarantine makes the stored folds useless.
+This happens when an update of the program or a quarantine has made the stored folds useless. The
+other process would then take minutes.
 """
 
 

@@ -1,4 +1,4 @@
-"""Plays the gate of a candidate from its opening to its decision.
+"""Conducts the gate of a candidate from its opening to its decision.
 
     open ── its matches are leased, victim by victim, and counted in assignment order
      ├── accepted    passed against every victim: a member from that transaction on
@@ -9,8 +9,9 @@
 Exploiters' candidates (`players.open_gate`) are tested on their share of the points, against their
 generation's victims one after the other. Each match has its own seed. Mains' snapshots
 (`players.register_players`, if `admit = "gate"`) are tested on their lead in Elo, against the
-newest member of their learner, in pairs of matches on a common seed. Apart from that, both kinds of
-gates are played and decided in the same way.
+newest member of their learner, in pairs of matches on a common seed. The newest member is the last
+snapshot that was admitted. Apart from that, both kinds of gates are played and decided in the same
+way.
 
 The gate's state follows from the log alone. A match that failed, or whose lease ended without a
 result, is left out even if its result comes later. So counts never change afterwards.
@@ -62,9 +63,7 @@ count, and up to `PLAYED * LIMIT` may be played.
 PLAYED = 5
 """Factor on the limit for a gate with payoffs, where matches with small stakes seldom count."""
 FEWEST_FAILURES = 32
-"""Failed matches after which a gate ends undecided, if they also exceed the matches with a
-result.
-"""
+"""Number of failed matches after which a gate ends undecided, if fewer matches have a result."""
 
 
 # --- opening
@@ -139,11 +138,10 @@ def begin_gate(
 def pass_over(
     league: League, tx: Transaction, newer: Player, players: Mapping[str, Player]
 ) -> list[Player]:
-    """Ends those gates of a learner that wait for their first match, because the learner has a
-    newer snapshot.
+    """Ends all gates of a learner that have not begun, because the learner has a newer snapshot.
 
-    A learner freezes snapshots faster than gates are played. So at any time one of its gates is
-    played, and only its newest snapshot waits for a gate.
+    A learner freezes snapshots faster than gates are played. So at any time at most one of its
+    gates is being played, and only its newest snapshot waits.
 
     Args:
         newer: the newer snapshot.
@@ -180,7 +178,7 @@ def acquire_gate_matches(
     league: League, tx: Transaction, incarnation: int, candidate: str, count: int
 ) -> list[Assignment]:
     """Leases at most `count` matches with the gate's current victim, in whole pairs if the test
-    counts pairs. Once the gate is decided there are no more.
+    counts pairs. Returns no matches once the gate is decided.
 
     Raises:
         NotFound: there is no such candidate.
@@ -370,7 +368,8 @@ def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: st
 def give_up_gate(
     league: League, tx: Transaction, incarnation: int, candidate: str, reason: str
 ) -> CandidateGate:
-    """Closes a gate that can't be played as undecided. A decided gate does not change.
+    """Gives up a gate that can't be played, and closes it as undecided. A decided gate does not
+    change.
 
     Raises:
         InvalidInput: the reason is empty.

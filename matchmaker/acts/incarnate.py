@@ -1,5 +1,7 @@
-"""Handles the life of a worker: the worker opens an incarnation, sends heartbeats, and is fenced by
-its next incarnation.
+"""Handles the life of a worker.
+
+Each start of a worker opens an incarnation. The incarnation sends heartbeats until the worker's
+next incarnation fences it.
 """
 
 from __future__ import annotations
@@ -176,8 +178,8 @@ def heartbeat(
     Args:
         progress: frames played.
         step: the learner's step.
-        mix: name of the mix that it draws from.
-        activity: what the worker does now.
+        mix: name of the mix that the learner draws from.
+        activity: the worker's present activity.
         metrics: newest values by name.
     """
     caller = league.incarnation(tx, incarnation)

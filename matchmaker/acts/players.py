@@ -22,8 +22,8 @@ from matchmaker.store.transaction import Transaction
 IDENTITY = ("game", "kind", "role", "digest")
 """Fields that a second registration of the same player must repeat."""
 FARTHEST = 1000.0
-"""Most points by which an anchor may differ from 0. A newcomer has 25 points, and learners stay
-within a few dozen points of 25.
+"""Most points by which a pinned rating (an anchor) may differ from 0. A newcomer has 25 points, and
+learners stay within a few dozen points of 25.
 """
 
 
@@ -44,10 +44,14 @@ class References(NamedTuple):
 def register_players(
     league: League, tx: Transaction, players: Sequence[Player], incarnation: int = 0
 ) -> Registered:
-    """Registers players in order, parents first. Repeating a registration is safe, and the repeated
-    call may make a player a milestone. `incarnation` is 0 if the caller is no worker.
+    """Registers players in order, so parents must come first. A registration is safe to repeat. A
+    repeated registration may make the player a milestone, and changes nothing else.
 
     A main's snapshot that must pass a gate becomes a candidate, and its gate opens.
+
+    Args:
+        players: the players.
+        incarnation: the calling worker's incarnation, 0 if the caller is not a worker.
 
     Raises:
         AlreadyExists: a name belongs to another player.
@@ -76,7 +80,8 @@ def register_players(
 
 
 def open_gate(league: League, tx: Transaction, incarnation: int, player: Player) -> CandidateGate:
-    """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once.
+    """Registers an exploiter's frozen snapshot as a candidate and opens its gate. A repeated call
+    changes nothing.
 
     Raises:
         InvalidInput: the worker trains no exploiter, or `player` is not a snapshot of that

@@ -23,8 +23,7 @@ report.
 ROUNDED = 1.001
 """Factor by which a rounded payoff may exceed the game's largest payoff."""
 FAILED_IN_A_ROW = 50
-"""After this many failed matches without a finished match in between, a rival is put into
-quarantine."""
+"""Number of consecutive failed matches after which a rival is put into quarantine."""
 _CLOSED = {
     "released": (Refusal.RELEASED, "its lease was handed back"),
     "abandoned": (Refusal.FENCED, "its lease was given up when a newer incarnation took over"),
@@ -111,7 +110,7 @@ def report_results(
 
 
 def _set_aside_rivals(league: League, tx: Transaction, results: Sequence[MatchResult]) -> None:
-    """Puts rivals whose matches always fail into quarantine."""
+    """Puts rivals into quarantine whose last `FAILED_IN_A_ROW` matches all failed."""
     met = {seat.player for result in results for seat in result.seats}
     active = {
         name
@@ -133,8 +132,8 @@ def _set_aside_rivals(league: League, tx: Transaction, results: Sequence[MatchRe
 
 
 def _lease(lease: AssignmentRow | None, result: MatchResult) -> AssignmentRow:
-    """Returns `lease` if the result is well-formed and has the lease's token. Other results raise
-    an error.
+    """Returns `lease` if the result is well-formed and has the lease's token. Otherwise raises
+    `InvalidInput`.
     """
     checks.result(result)
     if lease is None:

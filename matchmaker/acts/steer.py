@@ -72,7 +72,7 @@ def set_mix(
 
 
 def pause_learners(league: League, tx: Transaction, resume: bool, by: str) -> Pause:
-    """Pauses all learners, or lets them go on. Returns the pause that begins, or that ends.
+    """Pauses or resumes all learners, and returns the pause that begins or ends.
 
     Raises:
         InvalidInput: nothing would change, or `by` is empty.

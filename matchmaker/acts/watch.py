@@ -1,9 +1,10 @@
-"""Watches evaluators. An evaluator that plays another game than the others gets no more matches.
+"""Watches evaluators, and puts an evaluator into quarantine if it plays a different game than the
+others, because of other rules or corrupted weights.
 
-The watch looks at clean matches in the order of their assignment, up to the oldest open lease. It
-does not use the order of their results, in which short matches come first. The watch deletes no
-results. A quarantine is an event of the log. The worker's results count again when it is released,
-unless the release says that the worker was repaired.
+The watch compares clean matches in the order of their assignment, up to the oldest open lease. In
+the order of their results, short matches would come first. The watch deletes no results: a
+quarantine is an event of the log. When the worker is released, its results count again, unless the
+release says that the worker was repaired.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def quarantine_worker(
 ) -> int:
     """Puts an evaluator into quarantine, or releases it.
 
-    A quarantine ends the evaluator's leases and excludes its clean results. With `repaired`, a
-    release does not count the earlier results again.
+    A quarantine ends the evaluator's leases and excludes its clean results. A release counts these
+    results again, except with `repaired`.
 
     Args:
         release: whether to end the quarantine.
