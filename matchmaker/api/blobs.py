@@ -1,7 +1,7 @@
 """Sends the run's blobs to other machines, and receives weights from them.
 
-Content moves in parts, so that no transfer holds a whole file in memory. An upload gets its name
-only when its size, its digest and its header are right.
+Content moves in parts, so that no transfer holds a whole file in memory. An uploaded file gets its
+final name only after its size, digest and header have been checked.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Blobs:
         """Receives weights, and answers when they are on disk.
 
         Raises:
-            InvalidInput: the content is not what the first request says, or holds no snapshot.
+            InvalidInput: the content does not match the first request, or is not a snapshot.
             Refused: the caller has uploaded too much, or the league is read-only.
             Busy: the upload takes too long, or the disk has too little room.
             StorageFull: the disk is full.
@@ -142,7 +142,7 @@ class Blobs:
 async def _write(
     file: BinaryIO, first: m.PutBlobRequest, requests: AsyncIterator[m.PutBlobRequest]
 ) -> None:
-    """Writes the content of an upload, and checks all that its first request says."""
+    """Writes the content of an upload, and checks it against the first request."""
     sha, head, count = hashlib.sha256(), bytearray(), 0
     part: m.PutBlobRequest | None = first
     while part is not None:

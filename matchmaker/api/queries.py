@@ -1,4 +1,4 @@
-"""Answers readers: a match with the reason for it, pages of matches, and the league's status."""
+"""Answers queries about matches and why they were made, and about the league's status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ LOOKED_AT = 50_000
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
-    """Collects what the log has of a match. `match_id` may be the beginning of an id.
+    """Collects everything that the log holds about a match. `match_id` may be the beginning of an
+    id.
 
     Raises:
         InvalidInput: several matches begin with `match_id`.
@@ -82,7 +83,7 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
-    """Explains why a match was made. `sampling.draw.draw_table_of` can repeat the draw.
+    """Explains why a match was made. With `sampling.draw.draw_table_of` its draw can be repeated.
 
     Raises:
         DataCorrupt: the draw is missing in the log.
@@ -196,7 +197,7 @@ def _worker(
 def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     """Returns the shares of each learner's current mix, mains first.
 
-    Expected shares belong to the next draw. Realised shares cover all draws, and separately the
+    Expected shares are for the next draw. Realised shares are given for all draws, and also for the
     draws since an operator last changed the mix.
     """
     view = league.view

@@ -37,9 +37,13 @@ from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
 CHECKED_AT_START_BYTES = 32 << 20
-"""Size above which a log is served while its pages are checked. Checking 7 GiB takes minutes."""
+"""Logs up to this size are checked before they are served. The pages of larger logs are checked
+while they are served, because checking 7 GiB takes minutes.
+"""
 ANALYST_SECONDS = 2.0
-"""Seconds that a stop waits for an analysis of the league. Ending an analysis loses nothing."""
+"""Seconds for which `stop` waits for an analysis of the league. If the analysis is interrupted,
+nothing is lost.
+"""
 LOOK_EVERY = 200
 """The checks of invariants take at most 1/200 of the time, because calls wait during a check."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
@@ -49,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class MatchmakerServer:
-    """Serves the league at `db` while the context is open. The file stays consistent.
+    """Serves the league at `db` while the context is open.
 
     Args:
         db: the SQLite file, created if it is missing.
@@ -190,8 +194,8 @@ class MatchmakerServer:
                 )
 
     def sweep(self) -> int:
-        """Expires overdue leases, does other due work, and checks new rows. Returns how many leases
-        expired.
+        """Expires overdue leases, drops old replies, opens due rating epochs, and checks new rows
+        and the disk. Returns how many leases expired.
         """
         with self.store.read() as reader:
             due = reader.open_assignments(until=self.league.clock.now())
@@ -213,13 +217,13 @@ class MatchmakerServer:
     def analyse(self) -> bool:
         """Compares the evaluators with each other, and analyses the league if an analysis is due.
 
-        This may take seconds, so a thread runs it.
+        This may take seconds, so it runs in its own thread.
         """
         self._watch.look()
         return analyse(self.league)
 
     def store_fold(self) -> None:
-        """Stores a fold of the log if a fold is due. Another process computes it."""
+        """Stores a fold of the log if a fold is due. Another process usually computes it."""
         self._folds.store()
 
     def _repeat(self, work: Callable[[], object]) -> None:

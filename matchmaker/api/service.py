@@ -1,7 +1,8 @@
 """Serves the gRPC calls: decodes a request, calls a function of `matchmaker.acts`, and encodes the
 reply.
 
-A call that changes the league has a request id, and is carried out once for each request id.
+A call that changes the league has a request id and takes effect once for each id. Only heartbeats
+and uploads have no request id, because they are safe to repeat without it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from matchmaker.store.transaction import Transaction
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
 REPORT_SECONDS = 0.5
-"""Least time between two reads for a stream of reports. Any commit may change the reports."""
+"""Least seconds between two reads for a stream of reports. Any commit may change the reports."""
 
 
 def _result(message: t.Result) -> MatchResult | Verdict:
@@ -119,7 +120,7 @@ def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
     Args:
         module: the generated module with the messages ``{name}Request`` and ``{name}Response``.
         act: takes the league, the transaction and the request's fields by name. It returns the
-            reply's one field, or a named tuple of the reply's fields.
+            reply's only field, or a named tuple of the reply's fields.
     """
     request_class, reply_class = (getattr(module, name + word) for word in ("Request", "Response"))
     decoders = {field.name: _decoder(field) for field in request_class.DESCRIPTOR.fields}
@@ -167,7 +168,8 @@ class MatchmakerService(
     Args:
         league: the league.
         blobs: the folder of the run's blobs.
-        sections: the run's settings for workers on other machines. None refuses to send them.
+        sections: the run's settings for workers on other machines. If it is None, `GetSettings`
+            is refused.
         read_only: whether the league must not change.
     """
 
@@ -322,7 +324,7 @@ class MatchmakerService(
             return to_message(queries.status(self.league, reader))
 
     async def Watch(self, request: m.WatchRequest, context: Any) -> AsyncIterator[m.Event]:
-        """Streams events. Only a read-only league ends the stream, as nothing more can happen."""
+        """Streams events. In a read-only league the stream ends after the last event."""
         view = self.league.view
         checks.number(request.after, "after", -1, view.event_position)
         position = view.durable_position if request.after < 0 else request.after

@@ -22,8 +22,8 @@ Report = dict[str, Any]
 Matches = Counter[tuple[str, str]]
 """Number of matches by category and opponent."""
 SURELY_WRONG = 1e-4
-"""A sampler counts as right if the p-value of each χ² test (`fit_of`) is at least this number. A
-right sampler fails each of these tests with a probability of 1 in 10,000.
+"""A sampler counts as correct if the p-value of each χ² test (`fit_of`) is at least this number. A
+correct sampler fails each of these tests with a probability of 1 in 10,000.
 """
 FEWEST = 5.0
 """Cells with a smaller expected number of matches are combined."""
@@ -145,8 +145,8 @@ def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[s
 
 
 def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list[Report]:
-    """Returns each learner's matches by group of opponents, and the rule's share under the true
-    chances.
+    """Returns each learner's matches by group of opponents, and the share of each group if the rule
+    knew the true chances.
     """
     rows = []
     last = {body["player"]: body for body, _ in draws}
@@ -172,8 +172,8 @@ def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list
 
 
 def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str, float] | None:
-    """Returns the shares of groups under the true chances, None for rules that don't depend on
-    chances.
+    """Returns the share of each group if the rule knew the true chances, None for rules other than
+    `uniform` and PFSP.
     """
     scenario = simulation.scenario
     wanted: dict[str, float] = defaultdict(float)
@@ -215,7 +215,7 @@ def _tenths(simulation: Simulation, book: Book) -> list[Report]:
 
 
 def _expected(simulation: Simulation) -> Report:
-    """Compares the scores that the sampler expected of learners' matches with the true scores."""
+    """Compares the scores that the sampler expected of learners with the true expected scores."""
     expected_G = np.concatenate([*simulation.expected, np.zeros(0)])
     true_G = np.concatenate([*simulation.true, np.zeros(0)])
     error = float(np.abs(expected_G - true_G).mean()) if len(true_G) else 0.0

@@ -93,8 +93,8 @@ def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _disc(rng: np.random.Generator, players: int) -> Scenario:
-    """Places players on a disc. A player does best against players a quarter turn ahead, and the
-    farther out both players are, the more surely it beats them.
+    """Places players on a disc. A player does best against players who are a quarter turn ahead of
+    it. The farther out both players are, the more often it wins.
     """
     angle_N, radius_N = rng.uniform(0.0, 2.0 * np.pi, players), np.sqrt(rng.random(players))
     x_N, y_N = radius_N * np.cos(angle_N), radius_N * np.sin(angle_N)
@@ -130,8 +130,8 @@ def _blotto(rng: np.random.Generator, players: int) -> Scenario:
 
 
 class Drift(Scenario):
-    """Makes learners whose strength rises with their matches and also wanders. Snapshots, which are
-    added later, stay fixed.
+    """Makes learners whose strength rises with their matches and also changes at random. Snapshots,
+    which are added later, stay fixed.
     """
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
@@ -208,7 +208,7 @@ SCENARIOS = (*_FIXED, *_DRIFTING)
 
 
 def scenario_of(name: str, rng: np.random.Generator, players: int, learners: int) -> Scenario:
-    """Makes a scenario of `SCENARIOS`. An unknown scenario, or too few players, raise
+    """Makes a scenario of `SCENARIOS`. An unknown scenario or too few players raise
     `InvalidInput`.
     """
     if name not in SCENARIOS:

@@ -54,7 +54,7 @@ _REGISTERED_AT_ONCE = 4096
 
 
 class DirectClient(MatchmakerClient):
-    """Calls the servicer in this process without a socket, as the matchmaker's client."""
+    """Works like the matchmaker's client, but calls a servicer in this process without a socket."""
 
     def __init__(self, service: MatchmakerService) -> None:
         self._service, self._runner = service, asyncio.Runner()
@@ -94,7 +94,11 @@ class Plan:
 
 @dataclass
 class Worker:
-    """Describes a learner or an evaluator (without `learner`), with its results to report."""
+    """Describes a learner's worker or an evaluator, with the results that it has to report.
+
+    Attributes:
+        learner: number of the learner, None for an evaluator.
+    """
 
     name: str
     learner: int | None
@@ -128,9 +132,10 @@ class Simulation:
     A player has the same number here and in the scenario.
 
     Attributes:
-        predicted: by book, the scores of the learner or the first player, as the ratings predicted
-            them when matches were assigned. Self-play is left out.
-        scored: the same scores as played.
+        predicted: for each book, the scores that the ratings predicted when matches were assigned.
+            A score belongs to the learner, or in a clean match to the first player. Self-play is
+            left out.
+        scored: the actual scores of the same matches.
         expected: learners' scores as the sampler expected them when matches were assigned.
         true: the true expected scores.
     """
@@ -191,7 +196,9 @@ class Simulation:
         self.seconds = time.perf_counter() - started
 
     def _start(self) -> None:
-        """Registers players and opens workers. A scenario that drifts has no snapshots yet."""
+        """Registers players and opens the workers' incarnations. A scenario that drifts has no
+        snapshots yet.
+        """
         game = self.league.settings.game
         players = [Player(name=name, game=game, kind=PlayerKind.BOT) for name in BOTS]
         players += self.learners
@@ -304,7 +311,9 @@ class Simulation:
             return candidates_of([view.players[name] for name in opponents], pool)
 
     def _compare(self, learner: str, number: int, matches: Sequence[Assignment]) -> None:
-        """Records the scores that the sampler expects of assigned matches, and the true scores."""
+        """Records the scores that the sampler expects in assigned matches, and the true expected
+        scores.
+        """
         names = [match.opponent.name for match in matches if match.opponent.name != learner]
         if not names:
             return
@@ -367,7 +376,7 @@ class Simulation:
         return Seat(player=player.name, digest=player.digest, step_start=step, step_end=step)
 
     def _predict(self, matches: Sequence[Assignment], outcome_G: Array) -> None:
-        """Records the scores of matches of a book, as the ratings predict them and as played."""
+        """Records the predicted and the actual scores of matches that belong to a common book."""
         score_G = np.where([m.learner_seat == 1 for m in matches], 1.0 - outcome_G, outcome_G)
         is_rated_G = np.array([match.seats[0].name != match.seats[1].name for match in matches])
         matches = [match for match, is_rated in zip(matches, is_rated_G, strict=True) if is_rated]
@@ -388,7 +397,7 @@ class Simulation:
 
     def _learn(self, worker: Worker, number: int, matches: int) -> None:
         """Lets a learner improve, and occasionally saves a snapshot of it. In a scenario without
-        drift, learners stay as they are.
+        drift, learners do not change.
         """
         scenario, learner = self.scenario, self.learners[number - len(BOTS)]
         if not isinstance(scenario, Drift):
@@ -404,7 +413,7 @@ class Simulation:
                     weight = self._pfsp_weight(learner.name, self.names[lost])
                     self.forgotten[learner.name] = Forgotten(self.names[lost], weight)
         self._since_snapshot[number] += matches
-        # matches between two snapshots, so that the scenario has enough players
+        # matches between two snapshots, chosen so that the scenario gets all its players
         spare = scenario.players - len(BOTS) - len(self.learners)
         interval = max(1, int(self.plan.matches * (1.0 - self.plan.clean_share) / spare))
         if self._since_snapshot[number] < interval or len(self.names) == scenario.players:

@@ -49,8 +49,8 @@ def branch(source: Path, target: Path, assignments: Sequence[str]) -> int:
         raise AlreadyExists(f"{target} is there already: name a new folder")
     target.mkdir(mode=0o700, parents=True)
     try:
-        # The log comes after the checkpoints, so that it has their matches. Weights come last,
-        # because a snapshot's weights are stored before the log has the snapshot.
+        # The log is copied after the checkpoints, so that it has their matches. Weights are copied
+        # last, because a snapshot's weights are stored before the log has the snapshot.
         for folder in (folder for pattern in FOLDERS for folder in source.glob(pattern)):
             shutil.copytree(folder, target / folder.name, symlinks=True, copy_function=_copy)
         results = copies.backup(database, target / finding.DATABASE)

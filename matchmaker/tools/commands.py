@@ -175,7 +175,7 @@ def prune(
 
 
 class MixGroup(TyperGroup):
-    """The commands of ``bin/league mix``. Without the word `set` it is `show`."""
+    """Groups the commands of ``bin/league mix``. The default command is `show`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyrefly: ignore[bad-override]
         return super().parse_args(ctx, _spelled_out(args))

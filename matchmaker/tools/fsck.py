@@ -98,7 +98,7 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
     Yields:
         A sentence for each kind of fault: draws that do not follow from their seeds, pairings that
-        differ from their requests, and draws of candidates that no gate had admitted.
+        differ from their requests, and draws of candidates before their gate admitted them.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}
@@ -143,8 +143,8 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
 
 def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """Yields the endless sequence of matches of a draw between named players, in the form in which
-    `wrong_draws` compares them.
+    """Yields the matches that follow from a draw of named players, in the form in which
+    `wrong_draws` compares them. The sequence has no end.
     """
     if draw is None:
         return
@@ -161,7 +161,7 @@ def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[A
 
 
 def wrong_gates(reader: Reader) -> Iterator[str]:
-    """Yields a sentence for each gate that the log contradicts. Its matches are counted again."""
+    """Counts the matches of gates again, and yields a sentence for each contradiction in a gate."""
     events = reader.events_of(*EVENTS)
     exploiters = ExploiterState(events)
     decided = {
@@ -190,7 +190,7 @@ def wrong_gates(reader: Reader) -> Iterator[str]:
 def _follows(
     reader: Reader, candidate: str, test: VictimGate, rules: GateRules, decided: int
 ) -> bool:
-    """Counts a test again from its first match to the position of its decision, and compares."""
+    """Returns whether a test's decision follows from its matches up to the position `decided`."""
     matches, _ = played(reader, candidate, test.victim, rules, until=decided)
     gate, seeds, again = tallied(matches, test.victim, rules)
     try:

@@ -59,8 +59,8 @@ class Met:
 
 
 def matches_of(reader: Reader, learner: str) -> Iterator[Met]:
-    """Yields a learner's drawn matches that have a result, in the order of the results. Without
-    such a learner it raises `NotFound`.
+    """Yields a learner's drawn matches that have a result, in the order of the results. Raises
+    `NotFound` if there is no such learner.
     """
     players = {player.name: player for player in reader.players()}
     if learner not in players or players[learner].kind is not PlayerKind.LIVE:
@@ -116,7 +116,7 @@ def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str
 
     Args:
         matches: the learner's matches.
-        last: share of the steps. If it is given, only this last part is summarised.
+        last: a share of the steps. If it is given, only this last part of them is summarised.
 
     Returns:
         The summary of each part. Shares are relative to the part's matches, and empty groups are
@@ -134,8 +134,8 @@ def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str
 
 
 def changes_of(reader: Reader, matches: Sequence[Met]) -> list[dict[str, Any]]:
-    """Describes the newest change of each mix by an operator, with the summary of the learner's
-    matches that were drawn since then. The summary is None before the first of them.
+    """Describes the newest change of each mix by an operator, with a summary of the learner's
+    matches that were drawn since the change. Without such matches the summary is None.
     """
     described = []
     for change in Steering(reader.events_of(*STEERING)).changes.values():

@@ -27,13 +27,13 @@ def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
     names = {*_needed_by_league(reader, players), *_needed_by_run(reader, run_dir, players)}
     needed = {players[name].digest for name in names if name in players}
     for file in (run_dir / "replays").glob(f"*{SUFFIX}"):
-        with suppress(LeagueError):  # nobody can watch a damaged replay, so it needs no weights
+        with suppress(LeagueError):  # a damaged replay can't be watched, so it needs no weights
             needed |= {seat.digest for seat in load_replay(file).seats}
     return [player for player in players.values() if player.digest not in needed]
 
 
 def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[str]:
-    """Yields milestones and all players that are not retired snapshots, with their parents. Also
+    """Yields milestones, all players that are not retired snapshots, and the parents of both. Also
     yields the players that the last analysis, exploiters' generations or open evaluations need.
     """
     for player in players.values():
