@@ -94,8 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _stop_signals() -> socket.socket:
     """Returns a socket that receives a byte for each SIGTERM or SIGINT.
 
-    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it. Blocking
-    the signals with a mask fails too, because threads that libraries started earlier ignore it.
+    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it. A signal
+    mask fails too, because it does not apply to threads that libraries have already started.
     """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)

@@ -31,7 +31,7 @@ from matchmaker.store.transaction import Transaction
 MAX_OPEN = 100
 MAX_MATCHES = 100_000
 MAX_PAIRS = 256
-"""Largest number of pairs of members in an evaluation."""
+"""Largest number of pairs of players in an evaluation. A mixture counts as its members."""
 
 
 def request_evaluation(

@@ -61,7 +61,9 @@ alternative hypothesis takes 2,000. In a game with payoffs the limit applies to 
 count, and up to `PLAYED * LIMIT` may be played.
 """
 PLAYED = 5
-"""Factor on the limit for a gate with payoffs, where matches with small stakes seldom count."""
+"""Factor by which a gate's matches may exceed the limit in a game with payoffs. Matches with small
+stakes seldom count there.
+"""
 FEWEST_FAILURES = 32
 """Number of failed matches after which a gate ends undecided, if fewer matches have a result."""
 

@@ -28,14 +28,16 @@ learners stay within a few dozen points of 25.
 
 
 class Registered(NamedTuple):
-    """Players in their present state, and the names that retired because of `max_saved`."""
+    """Lists players in their present state, and the names of snapshots that retired because of
+    `max_saved`.
+    """
 
     players: list[Player]
     retired: list[str]
 
 
 class References(NamedTuple):
-    """Names of references that retired, and of references that returned."""
+    """Names the references that retired and the references that returned."""
 
     retired: list[str]
     returned: list[str]

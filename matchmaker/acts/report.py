@@ -110,7 +110,7 @@ def report_results(
 
 
 def _set_aside_rivals(league: League, tx: Transaction, results: Sequence[MatchResult]) -> None:
-    """Puts rivals into quarantine whose last `FAILED_IN_A_ROW` matches all failed."""
+    """Quarantines rivals whose last `FAILED_IN_A_ROW` matches all failed."""
     met = {seat.player for result in results for seat in result.seats}
     active = {
         name

@@ -134,7 +134,7 @@ class Monitor:
             self._port.close()
 
     def audit(self, call: Call) -> None:
-        """Records an operator's call before it takes effect, and the refusal of a refused call.
+        """Records an operator's call before it takes effect, and again if it is refused.
 
         A repeated call is recorded once.
         """

@@ -113,13 +113,13 @@ def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
     """Estimates the learner's chances against players, from its recent matches and the ratings.
 
-    Against a player with a clean rating, the learner counts with the clean rating of its newest
+    For a player with a clean rating, the learner's rating is the clean rating of its newest
     snapshots. Both ratings are then on the same scale, and the learner's exploration does not
-    affect its rating. If these snapshots have no clean rating, the learner counts with its rating
-    from training matches.
+    affect its rating. If these snapshots have no clean rating, the learner's rating from training
+    matches is used instead.
 
-    Against a player without a clean rating, both ratings come from training matches. A snapshot
-    without any rating counts as equal to the learner.
+    For a player without a clean rating, both ratings come from training matches. A snapshot without
+    any rating is assumed to be as strong as the learner.
 
     Args:
         players: N players.

@@ -1,4 +1,4 @@
-"""Draws opponents: a learner's probabilities, their record in the log, and the draws.
+"""Defines the probabilities of a learner's opponents, their record in the log, and the draws.
 
 A draw has two stages: a category of the mix, then a player of this category. Given the
 probabilities, a draw is a function of a seed and the match's ordinal. Words 4·ordinal to
@@ -116,7 +116,7 @@ def draw_table(
 
 
 def draw_table_of(body_json: str) -> DrawTable:
-    """Restores the table of a record in the log, to draw from it again."""
+    """Restores a table from its record in the log, so that it can be drawn from again."""
     return _table(json.loads(body_json), body_json)
 
 

@@ -190,7 +190,7 @@ _RULES: dict[tuple[RolePreset, Role], Callable[[Situation], list[Branch]]] = {
 
 
 def _part(situation: Situation) -> float:
-    """Returns the part of one main if all current mains divide a share equally."""
+    """Returns each main's part of a share that is divided equally among the current mains."""
     return 1.0 / max(1, len(situation.mains))
 
 

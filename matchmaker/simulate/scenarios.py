@@ -67,7 +67,7 @@ def davidson(gap_G: Array, nu: float) -> Chances:
 
 
 def _elo(rng: np.random.Generator, players: int) -> Scenario:
-    """Gives each player a strength. The stronger player wins more, as Elo says."""
+    """Gives each player a strength. The stronger player wins more often, as in the Elo model."""
     elo_N = np.append(BOT_ELO, rng.normal(0.0, SPREAD, players - len(BOT_ELO)))
     strength_N = elo_N * LOGITS_PER_ELO
     quarters = np.quantile(strength_N, (0.25, 0.5, 0.75))
@@ -81,8 +81,8 @@ def _elo(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
-    """Makes three groups. The players of each group beat those of the next group in 9 of 10 games,
-    and win half of the games within their group. There are no draws."""
+    """Makes three groups. Players beat the players of the next group in 9 of 10 games, and win half
+    of the games within their group. There are no draws."""
     camp_N = np.arange(players) % 3
 
     def chances(first_G: Numbers, second_G: Numbers) -> Chances:

@@ -96,7 +96,7 @@ class Books:
         self.log_position, self.event_position, _ = reader.positions()
 
     def fold(self, results: Iterable[ResultRow], events: Iterable[Event]) -> None:
-        """Folds results and rating events, each in the order of the log."""
+        """Folds results and rating events. Each of the two must be in the order of the log."""
 
         def place(entry: Any) -> int:
             return entry.event_position if isinstance(entry, ResultRow) else entry.position
@@ -114,7 +114,7 @@ class Books:
         self.add_results(batch)
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
-        """Folds results that follow each other in the log."""
+        """Folds consecutive results of the log."""
         for row in rows:
             if row.rated and row.incarnation not in self.without:
                 table = self.tables[row.book]

@@ -76,7 +76,7 @@ class League:
                 text = f"mix {name!r} is as the settings say: they are newer than its change"
                 self.log(tx, "mix_reset", text, mix=name)
             self._store_policy(tx)
-            # so that workers keep their leases after a downtime or a clock that was set back
+            # so that workers keep their leases after downtime, or after the clock was set back
             tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)
 
     def open_read_only(self) -> None:
@@ -129,7 +129,7 @@ class League:
         self.add_fold(fold, row)
 
     def add_fold(self, fold: Fold, row: FoldRow) -> None:
-        """Stores `row`, unless memory no longer holds `fold`, on which the row is based."""
+        """Stores `row` if memory still holds `fold`, on which the row is based."""
 
         def stored() -> None:
             self.fold_position = row.log_position

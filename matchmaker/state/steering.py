@@ -30,7 +30,7 @@ class Steering:
         changes: the newest change of each mix.
         drawn: for each changed mix, the number of matches by (player, category) that were drawn
             from it before its newest change.
-        pause: the pause that lasts now, or None.
+        pause: the present pause, or None.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:

@@ -98,7 +98,7 @@ def damaged_rows(reader: Reader) -> Iterator[str]:
 
 
 def whole_file(reader: Reader) -> Iterator[str]:
-    """Yields a sentence for each rule that the whole file breaks."""
+    """Checks the rules about the whole file, and yields a sentence for each broken rule."""
     fresh, tables = Database(memory=True), "SELECT type, name, tbl_name, sql FROM sqlite_master"
     migrations.apply(fresh)
     differing = set(reader.select(tables)).symmetric_difference(fresh.execute(tables))

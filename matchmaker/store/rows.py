@@ -63,7 +63,7 @@ class BeatRow(NamedTuple):
 
 
 class DrawRow(NamedTuple):
-    """Records the probabilities of assignments' draws. `number` is 0 until the row is stored."""
+    """Records the probabilities that matches are drawn from. `number` is 0 until it is stored."""
 
     number: int
     policy_hash: str

@@ -357,7 +357,7 @@ class Reader:
             (players[row.incarnation], row.mix, row.category)
             for row in self.drawn_assignments(after, until)
             if row.incarnation
-            in players  # a copy of the log as of a past second may lack incarnations from it
+            in players  # a copy by `copy_as_of` may lack an incarnation from its last second
         )
 
     def counts(self) -> dict[str, int]:

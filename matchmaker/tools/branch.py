@@ -34,7 +34,7 @@ def branch(source: Path, target: Path, assignments: Sequence[str]) -> int:
 
     Raises:
         AlreadyExists: `target` exists.
-        InvalidInput: the settings are those of another game or agent.
+        InvalidInput: the settings name another game or another agent.
         ConfigError: a setting can't be used.
     """
     database = finding.database_of(finding.checked_run(source))

@@ -161,7 +161,9 @@ def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[A
 
 
 def wrong_gates(reader: Reader) -> Iterator[str]:
-    """Counts the matches of gates again, and yields a sentence for each contradiction in a gate."""
+    """Counts the gates' matches again, and yields a sentence for each gate that the log
+    contradicts.
+    """
     events = reader.events_of(*EVENTS)
     exploiters = ExploiterState(events)
     decided = {

@@ -116,7 +116,8 @@ def parts_of(matches: Sequence[Met], last: float | None = None) -> list[dict[str
 
     Args:
         matches: the learner's matches.
-        last: a share of the steps. If it is given, only this last part of them is summarised.
+        last: a share of the steps. If it is given, only matches from this last part of the steps
+            are summarised.
 
     Returns:
         The summary of each part. Shares are relative to the part's matches, and empty groups are
