@@ -1,10 +1,10 @@
-"""Speed of the agent on one CPU thread: `unroll` forward and backward, `step`, a batched policy.
+"""Measures the agent's speed: `unroll` forward and backward, `step`, and a batched policy.
 
     OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--encoder none] [--length 17]
     [--seconds 3] [--device cpu]
 
-Prints steps a second of wall clock and of the process's own CPU time (medians): they differ on a
-busy machine.
+It uses one CPU thread. It prints median steps per second of wall-clock time and of the process's
+CPU time, which differ on a busy machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plays every scripted bot against every other, and prints the two tables of docs/game.md.
+"""Plays each pair of scripted bots, and prints the two tables of docs/game.md.
 
 PYTHONPATH=tests/unit .venv/bin/python tests/bench/bots.py [--matches 40]
 """

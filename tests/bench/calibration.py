@@ -1,17 +1,18 @@
-"""Do ratings mean what they say? A million simulated games of players whose strengths are known.
+"""Checks whether ratings are calibrated, in a million simulated games of players of known strength.
 
     OMP_NUM_THREADS=1 python tests/bench/calibration.py [--more]
     OMP_NUM_THREADS=1 python tests/bench/calibration.py --widths
 
-Two bars. The fit of all games: its 95 % intervals hold the truth in 95 ± 1 % of cases. TrueSkill:
-the scores it predicts, each before its game, are within 1 % of those played, in each tenth of all
-games from the surest loss to the surest win. Exits with 1 where one is missed. It also prints what
-TrueSkill's sigma would hold if it were taken for an interval, and the deciles without the measured
-link.
+There are two bars. The 95 % intervals of the fit must contain the true value in 95 ± 1 % of cases.
+TrueSkill predicts each game's score before the game. The games are sorted by predicted score and
+split into ten groups, and in each group the mean prediction must be within 1 % of the mean actual
+score. The exit status is 1 if a bar is missed. The script also prints how often TrueSkill's sigma,
+taken for a standard error, gives an interval that contains the true value, and the groups' errors
+without the measured link.
 
 `--widths` plays few games in leagues of several widths, with Davidson's draws and with draws that
-do not depend on the players. Its bars are for the former: intervals hold in 95 ± 2 %, and the fit
-warns of the draws in at most 5 % of the leagues.
+do not depend on the players. The bars apply to Davidson's draws: intervals contain the true value
+in 95 ± 2 % of cases, and the fit warns of the draws in at most 5 % of the leagues.
 """
 
 from __future__ import annotations
@@ -50,16 +51,16 @@ LOGITS_PER_ELO = math.log(10.0) / 400.0
 PAIRS = 20_000
 COVERAGE, COVERAGE_BAR, DECILE_BAR = 0.95, 0.01, 0.01
 DRAWS = 0.35
-"""Davidson's nu of 15 % draws between equals."""
+"""Davidson's nu for which equal players draw 15 % of their games."""
 WIDTHS, GAMES_EACH = (100.0, 420.0, 800.0), (10, 30)
-"""Standard deviations of the strengths in Elo, and games of each player."""
+"""Standard deviations of the strengths in Elo, and numbers of games of each player."""
 EQUAL_DRAWS = 0.3
 WIDTH_BAR, WARNING_BAR = 0.02, 0.05
 
 
 @dataclass
 class Study:
-    """What one kind of league showed; lists have an entry per interval or game."""
+    """Holds the results for one kind of league. Lists have an entry for each interval or game."""
 
     name: str
     seconds: float = 0.0
@@ -75,7 +76,9 @@ class Study:
     warned: list[bool] = field(default_factory=list)
 
     def add_fit(self, found: Fit, theta_N: Array, score: Score, rng: np.random.Generator) -> None:
-        """Whether intervals hold: of every rating, and of the score of some pairs."""
+        """Records whether the intervals of all ratings, and of some pairs' expected scores, contain
+        the true values.
+        """
         scale, c, players = found.points_per_logit, found.covariance_NN, len(theta_N)
         reach_N = REACH * found.widening * np.sqrt(np.diagonal(c))
         truth_N = MU + scale * (theta_N - theta_N.mean())
@@ -95,8 +98,8 @@ class Study:
         self.warned.append(not found.explains_draws)
 
     def add_online(self, online: Online, theta_N: Array, scale: float) -> None:
-        """TrueSkill's predictions, and sigma as if it were a standard error around the right
-        mean.
+        """Records TrueSkill's predictions, and whether 1.96 sigma around μ contains the true
+        rating. The mean of all μ is taken to be exact.
         """
         self.plain += online.plain
         self.linked += online.predicted
@@ -107,7 +110,9 @@ class Study:
         self.sigmas.append(np.abs(off_N) <= REACH * np.sqrt(variance_N))
 
     def deciles(self, which: str = "linked") -> list[tuple[float, float]]:
-        """(predicted, played) mean scores of tenths of all games, by what was predicted."""
+        """Sorts all games by predicted score into ten groups of equal size. Returns each group's
+        mean predicted and mean actual score.
+        """
         predicted_G, played_G = np.concatenate(getattr(self, which)), np.concatenate(self.played)
         tenths = np.array_split(np.argsort(predicted_G, kind="stable"), 10)
         return [(float(predicted_G[x].mean()), float(played_G[x].mean())) for x in tenths]
@@ -133,7 +138,7 @@ def line_study(
     by_rating: bool,
     elo_sd: float,
 ) -> Study:
-    """Players that never change."""
+    """Studies a league of players whose strengths are constant."""
     started, study, rng = time.process_time(), Study(name), np.random.default_rng(seed)
     league = line_league(rng, players, games, nu, by_rating=by_rating, elo_sd=elo_sd)
     counts = pair_counts(league.first_G, league.second_G, league.outcome_G, players)
@@ -151,7 +156,9 @@ def score_of_equal_draws(gap_G: Array) -> Array:
 def width_study(
     name: str, seed: int, leagues: int, players: int, games_each: int, elo_sd: float, *, equal: bool
 ) -> Study:
-    """Leagues of few games, paired at random; `equal` draws do not depend on the players."""
+    """Studies leagues of few games between random pairs. With `equal`, draws do not depend on the
+    players.
+    """
     started, study = time.process_time(), Study(name)
     for league in range(leagues):
         rng = np.random.default_rng([seed, league])
@@ -171,7 +178,9 @@ def width_study(
 
 
 def width_studies(seed: int, leagues: int, players: int) -> Iterator[Study]:
-    """Six leagues with Davidson's draws, then the same with equal ones."""
+    """Yields six studies with Davidson's draws, then the same six with draws that do not depend on
+    the players.
+    """
     for equal in (False, True):
         for elo_sd in WIDTHS:
             for games in GAMES_EACH:
@@ -185,7 +194,9 @@ def missed_by_width(study: Study) -> list[str]:
 
 
 def studies(seed: int, players: int, games: int, *, more: bool) -> Iterator[Study]:
-    """The four lines; with `more`, what the methods do not allow for."""
+    """Yields the studies of the four leagues that have bars. With `more`, it adds two leagues that
+    break assumptions of the methods.
+    """
     for nu, elo_sd, what in (
         (0.0, 300.0, "no draws, 300 Elo"),
         (DRAWS, 421.0, "15 % draws, 421 Elo"),

@@ -1,9 +1,10 @@
-"""How quick the dashboard's pages are on a league of 2,000 players and a million matches.
+"""Measures how fast the dashboard's pages are in a league of 2,000 players and a million matches.
 
     .venv/bin/python tests/bench/dashboard.py [MATCHES [PLAYERS]]
 
-It writes the log as the service does, serves it, and opens every page in Chromium. For each page:
-the first paint, and the time of a later update in the dashboard's process (nothing of it kept).
+The script writes the log as the matchmaker does, serves it, and opens every page in Chromium. For
+each page it prints the time to the first paint, and the time that the dashboard's process takes for
+a later update without cached data.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # a file beside this one is called matchmaker
+sys.path.insert(0, str(Path(__file__).parents[2]))  # matchmaker.py here is not the package
 
 from matchmaker_log import write
 from matchmaker_served import Served, fill
@@ -69,7 +70,9 @@ def main(count: int = 1_000_000, players: int = 2_000) -> None:
 
 
 def _await_fold(db: Path, count: int) -> None:
-    """The log was written without folds, and the first one is written by memory: calls wait."""
+    """Waits for the first fold. The log was written without folds, and while the matchmaker stores
+    the first one, calls wait.
+    """
     with closing(SqliteStore(db, read_only=True)) as store:
         while count >= folding.EVERY:
             with store.read() as reader:
@@ -79,7 +82,9 @@ def _await_fold(db: Path, count: int) -> None:
 
 
 def _updates(client: MatchmakerClient, run: Path, name: str) -> dict[str, float]:
-    """Milliseconds of a second look at each page, when what was kept has expired."""
+    """Returns the milliseconds that a second request of each page takes, after its cached data has
+    expired.
+    """
     source, found = Source(client, run_dir=run, title="bench"), {}
     for path, shown in PAGES.items():
         query = dict(
@@ -91,7 +96,7 @@ def _updates(client: MatchmakerClient, run: Path, name: str) -> dict[str, float]
             (line, *_), _ = client.matches(limit=1)
             query = {"match": line.match_id}
         shown.show(source, query)
-        time.sleep(STRUCTURE_SECONDS + 1 if path == "/payoffs" else 6)  # nothing is kept so long
+        time.sleep(STRUCTURE_SECONDS + 1 if path == "/payoffs" else 6)  # cached data has expired
         began = time.perf_counter()
         shown.show(source, query)
         found[path] = 1000 * (time.perf_counter() - began)
@@ -100,7 +105,7 @@ def _updates(client: MatchmakerClient, run: Path, name: str) -> dict[str, float]
 
 
 def _paints(address: str, run: Path, name: str) -> dict[str, float]:
-    """Milliseconds to the first paint with content of each page."""
+    """Returns the milliseconds to the first contentful paint of each page."""
     command = [sys.executable, "-m", "league.views.dashboard.main", "--matchmaker", address]
     process = subprocess.Popen(
         [*command, "--run-dir", str(run)], stdout=subprocess.PIPE, text=True, env=dict(os.environ)

@@ -1,11 +1,11 @@
-"""How often TrueSkill and the fit are said to disagree, in healthy leagues and in broken ones.
+"""Counts how often the cross-check reports that TrueSkill and the fit disagree.
 
     OMP_NUM_THREADS=1 python tests/bench/disagreement.py [--leagues 10]
 
-The leagues are those of evaluation_budget.py, "as measured", with 20 snapshots. Each is evaluated
-twice: as snapshots come, and by an evaluator that began when the training was over. In the broken
-ones half of the batches of clean matches are reported the wrong way round, as by one evaluator of
-two.
+The leagues are the leagues "as measured" of evaluation_budget.py, with 20 snapshots. Each league is
+evaluated twice: during the training, as snapshots arrive, and after the training. Each evaluation
+is checked as it is (healthy), and with half of the batches of clean matches reported with swapped
+outcomes (broken), as if one of two evaluators did so.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from league.stats.ratings.table import RatingTable
 FROZEN = range(50_000, STEPS + 1, 250_000)
 FLIPPED = 0.5
 Match = tuple[int, str, str, float]
-"""How many snapshots there were, both players, and the first one's outcome."""
+"""Number of snapshots at the time of the match, both players, and the first player's outcome."""
 
 
 class Noting(League):
-    """A league that keeps its clean matches in their order."""
+    """Keeps a league's clean matches in their order."""
 
     def _play(self, batch: Batch) -> None:
         for entry in batch.entries:
@@ -58,7 +58,7 @@ class Noting(League):
 
 
 def verdict(league: Noting, matches: Sequence[Match]) -> str:
-    """What is said of these matches, "" where nothing is."""
+    """Returns what the cross-check says of these matches, "" if nothing disagrees."""
     table, known = RatingTable(Drift()), 0
     clean = Counter[tuple[str, str, float]]()
     for place, (count, *pair, outcome) in enumerate(matches):
@@ -80,7 +80,7 @@ def verdict(league: Noting, matches: Sequence[Match]) -> str:
 
 
 def flipped(matches: Sequence[Match], rng: np.random.Generator) -> list[Match]:
-    """The matches, batches of which are reported the wrong way round."""
+    """Returns the matches, with swapped outcomes in a random share of `FLIPPED` of the batches."""
     found, last, is_wrong = list[Match](), ("", ""), False
     for count, one, other, outcome in matches:
         if (one, other) != last:

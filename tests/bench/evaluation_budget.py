@@ -1,22 +1,24 @@
-"""How well do few clean matches rate a learner's snapshots, if the fit knows its training matches?
+"""Measures how well few clean matches rate a learner's snapshots if the fit uses training matches.
 
     OMP_NUM_THREADS=1 python tests/bench/evaluation_budget.py
 
-Simulated leagues like the preset `laptop`: one learner of 5 million steps that climbs and wanders,
-58 snapshots, 13 bots, 13,000 training matches and at most 6,000 clean ones. Bars: 95 % intervals
-of the snapshots hold the truth in 95 ± 2 % of cases, each reaches at most 60 Elo to either side,
-and the rank correlation of fit and truth is at least .97 on average. Exits with 1 where one
-is missed.
+The simulated leagues resemble runs of the preset `laptop`: one learner of 5 million steps that
+climbs and wanders, 58 snapshots, 13 bots, 13,000 training matches and at most 6,000 clean matches.
+The bars: the 95 % intervals of snapshots contain the true rating in 95 ± 2 % of cases, each
+interval reaches at most 60 Elo to either side, and the mean rank correlation of the fit with the
+truth is at least .97. The exit status is 1 if a bar is missed.
 
-The evaluator's own plan chooses the clean matches, with the settings of `laptop`: first ones, the
-last snapshot's as a milestone, and those that are allocated by the fit of the
-games before. The ratings by which it finds the strongest are the truth with an error of a point.
+The evaluator's own plan chooses the clean matches, with the settings of `laptop`: the first matches
+of each snapshot, the matches of the last snapshot as a milestone, and matches that are allocated by
+the fit of earlier games. The plan also needs ratings to find the strongest players. It gets the
+true strengths with an error of a point.
 
-Three kinds of leagues. In one, pairs play by their ratings. In the next, each pair deviates from
-them by half a point, and the gap between a bot and the learner wanders by 15 points² in each e-fold
-of steps, half of it for all bots alike: both are what `fit_league` measures in runs of `laptop`.
-In the last both are twice as large; it has no bar. Where pairs deviate, training is played better
-than rated by a third of their deviation.
+There are three kinds of leagues. In the first, results follow the ratings. In the second, each pair
+deviates from the ratings by half a point, and the gap between a bot and the learner wanders by 15
+points² in each e-fold of steps. Half of this wandering is common to all bots. `fit_league` measures
+both values in runs of `laptop`. In the third kind both values are twice as large, and there is no
+bar. In leagues with deviations, the learner is stronger in training than its rating, by a third of
+the deviation's standard deviation.
 """
 
 from __future__ import annotations
@@ -52,29 +54,37 @@ from league.stats.ratings.lineage import fit_league
 Array = NDArray[np.float64]
 Fitted = Callable[[Sequence[PayoffCell], Sequence[Player], Sequence[PayoffCell]], Fit]
 ELO = 420.0 / SIGMA
-"""Of a point."""
+"""Elo per point."""
 NU = 0.1
 POINTS_A_LOGIT = points_per_logit(NU)
 STEPS, MATCHES = 5_000_000, 13_000
 FROZEN = (*range(50_000, 800_000, 50_000), *range(800_000, STEPS + 1, 100_000))
-"""Steps of the snapshots: more in the curriculum."""
+"""Steps of the snapshots. There are more snapshots during the curriculum."""
 START, CLIMBS, WANDERING = 12.0, (4.0, 5.0), 5.0
-"""Points of a new learner, points that it gains in an e-fold of steps, and points² it wanders."""
+"""Points of a new learner, the range of points that it gains in an e-fold of steps, and the points²
+by which it wanders in an e-fold.
+"""
 BOTS = 13
 HELD_OUT = 3
 TRAINED_WITH = 7
-"""Bots in the learner's mixes; the first one alone is the first tenth of the matches, the first two
-the second tenth, and then snapshots are 60 % of them."""
+"""Bots in the learner's mixes. In the first tenth of the training, the learner meets only the first
+bot, and in the second tenth the first two bots. After that it meets all seven, and 60 % of its
+matches are against snapshots.
+"""
 WIDTH_BAR, HELD, HELD_BAR, RANKS_BAR = 60.0, 0.95, 0.02, 0.97
 
 
 class League:
-    """One league whose every strength is known; `strengths` are of snapshots and bots, in points.
+    """Simulates a league in which all strengths are known.
+
+    Attributes:
+        strengths: strengths of snapshots and bots, in points.
 
     Args:
         fitted: the fit by which opponents are chosen.
-        deviation: of a pair, the standard deviation in points.
-        wandering: of bots against the learner, points² in an e-fold of steps.
+        deviation: standard deviation of a pair's deviation, in points.
+        wandering: variance by which a bot's strength against the learner changes, in points² per
+            e-fold of steps.
         frozen: steps of the snapshots.
     """
 
@@ -95,7 +105,7 @@ class League:
         self.bots = [f"bot{n}" for n in range(BOTS)]
         ends = self.live_G.min(), self.live_G.max() + 2.0
         strengths = np.linspace(*ends, BOTS) + rng.normal(0.0, 0.5, BOTS)
-        rng.shuffle(strengths)  # those it trains with have any strength
+        rng.shuffle(strengths)  # so that the bots in the mixes have random strengths
         self.strengths = dict(zip(self.bots, strengths.tolist(), strict=True))
         self.of_pair: dict[tuple[str, str], float] = {}
         step_G = np.sqrt(np.diff(x_G, prepend=0.0) * wandering / 2.0)
@@ -152,7 +162,7 @@ class League:
             self.climb[row, other, outcome] += 1
 
     def _evaluate(self) -> None:
-        """Plays what the evaluator would until the next snapshot."""
+        """Plays the matches that the evaluator would play before the next snapshot."""
         while any(due := self._plan().batches()):
             self._play(next(batch for kind in due for batch in kind))
         while (plan := self._plan()).budget >= ALLOCATED:
@@ -225,7 +235,9 @@ def cells_of(counts: Counter[tuple[str, str, float]]) -> list[PayoffCell]:
 
 @dataclass
 class Study:
-    """What one kind of fit showed of all leagues of a kind; lists have an entry per league."""
+    """Holds the results of one kind of fit for all leagues of a kind. Lists have an entry for each
+    league.
+    """
 
     name: str
     matches: list[int] = field(default_factory=list)

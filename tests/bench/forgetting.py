@@ -1,7 +1,9 @@
-"""How well the sampler's expectations predict a run's training matches, for several rates at which
-results fade. Prints the mean log loss of a learner's matches, self-play left out.
+"""Measures how well the sampler's expected scores predict a run's training matches.
 
     OMP_NUM_THREADS=1 .venv/bin/python tests/bench/forgetting.py RUN
+
+It prints the mean log loss of a learner's matches, without self-play, for several rates at which
+old results fade.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # matchmaker.py in this folder is no package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # matchmaker.py here is not the package
 
 from league.runs import finding
 from league.stats import recent
@@ -24,11 +26,11 @@ from matchmaker.tools.mix import matches_of
 
 FOREVER = 1e15
 LEAST = 1e-3
-"""Expectations are kept this far from 0 and 1."""
+"""Expected scores are kept at least this far from 0 and 1."""
 
 
 def log_loss(run: Path, player: str) -> tuple[float, int]:
-    """Returns the mean over matches, a draw being half a win, and their number."""
+    """Returns the mean log loss over matches, where a draw counts as half a win, and their number."""
     store = SqliteStore(finding.database_of(run), read_only=True)
     with closing(store), store.read() as reader:
         matches = [match for match in matches_of(reader, player) if match.kind != "self"]
