@@ -30,7 +30,9 @@ LEAST = 1e-3
 
 
 def log_loss(run: Path, player: str) -> tuple[float, int]:
-    """Returns the mean log loss over matches, where a draw counts as half a win, and their number."""
+    """Returns the mean log loss over matches, where a draw counts as half a win, and their
+    number.
+    """
     store = SqliteStore(finding.database_of(run), read_only=True)
     with closing(store), store.read() as reader:
         matches = [match for match in matches_of(reader, player) if match.kind != "self"]

@@ -1,13 +1,13 @@
-"""Prints match-steps a second of the batched game, and what starting and resetting it takes.
+"""Measures the batched game: match-steps per second, and the time to start and reset it.
 
-    OMP_NUM_THREADS=1 python tests/bench/game.py [--seconds 1] [--against FOLDER] [--profile]
+    OMP_NUM_THREADS=1 python tests/bench/game.py [--seconds 1] [--against FOLDER]
 
-Weapons are on; both observations, all reward terms and all statistics are written in every step,
-and matches that end begin again within it (a reset costs less than a step). `random`: keys from a
-ring of random actions made before the clock starts, each key down half of the time. `based`: that
-bot on both seats. Each figure is the best of slices of 5 ms, since others on a shared machine only
-ever slow a run down. `--against` measures another checkout of this repository, in turns with this
-one, and prints the ratio. `--profile` shows where a step's time goes.
+Weapons are on. Every step writes both observations, all reward terms and all statistics. Matches
+that end are reset within the step, and a reset costs less than a step. `random` plays random
+actions that were drawn before the clock starts, with each key down half of the time. `based` plays
+this bot in both seats. Each figure is the best of slices of 5 ms, because other work on a shared
+machine only ever slows a run down. `--against` also measures another checkout of this repository,
+alternately with this one, and prints the ratio.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SLICE_SECONDS = 0.005
 
 
 def made(num_matches: int, play: str, threads: int = 1):  # type: ignore[no-untyped-def]
-    """A game that has been begun, and a ring of actions."""
+    """Returns a game in progress, and a list of random actions."""
     game = make_batched("brawl", num_matches, **({"threads": threads} if threads > 1 else {}))
     ring = np.random.default_rng(0).integers(0, 2, (16, num_matches, 2, 10), dtype=np.uint8)
     if play == "based":
@@ -41,7 +41,7 @@ def made(num_matches: int, play: str, threads: int = 1):  # type: ignore[no-unty
 
 
 def steps_per_second(num_matches: int, play: str, threads: int, seconds: float) -> float:
-    """Frames of single matches a second, the best of slices of some milliseconds."""
+    """Returns match-steps per second, the best of slices of some milliseconds."""
     game, ring = made(num_matches, play, threads)
     best, end = 0.0, time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -55,7 +55,9 @@ def steps_per_second(num_matches: int, play: str, threads: int, seconds: float) 
 
 
 def reset_seconds(num_matches: int) -> float:
-    """Time of a reset of one match among `num_matches`, the best of many."""
+    """Returns the seconds per match for a reset of `num_matches` matches, the best of many
+    resets.
+    """
     game, _ = made(num_matches, "random")
     seeds, best = np.arange(num_matches, dtype=np.uint64), 1.0
     for _ in range(200):
@@ -66,7 +68,7 @@ def reset_seconds(num_matches: int) -> float:
 
 
 def other_steps_per_second(folder: str, num_matches: int, play: str, seconds: float) -> float:
-    """The same measurement of another checkout, in a separate process."""
+    """Measures `steps_per_second` of another checkout, in a separate process."""
     command = [sys.executable, __file__, "--one", str(num_matches), play, "--seconds", str(seconds)]
     environment = {**os.environ, "PYTHONPATH": folder}
     found = subprocess.run(

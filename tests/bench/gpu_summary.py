@@ -1,11 +1,10 @@
-"""Steps a second and the GPU's busy share of a run's training, without its start and its last
-gauntlet.
+"""Prints steps per second and the GPU's busy share during a run's training.
 
     python tests/bench/gpu_summary.py RUN GPU_BUSY_CSV [--warm 20]
 
-Both are of the same time: from `--warm` seconds after the learner's first update to its last one,
-as its TensorBoard files have them. GPU_BUSY_CSV has rows "time, busy %, MiB used" as nvidia-smi
-writes them.
+Both are measured over the same time, from `--warm` seconds after the learner's first update to its
+last update, by the times in its TensorBoard files. This leaves out the run's start and its last
+evaluation. GPU_BUSY_CSV has rows "time, busy %, MiB used" as nvidia-smi writes them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ STEPS = "progress/steps"
 
 @dataclass(frozen=True)
 class Reading:
-    """One of nvidia-smi's: seconds since 1970, % of the time before it, MiB."""
+    """Describes a reading of nvidia-smi: Unix time in seconds, the busy share of the time since the
+    previous reading in %, and used memory in MiB.
+    """
 
     at: float
     busy: float
@@ -29,7 +30,9 @@ class Reading:
 
 
 def updates(run: Path) -> list[tuple[float, int]]:
-    """When each of the learner's updates ended, in seconds since 1970, and its steps until then."""
+    """Returns the Unix time at which each of the learner's updates ended, and its steps
+    until then.
+    """
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     found: list[tuple[float, int]] = []
@@ -44,7 +47,9 @@ def updates(run: Path) -> list[tuple[float, int]]:
 
 
 def readings(path: Path) -> list[Reading]:
-    """What nvidia-smi said; rows that it could not fill ("[N/A]") are left out."""
+    """Reads the readings of nvidia-smi. Rows that nvidia-smi could not fill ("[N/A]") are
+    left out.
+    """
     found = []
     for row in csv.reader(path.open()):
         try:
@@ -56,7 +61,7 @@ def readings(path: Path) -> list[Reading]:
 
 
 def summary(marks: list[tuple[float, int]], busy: list[Reading], warm: float) -> str:
-    """The lines to be read; says so where there was too little to measure."""
+    """Returns the lines to print. They say so if there was too little to measure."""
     counted = [mark for mark in marks if mark[0] >= marks[0][0] + warm]
     if len(counted) < 2:
         return f"steps/s: not measured, fewer than two updates {warm:g} s after the first one"

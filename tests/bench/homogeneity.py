@@ -1,11 +1,13 @@
-"""How soon the watch over workers finds the wrong one, and how often it finds a healthy one.
+"""Measures how soon the comparison of workers detects a wrong evaluator, and how often a healthy
+one.
 
     OMP_NUM_THREADS=1 python tests/bench/homogeneity.py [--runs 200] [--matches 10000]
 
-Simulated evaluators share the matches of 60 players, 4 logits from the weakest to the strongest,
-and the seats and the seeds matter. Each asks for 16 matches at a time, four of each of four pairs
-of neighbours: half of the time any, else those that are known least, so what is played next depends
-on what came out. The watch looks after each of these requests.
+Simulated evaluators share the matches of 60 players, whose strengths span 4 logits. Seats and seeds
+affect the outcomes. An evaluator asks for 16 matches at a time: four matches of each of four pairs.
+Only players of similar strength form pairs. Half of the time the pairs are random, otherwise they
+are the pairs whose scores are least certain, so the schedule depends on earlier outcomes. The
+workers are compared after each request.
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ WRONG = {
     "draws": "25 % of its matches are drawn, and 10 % of the others'",
     "failures": "5 % of its matches fail, and 0.5 % of the others'",
 }
-"""What the wrong worker does otherwise."""
+"""What distinguishes the wrong worker from the others."""
 
 
 class World:
-    """Strengths, and what the worker 0 does otherwise."""
+    """Simulates matches by the players' strengths. Worker 0 plays them wrong."""
 
     def __init__(self, wrong: str, rng: np.random.Generator) -> None:
         self.wrong, self.rng = wrong, rng
         self.strengths = np.linspace(-2.0, 2.0, PLAYERS) + rng.normal(0.0, 0.3, PLAYERS)
-        self.favours = rng.normal(0.0, 0.133, PLAYERS)  # .15 between two on average
+        self.favours = rng.normal(0.0, 0.133, PLAYERS)  # mean difference of two players: .15
         self.pair_favours = rng.choice([-0.15, 0.15], (PLAYERS, PLAYERS))
         self.spoilt = int(rng.integers(PLAYERS))
 
@@ -75,7 +77,10 @@ class World:
 
 
 def run(wrong: str, workers: int, matches: int, seed: int) -> tuple[int, int | None, float]:
-    """Matches played until someone was found, who that is, and the most evidence there was."""
+    """Simulates a run. Returns the number of matches until an alarm, the worker that it names (-1
+    for two workers that contradict each other, None without an alarm), and the most evidence in the
+    run.
+    """
     rng = np.random.default_rng(seed)
     world, watch, most = World(wrong, rng), Homogeneity(), 0.0
     pairs = [(a, b) for a in range(PLAYERS) for b in range(a + 1, min(PLAYERS, a + 1 + NEIGHBOURS))]

@@ -1,16 +1,18 @@
-"""Ours against plain sb3-contrib: environment steps a second, learning included, on one CPU thread.
+"""Compares the speed of our learner and of plain sb3-contrib, on one CPU thread.
 
     OMP_NUM_THREADS=1 python tests/bench/learner.py [--size large] [--matches 16] [--sequences 8]
 
-Both play the same matches through one `LeagueVecEnv`, with the same steps a rollout, epochs and
-optimizer steps. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the same size as
-its features extractor, its LSTM shared by actor and critic. The two take turns; the ratio is the
-median over rounds. Times are the process's own on its processor: on a machine that other work
-shares, the wall clock says more of the others.
+The figures are environment steps per second, learning included. Both learners play the same matches
+through one `LeagueVecEnv`, with the same number of steps in a rollout, epochs and optimizer steps.
+The plain learner is `sb3_contrib.RecurrentPPO`. Its features extractor is the windowed encoder of
+the same size, and actor and critic share its LSTM. The two learners take turns, and the ratio is
+the median over rounds. Times are CPU times of the process, because on a shared machine the wall
+clock mostly measures other work.
 
-Ours makes an optimizer step from `--sequences` whole sequences. Plain is quickest in small batches,
-so it adds up the gradients of batches of `--plain-batch` until both make the same number of
-optimizer steps; it has no such setting, and only its speed is of use then.
+Our learner computes an optimizer step from `--sequences` whole sequences. The plain learner is
+fastest with small batches, so it accumulates the gradients of batches of `--plain-batch`, until
+both make the same number of optimizer steps. sb3-contrib has no such setting, so only the plain
+learner's speed is meaningful here, not what it learns.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from learner.train.metrics import busy_seconds
 
 
 def make_env(matches: int) -> LeagueVecEnv:
-    """Matches against `based`, from both seats."""
+    """Makes matches against `based` in both seats."""
     return practice_env(BotSource({"based": 1.0}, seed=0), matches, frame_skip=1, reward="dense")
 
 
@@ -56,7 +58,9 @@ def make_plain(
 
 
 def step_every(optimizer: torch.optim.Optimizer, batches: int) -> None:
-    """Lets the optimizer step only after this number of batches, their gradients added up."""
+    """Lets the optimizer step only after this number of batches, with their gradients
+    accumulated.
+    """
     step, zero_grad = optimizer.step, optimizer.zero_grad
     counted = itertools.count(1)
 
@@ -92,7 +96,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse.Namespace) -> None:
-    """Frames a second forward and backward of both encoders alone."""
+    """Prints the frames per second of both encoders alone, forward and backward."""
     ours, plain = StreamingEncoder(config), WindowEncoder(window)
     rows, batch = config.context + options.steps, max(1, options.batch // options.steps)
     entries_XBE = torch.rand(rows, batch, config.entry_size)
@@ -125,10 +129,10 @@ def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse
 
 
 def compare_agents(ours: LeaguePPO, plain: RecurrentPPO, options: argparse.Namespace) -> None:
-    """Whole rollouts with their updates, in turns.
+    """Compares whole rollouts with their updates, in turns.
 
-    Ours compiles and takes its memory in a rollout that is not timed; what that costs plain is lost
-    in its minutes.
+    Before the timed rollouts, our learner makes a rollout in which it compiles and allocates
+    memory. The plain learner makes none: its rollouts take minutes, so its start hardly matters.
     """
     rollout = options.steps * options.matches
     rates: list[tuple[float, float]] = []

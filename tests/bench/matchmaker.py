@@ -1,12 +1,12 @@
-"""What a matchmaker takes: results and assignments a second, latency under many clients, size,
+"""Measures a matchmaker: results and assignments per second, latency with many clients, and
 restarts.
 
     OMP_NUM_THREADS=1 python tests/bench/matchmaker.py [--parts results assignments latency
     restart]
 
-A real matchmaker process and its clients on one machine, over gRPC, with its file on a disk and
-every commit synced. They share the cores that it names. Results are those of the built-in game,
-with 28 statistics each.
+It runs a real matchmaker process and its clients on one machine, over gRPC. The log is on a disk,
+and every commit is synced. The server and its clients share the CPU cores, whose number it prints.
+Results are results of the built-in game, with 28 statistics each.
 """
 
 from __future__ import annotations

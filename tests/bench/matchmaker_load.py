@@ -1,4 +1,6 @@
-"""Clients that ask as fast as they can, each in a process, or a thousand that call by the clock."""
+"""Puts load on a matchmaker: processes that call as fast as they can, or a thousand clients that
+call once a second.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,16 @@ from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 ACQUIRED = 1024
-"""Matches of one call while leases are gathered, and the most that a call may ask for."""
+"""Matches that a call acquires while clients collect leases. A call may not ask for more."""
 Work = Callable[[MatchmakerClient, str, int, int, int], tuple[float, float]]
-"""Reports or acquires a count of matches in batches; returns when it began and ended, in seconds
-of the monotonic clock that all processes share.
+"""Reports or acquires a number of matches in batches. It returns the times at which it began and
+ended, in seconds of the monotonic clock that all processes share.
 """
 
 
 def rate(served: Served, work: Work, players: int, clients: int, batch: int, count: int) -> float:
-    """How many matches a second the clients report or acquire together, from the begin of the
-    first one to the end of the last one.
+    """Returns the number of matches per second that all clients together report or acquire. The
+    time runs from the first client's begin to the last client's end.
     """
     with MatchmakerClient(served.address) as client:
         learners = fill(client, players, clients)
@@ -63,7 +65,9 @@ def _client_of(
 def report(
     client: MatchmakerClient, learner: str, incarnation: int, batch: int, count: int
 ) -> tuple[float, float]:
-    """Results: made, encoded, sent, rated, made durable, and their verdicts decoded."""
+    """Reports results. The time includes making and encoding the results, the server's work until
+    they are durable, and decoding the verdicts.
+    """
     found: list[MatchResult] = []
     while len(found) < count:
         matches = client.acquire_matches(incarnation, min(ACQUIRED, count - len(found)), "league")
@@ -81,11 +85,12 @@ def report(
 def acquire(
     client: MatchmakerClient, learner: str, incarnation: int, batch: int, count: int
 ) -> tuple[float, float]:
-    """Assignments: drawn, made durable, sent, and decoded from protobuf by who asked.
+    """Acquires assignments. The time includes the server's work until they are durable, and
+    decoding them.
 
-    Each worker asks until it holds `ACQUIRED` leases, then the next one does.
+    When a worker holds `ACQUIRED` leases, another worker continues.
     """
-    client.acquire_matches(incarnation, 1, "league")  # the first one finds the weights
+    client.acquire_matches(incarnation, 1, "league")  # the first call computes the weights
     ready.wait()
     began = time.monotonic()
     for begin in range(0, count, batch):
@@ -103,18 +108,25 @@ def acquire(
 
 
 LEARNERS = 12
-"""Players that the clients' workers train: AlphaStar had twelve."""
+"""Learners that the clients' workers train. AlphaStar had twelve."""
 
 
 def latencies(
     served: Served, players: int, clients: int, seconds: int, reports: bool
 ) -> tuple[NDArray[np.float64], float]:
-    """Milliseconds from when a call of AcquireMatches was due to its answer; and what the server
-    computed meanwhile, in seconds. Each learner's weights are found before.
+    """Measures the latency of AcquireMatches with many clients. Each learner's weights are computed
+    before the measurement.
 
     Args:
-        reports: whether each client also reports the four matches, just before it asks for the next
-        ones.
+        served: the matchmaker.
+        players: number of players in the league.
+        clients: number of clients. Each acquires four matches once a second.
+        seconds: duration of the measurement.
+        reports: whether each client also reports its four matches before it asks for the next ones.
+
+    Returns:
+        The milliseconds from the time at which each call was due to its answer, and the CPU time of
+        the server in seconds.
     """
     with MatchmakerClient(served.address) as client:
         learners = fill(client, players, LEARNERS)
@@ -137,7 +149,7 @@ async def _crowd(address: str, workers: list[int], seconds: int, reports: bool) 
         _client(MatchmakerServiceStub(channel), worker, start + n / len(workers), seconds, reports)
         for n, (channel, worker) in enumerate(zip(channels, workers, strict=True))
     ]
-    # of this process, in which a look for garbage takes 50 ms: as long as a hundred answers
+    # in this process a garbage collection takes 50 ms, as long as a hundred answers
     gc.disable()
     try:
         found = await asyncio.gather(*calls)
@@ -150,7 +162,7 @@ async def _crowd(address: str, workers: list[int], seconds: int, reports: bool) 
 async def _client(
     stub: MatchmakerServiceStub, worker: int, first: float, seconds: int, reports: bool
 ) -> list[float]:
-    """Once a second from `first` on; a call that is late does not put off the next."""
+    """Calls once a second from `first` on. A late answer does not delay the next call."""
     found: list[float] = []
     tasks = []
     for second in range(seconds):
@@ -177,7 +189,7 @@ async def _call(
 
 
 async def _answered(call: Any, request: Any) -> Any:
-    """The reply to a call, which is sent again when the service advises it."""
+    """Returns the reply to a call. If the service asks for a retry, the call is sent again."""
     while True:
         try:
             return await call(request)

@@ -1,4 +1,6 @@
-"""A restart on a long log: written here as the service writes it, but for the disk's syncs."""
+"""Measures restarts on a long log. It writes the log as the matchmaker does, but without disk
+syncs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ BATCH = 5_000
 
 
 def restarts(folder: Path, players: int, count: int) -> Iterator[str]:
-    """Sentences on how long a matchmaker takes to be ready on a log of `count` results."""
+    """Yields sentences on how long a matchmaker takes until it is ready, with a log of `count`
+    results.
+    """
     served = Served(folder)
     served.start()
     with MatchmakerClient(served.address) as client:
@@ -52,7 +56,9 @@ def _started(served: Served, how: str) -> str:
 def write(
     db: Path, learner: str, names: list[str], incarnation: int, count: int, *, clean: int = 0
 ) -> None:
-    """Adds `count` results of a learner; every `clean`-th is a clean match of two others."""
+    """Adds `count` results of a learner. With `clean`, every `clean`-th match is instead a clean
+    match of two other players.
+    """
     rng = np.random.default_rng(1)
     stats = {name: 1.5 * number for number, name in enumerate(STATS)}
     store = SqliteStore(db)
@@ -95,7 +101,7 @@ def write(
 def _lease(ordinal: int, incarnation: int, learner: str, opponent: str) -> AssignmentRow:
     return AssignmentRow(
         ordinal=ordinal,
-        match_id=f"{ordinal:010x}{new_id()[:22]}",  # as the service's, which grow
+        match_id=f"{ordinal:010x}{new_id()[:22]}",  # grows like the service's ids
         lease_token=new_id(),
         incarnation=incarnation,
         lease_state="open",

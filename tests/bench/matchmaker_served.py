@@ -1,4 +1,4 @@
-"""A matchmaker process to be measured, and players to fill it with."""
+"""Runs a matchmaker process for measurements, and fills it with players."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ BOTS = ("constant", "based", "random")
 
 
 class Served:
-    """The real process on a league's file; killed at the end of the block unless it is stopped."""
+    """Runs a real matchmaker process on a league's file. If the process is still running at the end
+    of the block, it is killed.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._config = folder / "config.toml"
@@ -39,7 +41,7 @@ class Served:
         self.kill()
 
     def start(self) -> float:
-        """Seconds until it is ready."""
+        """Starts the process. Returns the seconds until it is ready."""
         began = time.perf_counter()
         command = [
             "-m",
@@ -61,7 +63,7 @@ class Served:
         return time.perf_counter() - began
 
     def kill(self) -> None:
-        """By SIGKILL, as a machine that fails would."""
+        """Kills the process with SIGKILL, like a machine that fails."""
         self._process.kill()
         self._process.communicate()
 
@@ -70,12 +72,12 @@ class Served:
         self._process.communicate()
 
     def cpu_seconds(self) -> float:
-        """What it computed until now."""
+        """Returns the process's CPU time so far."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def mebibytes(self) -> float:
-        """Resident now."""
+        """Returns the process's resident memory."""
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -100,8 +102,8 @@ def snapshot(lineage: str, step: int) -> Player:
 
 
 def fill(client: MatchmakerClient, players: int, learners: int = 1) -> list[str]:
-    """Registers bots, learners and their snapshots, `players` in all; returns the learners'
-    names.
+    """Registers `players` players: bots, learners and the learners' snapshots. Returns the
+    learners' names.
     """
     names = [f"main{number}" for number in range(learners)]
     bots = [Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in BOTS]
@@ -114,7 +116,7 @@ def fill(client: MatchmakerClient, players: int, learners: int = 1) -> list[str]
 
 
 def played(assignment: Assignment, outcome: float) -> MatchResult:
-    """As a learner of the built-in game reports it."""
+    """Returns a result as a learner of the built-in game reports it."""
     first, second = (
         SeatResult(
             player=player.name,
