@@ -1,31 +1,36 @@
-"""Which way of training in a league pays? Arms of equal time, and what their mains are worth.
+"""Compares ways of training in a league: trains arms for equal time, and measures their mains.
 
     OMP_NUM_THREADS=1 .venv/bin/python tests/bench/league_pays.py GAME FOLDER --seeds 5 --minutes 20
     [--start CHECKPOINT.pt] [--arms bots pfsp] [--baseline today] [--until 23:30]
 
-An arm is `bin/start-league` with the game's preset (`laptop`; `board` for games of choices) and
-what `ARMS` changes of it, stopped after the given minutes, which all its processes share. A seed is
-the same in every arm. All mains begin with the weights, optimizer, step size and return scale of
-the checkpoint `--start` (a snapshot has weights alone), skip the curriculum, and keep the rates
-with which schedules end. Without it they begin with new weights, and keep the first rates.
+An arm is `bin/start-league` with the game's preset (`laptop`, or `board` for games of choices) and
+the changes in `ARMS`. Each run stops after the given minutes, which all its processes share. A seed
+is the same in every arm. With `--start`, all mains begin with the weights, optimizer, step size and
+return scale of a checkpoint (or with the weights of a snapshot), skip the curriculum, and use the
+final values of the schedules as constants. Without `--start` they begin with new weights and the
+preset's schedules, which stay near their first values.
 
-A piece is one arm with one seed. Those that are done are skipped, so the same command continues;
-`--until` begins none that would end later. Two calls side by side share the seeds by `--now`, each
-with a core of its own (`taskset -c 0`). The first call fixes all but the arms, also the number
-of seeds: before an arm has all of them there is no p-value.
+A piece is one arm with one seed. Finished pieces are skipped, so the same command continues a
+study. With `--until`, no piece begins that would end after that time. Two commands can run at the
+same time if `--now` splits the seeds between them, and each has its own core (`taskset -c 0`). The
+first command fixes all options but the arms. They include the number of seeds, so there is no
+p-value until an arm has all its seeds.
 
-What is measured, in what a match pays: 1 for a win and -1 for a loss, in small games the payoff.
+The measures below are in payoff per match, where a win is 1 and a loss is -1 (in small games, the
+game's payoff):
 
-    processor_seconds  of the training: a busy machine makes arms unequal
-    steps              of the main
-    exploited          what the best of `--tries` exploiters wins; in small games a best response
-    beyond_placebo     how much more that is than what as much self-play wins
-    to_60%             steps until an exploiter had 60 % of the points, all of them where none had
-    exploited_mixture  in small games: the same of the mixture of the later half's snapshots
-    worst_past         the least that the main wins of one of its snapshots
-    unmet_bots         what it wins of the bots that no arm trains with, held-out ones among them
-    performance        relative population performance: what the best mixture of the arm's snapshots
-                       wins of the best mixture of the baseline's (Balduzzi et al. 2019)
+    processor_seconds  CPU time of the training. On a busy machine it differs between arms
+    steps              steps of the main
+    exploited          value of the best of `--tries` exploiters. In small games, value of a best
+                       response
+    beyond_placebo     `exploited` less the value that the same amount of self-play reaches
+    to_60%             steps until an exploiter had 60 % of the points, or all its steps
+    exploited_mixture  in small games: `exploited` for the mixture of the later half's snapshots
+    worst_past         the main's lowest value against any of its snapshots
+    unmet_bots         the main's value against the bots that no arm trains with, such as held-out
+                       bots
+    performance        relative population performance: the value of the best mixture of the arm's
+                       snapshots against the best mixture of the baseline's (Balduzzi et al. 2019)
 """
 
 from __future__ import annotations
@@ -70,7 +75,7 @@ from league.stats.structure.equilibria import relative_performance
 
 PLAIN, PFSP = {"within_snapshots": "uniform"}, {"within_snapshots": "pfsp_hard"}
 NO_EVALUATOR = {"evaluators": 0}
-"""Of arms that choose opponents without clean matches."""
+"""For arms that choose opponents without clean matches."""
 ARMS: dict[str, dict[str, Any]] = {
     "bots": {"mix": {"bots": 1.0}, "supervisor": NO_EVALUATOR},
     "latest": {"mix": {"self": 1.0}, "supervisor": NO_EVALUATOR},
@@ -83,27 +88,31 @@ ARMS: dict[str, dict[str, Any]] = {
     },
     "today": {"mix": {}},
 }
-"""What an arm changes of the preset. `bots` are those of the preset's mix, in its proportions, or
-`random` where it has none. `past_and_bots` is what `laptop` was before.
+"""The changes of each arm to the preset. `bots` are the bots of the preset's mix in its
+proportions, or `random` if the mix has no bots. `past_and_bots` is what `laptop` used before.
 """
 FOREVER = 1_000_000_000
-"""Steps: the clock ends a run before."""
+"""Number of steps of a run. The clock ends the run earlier."""
 ROOT = Path(__file__).parents[2]
 Values = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
-"""`[R, C]`: what each of R players wins a match of each of C others; bots or weights files."""
+"""Computes the mean payoff per match of each of R players against each of C others, `[R, C]`.
+Players are bots or weights files.
+"""
 
 
 # -- training ------------------------------------------------------------------------------------
 
 
 def preset_of(game: str, mix: Mapping[str, float]) -> str:
-    """The preset of a game: that with exploiters, where the mix has some."""
+    """Returns the preset for a game. If the mix has exploiters, it is the preset with
+    exploiters.
+    """
     names = ("laptop", "league3") if game == "brawl" else ("board", "league3-board")
     return names["exploiters" in mix]
 
 
 def settings_of(arm: str, game: str, seed: int, started: bool) -> dict[str, Any]:
-    """The settings file of a piece."""
+    """Returns the content of a piece's settings file."""
     changes = ARMS[arm]
     mix, preset = dict(changes["mix"]), preset_of(game, changes["mix"])
     own = resolve(preset, None, [f"game.name={json.dumps(game)}"], environment={})
@@ -136,9 +145,9 @@ def settings_of(arm: str, game: str, seed: int, started: bool) -> dict[str, Any]
 
 
 def train(folder: Path, settings: Mapping[str, Any], start: str | None, minutes: float) -> float:
-    """Trains for the given minutes from the main's start on; returns processor seconds."""
+    """Trains for the given minutes, counted from the main's start. Returns the CPU time in seconds."""
     run, file, log = folder / "run", folder / "settings.toml", folder / "log.txt"
-    shutil.rmtree(run, ignore_errors=True)  # of a piece that was broken off
+    shutil.rmtree(run, ignore_errors=True)  # left by an interrupted piece
     file.write_text(tomlkit.dumps(settings))
     words = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, "-m"]
     words += ["league.cluster.main", "--headless", "--config", str(file), "--run-dir", str(run)]
@@ -163,7 +172,7 @@ def train(folder: Path, settings: Mapping[str, Any], start: str | None, minutes:
 
 
 def snapshots_of(run: Path) -> dict[int, str]:
-    """The files of a main's snapshots by their steps, the oldest first."""
+    """Returns the files of a main's snapshots by their steps, the oldest first."""
     with League(run_dir=run).connect() as client:
         players = client.players(kinds=[PlayerKind.SNAPSHOT])
     own = sorted((one.step, one.digest) for one in players if one.name.startswith("main@"))
@@ -171,13 +180,13 @@ def snapshots_of(run: Path) -> dict[int, str]:
 
 
 def spread(names: Sequence[str], count: int) -> list[str]:
-    """At most `count` of the names, evenly over all, the first and the last among them."""
+    """Returns at most `count` evenly spaced names, including the first and the last."""
     places = np.linspace(0, len(names) - 1, min(count, len(names))).round().astype(int)
     return [names[place] for place in places]
 
 
 def played(run: Path, matches: int, seed: int) -> Values:
-    """Values by clean matches under a run's settings."""
+    """Returns a function that measures values by clean matches under a run's settings."""
 
     def values(rows: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
         found = [Benchmark(row, columns, matches, seed=seed, run_dir=run).run() for row in rows]
@@ -188,7 +197,7 @@ def played(run: Path, matches: int, seed: int) -> Values:
 
 
 def computed(tree: exact.GameTree, table: Callable[[str], exact.Table]) -> Values:
-    """Exact values in a small game, on average over both seats."""
+    """Returns a function that computes exact values in a small game, averaged over both seats."""
     first_K1 = (tree.players_K == 0)[:, None]
 
     def value(row: str, column: str) -> float:
@@ -202,7 +211,7 @@ def computed(tree: exact.GameTree, table: Callable[[str], exact.Table]) -> Value
 
 
 def table_of(tree: exact.GameTree, player: str) -> exact.Table:
-    """The policy of a bot or a weights file in a small game."""
+    """Returns the policy of a bot or a weights file in a small game."""
     if player in (bots := {bot.name: bot for bot in tree.rules.bots}):
         return exact.strategy_table(tree, bots[player].strategy)
     network, _ = load_snapshot(BlobFolder(Path(player).parent), Path(player).stem)
@@ -210,9 +219,9 @@ def table_of(tree: exact.GameTree, player: str) -> exact.Table:
 
 
 def mixture(tree: exact.GameTree, tables: Sequence[exact.Table]) -> exact.Table:
-    """The policy of a player who draws one of the tables, all alike, before each match.
+    """Returns the policy of a player that draws one of the tables uniformly before each match.
 
-    A table counts in an infoset by how likely its own choices lead there.
+    In an infoset, a table's weight is the probability that its own choices lead there.
     """
     sum_KA, reach_K1 = np.zeros(tree.legal_KA.shape), np.zeros((len(tree.infosets_K), 1))
     for table_KA in tables:
@@ -229,13 +238,13 @@ def mixture(tree: exact.GameTree, tables: Sequence[exact.Table]) -> exact.Table:
 
 
 def asked(*words: str) -> Any:
-    """What `bin/league … --json` prints."""
+    """Runs `bin/league … --json`, and returns the printed value."""
     command = [sys.executable, "-m", "league", *words, "--json"]
     return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def exploited(run: Path, study: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """What exploiters win of a run's last snapshot."""
+    """Measures how exploitable a run's last snapshot is."""
     words = ["--tries", str(study["tries"]), "--steps", str(study["exploit_steps"])]
     words += ["--matches", str(4 * study["matches"]), "--seed", str(seed), "--placebo"]
     (found,) = asked("exploit", "main", "--run-dir", str(run), *words)
@@ -246,7 +255,7 @@ def exploited(run: Path, study: Mapping[str, Any], seed: int) -> dict[str, float
 
 
 def measured(run: Path, baseline: Path, study: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """What the main of a run is worth."""
+    """Measures the main of a run."""
     game, own = study["game"], snapshots_of(run)
     *_, last = own.values()
     batched = make_batched(game, 1)
@@ -280,7 +289,7 @@ def measured(run: Path, baseline: Path, study: Mapping[str, Any], seed: int) -> 
 
 
 def mean_words(values: Sequence[float]) -> str:
-    """A mean, and half the width of its 95 % interval (Student's t)."""
+    """Formats a mean and half the width of its 95 % interval (Student's t)."""
     mean, figure = np.mean(values), "{:,.0f}" if np.max(np.abs(values)) >= 1_000 else "{:.3f}"
     if len(values) == 1:
         return figure.format(mean)
@@ -289,8 +298,8 @@ def mean_words(values: Sequence[float]) -> str:
 
 
 def p_values(less: Mapping[str, Sequence[float]], seeds: int) -> dict[str, float]:
-    """Of paired t-tests of the arms with all seeds, by their differences from the baseline; Holm's
-    adjustment over the arms.
+    """Returns the p-values of paired t-tests against the baseline, for arms with all seeds. They
+    have Holm's adjustment over the arms. `less` has each arm's differences from the baseline.
     """
     full = [arm for arm, values in less.items() if len(values) == seeds > 1]
     found = np.array([stats.ttest_1samp(less[arm], 0.0).pvalue for arm in full])
@@ -300,7 +309,7 @@ def p_values(less: Mapping[str, Sequence[float]], seeds: int) -> dict[str, float
 def table(
     results: Mapping[str, Mapping[int, Mapping[str, float]]], baseline: str, seeds: int
 ) -> str:
-    """What was measured, by arm and seed, in Markdown: a row for each arm."""
+    """Returns the measures in Markdown, with a row for each arm."""
     rows = {arm: [arm, f"{len(found)} of {seeds}"] for arm, found in results.items()}
     names = dict.fromkeys(name for by in results.values() for one in by.values() for name in one)
     for name in names:
@@ -329,7 +338,9 @@ def table(
 
 
 def blotto(coins: int = 5, fields: int = 3) -> str:
-    """Colonel Blotto as a table: 1 for who has more coins on more fields."""
+    """Returns Colonel Blotto as a table of payoffs: the player with more coins on more fields gets
+    1.
+    """
     ways = [way for way in itertools.product(range(coins + 1), repeat=fields) if sum(way) == coins]
     ways_WF = np.array(ways)
     won_WW = np.sign(np.sign(ways_WF[:, None] - ways_WF).sum(-1))
@@ -337,7 +348,7 @@ def blotto(coins: int = 5, fields: int = 3) -> str:
 
 
 def opened(options: argparse.Namespace) -> dict[str, Any]:
-    """The study in a folder, which the first call has fixed."""
+    """Returns the options of the study in a folder. The first command fixes them."""
     free = ("arms", "until", "folder", "now")
     study = {name: value for name, value in vars(options).items() if name not in free}
     folder = options.folder.resolve()
@@ -347,7 +358,7 @@ def opened(options: argparse.Namespace) -> dict[str, Any]:
         study["game"] = f"matrix:{folder}/blotto.csv"
     if start := study["start"]:
         study["start"] = str(folder / start.name)
-        if not Path(study["start"]).exists():  # a run keeps its newest three alone
+        if not Path(study["start"]).exists():  # a run keeps only its newest three
             shutil.copyfile(start, study["start"])
     file = folder / "study.json"
     if not file.exists():
@@ -359,7 +370,7 @@ def opened(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def moment(text: str) -> float:
-    """The time that HH:MM is today, or an ISO time."""
+    """Returns the Unix time of HH:MM today, or of an ISO time."""
     return datetime.fromisoformat(text if "T" in text else f"{date.today()}T{text}").timestamp()
 
 
@@ -384,9 +395,9 @@ def main() -> None:
     results: dict[str, dict[int, dict[str, float]]] = {arm: {} for arm in arms}
     batched = make_batched(study["game"], 1)
     batched.reset(np.zeros(1, np.uint64))
-    batched.step(batched.idle_actions())  # brawl compiles now, and not in the time of an arm
+    batched.step(batched.idle_actions())  # so that brawl compiles before the first arm is timed
     batched.close()
-    longest = 0.0  # of the measurements
+    longest = 0.0  # duration of a measurement
     for seed, arm in itertools.product(range(study["seeds"]), arms):
         folder, baseline = (options.folder / f"{one}-{seed}" for one in (arm, options.baseline))
         file, trained = folder / "result.json", folder / "trained"

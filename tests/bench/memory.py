@@ -1,24 +1,26 @@
-"""What are the agent's encoder of the opponent's past (`agent.encoder`) and its LSTM
-(`agent.recurrent`) worth? All four cells of the two, against bots whose habits only the course of
-a match shows.
+"""Measures what the encoder of the opponent's past (`agent.encoder`) and the LSTM are worth.
 
     OMP_NUM_THREADS=1 .venv/bin/python tests/bench/memory.py FOLDER --games rps brawl --seeds 6
     --steps 500k [--start SNAPSHOT] [--jobs 2] [--until 23:30]
 
-The bot is drawn for each match, and the agent doesn't know which it is. A piece is a game, a cell
-and a seed; all cells of a seed begin with the same weights. After its training it plays clean
-matches with other seeds, against every bot equally often and from both seats. Its result is a file
-in FOLDER: the same command skips those that exist. What is measured:
+It trains all four combinations (cells) of the encoder and the LSTM (`agent.recurrent`), against
+bots whose habits only show in the course of a match. Each match draws a bot, and the agent doesn't
+observe which. A piece is a game, a cell and a seed, and all cells of a seed begin with the same
+weights. After its training, the agent plays clean matches with other seeds, equally often against
+every bot and from both seats. The result of a piece is a file in FOLDER, and the same command skips
+pieces whose file exists. The measures:
 
     points         share of the matches' points, in %
-    first, second  what the agent gained in half of each match's decisions, at the rate of a whole
-                   one; memory shows in the second. In `rps`, rock-paper-scissors of 60 rounds
-                   against twelve classic bots: wins less losses per 100 rounds, in the second half
-                   86 for who knows the bot. In `brawl`, against eight variants of one
-                   bot: knock-outs of the bot less its own, per 100 matches
+    first, second  the agent's gain in the first and the second half of each match's decisions, as a
+                   rate for a whole match. Memory shows in the second half. `rps` is
+                   rock-paper-scissors of 60 rounds against twelve classic bots, and the gain is
+                   wins minus losses per 100 rounds. An agent that knows the bot reaches 86 in the
+                   second half. `brawl` is against eight variants of one bot, and the gain is the
+                   number of times that the bot was knocked out minus the number of times that the
+                   agent was, per 100 matches
 
-`--start` gives brawl's agents the weights of a snapshot or checkpoint of the same sizes. One that
-was trained with memory is worth less to agents without.
+`--start` initialises brawl's agents from a snapshot or checkpoint of the same sizes. If it was
+trained with memory, it is worth less to agents without memory.
 """
 
 from __future__ import annotations
@@ -73,20 +75,23 @@ CELLS = {
     "history": ("streaming", "false"),
     "both": ("streaming", "true"),
 }
-"""`agent.encoder` and `agent.recurrent`."""
+"""Values of `agent.encoder` and `agent.recurrent`."""
 CLEAN = 1 << 62
-"""Seeds of clean matches begin here; training draws its own below."""
+"""First seed of clean matches. Seeds of training matches are smaller."""
 
 # -- rock-paper-scissors ---------------------------------------------------------------------------
 
 TAKE = np.eye(3)
 ROUNDS, SLIP = 60, 0.1
-"""In a share of `SLIP` of the rounds a bot takes any hand, as all do in the first round."""
+"""Rounds of a match, and the share of rounds in which a bot chooses a random hand. In the first
+round, all bots do.
+"""
 
 
 class Past(NamedTuple):
-    """What N bots know: both players' last hands, and how often the other one took each hand
-    [N, 3], in all and after its last hand.
+    """Describes what N bots know: both players' last hands, and how often the opponent chose each
+    hand [N, 3], in all rounds (`counts`) and in rounds after a hand equal to its last one
+    (`after`).
     """
 
     own: NDArray[np.intp]
@@ -96,7 +101,7 @@ class Past(NamedTuple):
 
 
 def beat(hand_N: Any) -> Any:
-    """The hands that win against these."""
+    """Returns the hands that beat these hands."""
     return (hand_N + 1) % 3
 
 
@@ -116,13 +121,14 @@ HABITS: dict[str, Callable[[Past], NDArray[np.float64]]] = {
     "contrary": lambda past: TAKE[beat(past.counts.argmin(1))],
     "markov": lambda past: TAKE[beat(past.after.argmax(1))],
 }
-"""How likely each bot takes each hand. The last three beat the most frequent hand, the rarest one,
-and the one that most often followed the last; of equal ones the first.
+"""Each bot's probabilities of the three hands. The last three bots beat the opponent's most
+frequent hand, its rarest hand, and the hand that most often followed its last hand. If hands are
+equally frequent, the first counts.
 """
 
 
 def scripted(name: str) -> ScriptedBot:
-    """The bot of this name in `HABITS`."""
+    """Returns the bot of this name in `HABITS`."""
 
     def strategy(positions_N: Positions, players_N: NDArray[np.intp], _: Any) -> Any:
         rows, others_N = np.arange(len(players_N)), 1 - players_N
@@ -136,9 +142,11 @@ def scripted(name: str) -> ScriptedBot:
 
 
 class RepeatedRps(MatrixRules):
-    """Rock-paper-scissors whose positions hold what its bots must know of the rounds before."""
+    """Plays rock-paper-scissors. A position contains what the bots have to know of earlier
+    rounds.
+    """
 
-    # with how often a player took a hand, in all and after its hand before
+    # also counts how often a player chose each hand, in all rounds and after each of its hands
     record = np.dtype(
         [*MatrixRules.record.descr, ("counts", "<i4", (2, 3)), ("after", "<i4", (2, 3, 3))]
     )
@@ -158,7 +166,7 @@ class RepeatedRps(MatrixRules):
 
 
 def make_rps(num_matches: int, *, max_frames: int | None = None) -> ChoiceGame:
-    """N matches of `RepeatedRps`."""
+    """Makes matches of `RepeatedRps`."""
     return ChoiceGame(RepeatedRps(), num_matches, max_frames)
 
 
@@ -166,13 +174,14 @@ def make_rps(num_matches: int, *, max_frames: int | None = None) -> ChoiceGame:
 
 
 class Fighter(NamedTuple):
-    """What makes a variant of the bot, which comes up to its opponent and strikes within reach.
+    """Describes a variant of the bot. The bot approaches its opponent and strikes within reach.
 
     Attributes:
         attack: key of its attacks.
-        period, comes: frames; of each period it comes in the first ones alone, and else keeps away.
-        keeps: how far, in units.
-        flees: the side to which it jumps for a second after a hit, -1 the left and 1 the right.
+        period, comes: frames. The bot approaches in the first `comes` frames of each period, and
+            keeps away in the other frames.
+        keeps: the distance at which it keeps away, in units.
+        flees: side to which it jumps for a second after a hit: -1 left, 1 right, 0 neither.
         hops: whether it jumps whenever it can.
     """
 
@@ -195,38 +204,40 @@ FIGHTERS = {
     "hopper": Fighter(hops=True),
 }
 REACH, EDGE, TURNS_BACK, OUTER, JUMPS_BELOW = 2.0, 2.0, 6.0, 7.0, 0.0
-"""Units: of attacks; from the middle to where the grounds begin, where it turns and where they end;
-and the height below which it jumps to come back to them.
+"""In units: reach of attacks, then distances from the middle at which the grounds begin, at which a
+bot turns back, and at which the grounds end. The last value is the height below which a bot jumps
+to return to the grounds.
 """
 
 
 class HabitBrawl(BrawlGame):
-    """The fighter with the bots of `FIGHTERS`, which decide as often as agents do."""
+    """Plays brawl with the bots of `FIGHTERS`, which decide as often as agents do."""
 
     def __init__(self, num_matches: int, *, max_frames: int | None = None) -> None:
         super().__init__(num_matches, max_frames=max_frames)
         bots = tuple(BotSpec(name=name, summary=str(one)) for name, one in FIGHTERS.items())
         self.spec = replace(self.spec, bots=bots)
-        self.bots_N2 = self.bots_N2.copy()  # the compiled step keeps its own, without any bot
-        self._hit_N2 = np.zeros((num_matches, 2), np.int32)  # the last frame in a stun
+        self.bots_N2 = self.bots_N2.copy()  # the compiled step keeps the original, without bots
+        self._hit_N2 = np.zeros((num_matches, 2), np.int32)  # the last frame with a stun
         self._traits = np.array(list(FIGHTERS.values())).T
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays `frames` frames with the keys held, the bots' too.
+        """Plays `frames` frames with constant keys, including the bots' keys.
 
-        These press jump and attack in odd decisions alone: keys count again once they came up.
+        The bots press jump and attack only in every other decision, because a key only counts again
+        after its release.
         """
         rows, seats = np.nonzero(self.bots_N2 != EXTERNAL)
         attack, period, comes_in, keeps, flees_to, hops = self._traits[:, self.bots_N2[rows, seats]]
         me, other = self._players_N2[rows, seats], self._players_N2[rows, 1 - seats]
         dx, dy, x, now_R = other["x"] - me["x"], other["y"] - me["y"], me["x"], self.frames_N[rows]
         odd_R = now_R // frames % 2 == 1
-        hit_R = np.minimum(self._hit_N2[rows, seats], now_R)  # of this match, not the one before
+        hit_R = np.minimum(self._hit_N2[rows, seats], now_R)  # ignores hits of the last match
         hit_R = self._hit_N2[rows, seats] = np.where(me["stun_left"] > 0, now_R, hit_R)
         flees = (flees_to != 0) & (hit_R > 0) & (now_R - hit_R < 30)
         comes = (now_R % period < comes_in) & (other["state"] != rules.KO) & ~flees
         way = np.where(comes, np.sign(dx), -np.sign(dx) * (np.abs(dx) < keeps))
-        inward = way * x < 0.0  # who gets away does not leap into the pit, nor turns over it
+        inward = way * x < 0.0  # a bot that keeps away must not enter or turn over the pit
         way = np.where(~comes & inward & (np.abs(x) < EDGE + 1.0), 0.0, way)
         way = np.where(~comes & (np.abs(x) < EDGE), np.sign(me["vx"]), way)
         way = np.where(flees, flees_to, way)
@@ -247,7 +258,9 @@ class HabitBrawl(BrawlGame):
 
 
 class Game(NamedTuple):
-    """How a game is made, its preset and what differs from it, and the stats that are gains."""
+    """Describes a game: how to make it, its preset with changes, and the weights of statistics in a
+    gain.
+    """
 
     factory: Callable[..., BatchedGame]
     preset: str
@@ -256,7 +269,7 @@ class Game(NamedTuple):
 
 
 FIXED = ("learner.ent_coef=0.02", "learner.ent_coef_final=0.005", "regularisation.alpha=0")
-"""Against fixed opponents: less entropy, and no reference."""
+"""Changes for training against fixed opponents: less entropy, and no reference."""
 GAMES = {
     "rps": Game(make_rps, "board", FIXED, {"payoff": 100.0 / ROUNDS}),
     "brawl": Game(HabitBrawl, "laptop", (), {"knockouts": 100.0, "falls": -100.0}),
@@ -265,7 +278,7 @@ GAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One training and its clean matches."""
+    """Describes a training and its clean matches."""
 
     game: str
     cell: str
@@ -275,7 +288,7 @@ class Piece:
     start: str | None
 
     def settings(self) -> SessionSettings:
-        """The preset's, in one stage; makes the game known to this process."""
+        """Returns the preset's settings for this piece, and registers the game in this process."""
         name, game = f"memory-{self.game}", GAMES[self.game]
         if name not in game_names():
             register(name, game.factory)
@@ -286,7 +299,7 @@ class Piece:
 
 
 class Curve(BaseCallback):
-    """Keeps what each training match gained."""
+    """Keeps the gain of each training match."""
 
     def __init__(self, gains: Mapping[str, float]) -> None:
         super().__init__()
@@ -302,7 +315,7 @@ class Curve(BaseCallback):
 
 
 def trained(piece: Piece) -> tuple[PlayingNetwork, list[float]]:
-    """The network of a piece after its training, and the mean gain in each twentieth of it."""
+    """Trains a piece. Returns its network, and the mean gain in each twentieth of the training."""
     settings, curve = piece.settings(), Curve(GAMES[piece.game].gains)
     torch.set_num_threads(settings.learner.threads)
     keep_memory()
@@ -323,7 +336,7 @@ def trained(piece: Piece) -> tuple[PlayingNetwork, list[float]]:
 
 
 def clean(network: PlayingNetwork, piece: Piece) -> dict[str, Any]:
-    """What the network is worth in clean matches, and in their second halves against each bot."""
+    """Measures the network in clean matches, and in their second halves also against each bot."""
     settings, n = piece.settings(), piece.matches
     game, rows = settings.game.make(n), np.arange(n)
     spec, seat_N, bot_N = game.spec, rows % 2, rows // 2 % len(game.spec.bots)
@@ -377,7 +390,7 @@ def result(piece: Piece, file: Path, until: float) -> str:
 
 
 def mean_words(values: Sequence[float]) -> str:
-    """A mean, and half the width of its 95 % interval (Student's t)."""
+    """Formats a mean and half the width of its 95 % interval (Student's t)."""
     if len(values) < 2:
         return "".join(f"{value:.1f}" for value in values)
     reach = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
@@ -385,7 +398,7 @@ def mean_words(values: Sequence[float]) -> str:
 
 
 def table(game: str, found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
-    """What was measured in a game, by cell and seed, in Markdown: a row for each cell."""
+    """Returns the measures of a game in Markdown, with a row for each cell."""
     measures = ("points", "first", "second")
     lines = [[game, "seeds", *measures, *(f"{name} less none" for name in measures)]]
     lines.append(["---"] * len(lines[0]))
@@ -400,7 +413,7 @@ def table(game: str, found: Mapping[tuple[str, int], Mapping[str, float]]) -> st
 
 
 def moment(text: str) -> float:
-    """The time that HH:MM is today, or an ISO time."""
+    """Returns the Unix time of HH:MM today, or of an ISO time."""
     return datetime.fromisoformat(text if "T" in text else f"{date.today()}T{text}").timestamp()
 
 
