@@ -145,7 +145,9 @@ def settings_of(arm: str, game: str, seed: int, started: bool) -> dict[str, Any]
 
 
 def train(folder: Path, settings: Mapping[str, Any], start: str | None, minutes: float) -> float:
-    """Trains for the given minutes, counted from the main's start. Returns the CPU time in seconds."""
+    """Trains for the given minutes, counted from the main's start. Returns the CPU time in
+    seconds.
+    """
     run, file, log = folder / "run", folder / "settings.toml", folder / "log.txt"
     shutil.rmtree(run, ignore_errors=True)  # left by an interrupted piece
     file.write_text(tomlkit.dumps(settings))

@@ -1,25 +1,25 @@
-"""The same work for several trainers: how fast they are, and how well they fight after some time.
+"""Compares several trainers on the same work: their speed, and their skill after equal time.
 
     OMP_NUM_THREADS=1 .venv/bin/python tests/bench/peers.py [--puffer PYTHON] [--rounds 3]
     [--seconds 180] [--seeds 1 2 3]
 
-All train in `brawl` against `based` alone, from both seats: 256 matches, rollouts of 32 steps, 4
-epochs, minibatches of 2,048 samples, an LSTM of 128, float32, the rewards of preset `laptop`, and
-one thread of torch in each process.
+All trainers train in `brawl` against only `based`, in both seats: 256 matches, rollouts of 32
+steps, 4 epochs, minibatches of 2,048 samples, an LSTM of 128, float32, the rewards of preset
+`laptop`, and one torch thread per process.
 
-    Kumite       the product as users start it, with matchmaker, evaluator and snapshots; without
-                 the evaluator, whose matches no other trainer plays; and with the epochs and
-                 minibatches of preset `laptop`, which are less work
+    Kumite       the whole product, with matchmaker, evaluator and snapshots. Also without the
+                 evaluator, because other trainers play no clean matches. Also with the epochs and
+                 minibatches of preset `laptop`, which take less time
     sb3-contrib  RecurrentPPO with its own LSTM policy, as in skill.py
-    PufferLib    3.0.0: its trainer and LSTM wrapper with our layers, on the game as a native
-                 PufferEnv (peers_puffer.py), with our optimizer and with its own
+    PufferLib    version 3.0.0: its trainer and LSTM wrapper with our layers, on the game as a
+                 native PufferEnv (peers_puffer.py), with our optimizer and with its own
 
-Speeds are steps (decisions) a second of the wall clock, learning included, without the first
+Speeds are steps (decisions) per second of wall-clock time, learning included, without the first
 seconds. The trainers take turns, on one core and then on two. Skill is won-drawn-lost in 100 clean
-matches against `based` after the same seconds of training on two cores.
+matches against `based`, after the same number of seconds of training on two cores.
 
-PufferLib needs another interpreter, since it needs older packages. Its setup.py downloads games
-that are not needed here, but fails without them unless a line is changed:
+PufferLib needs a separate interpreter, because it needs older packages. Its setup.py downloads
+games that are not needed here. Without them it fails, unless a line is changed:
 
     python -m venv venv && export PATH=$PWD/venv/bin:/usr/bin:/bin  # without an nvcc
     pip install torch==2.13.0 'numpy<2' setuptools Cython wheel numba pydantic-settings
@@ -86,7 +86,7 @@ NOTES = """
 
 
 class Task(NamedTuple):
-    """What a trainer does: it trains for `seconds` with the first `cores` that it may use."""
+    """Describes a training: it takes `seconds` and uses the first `cores` of the allowed cores."""
 
     seed: int
     seconds: float
@@ -95,21 +95,23 @@ class Task(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a trainer reached: steps by seconds, and clean matches by the ways to play them."""
+    """Holds a trainer's results: steps at times, the number of weights, and counts of wins, draws
+    and losses for each way to play the clean matches.
+    """
 
     points: list[tuple[float, int]]
     weights: int
     clean: list[list[int]]
 
     def speed(self, warmup: float) -> float:
-        """Steps a second after the first `warmup` seconds."""
+        """Returns the steps per second after the first `warmup` seconds."""
         first, before = next(point for point in self.points if point[0] >= warmup)
         last, after = self.points[-1]
         return (after - before) / (last - first)
 
 
 def agent() -> AgentConfig:
-    """The agent of preset `laptop`."""
+    """Returns the configuration of the agent of preset `laptop`."""
     settings = AgentSettings(size="tiny", encoder="none", sequence_length=17)
     return AgentConfig.of(settings, game_spec("brawl"))
 
@@ -119,7 +121,7 @@ def weights_of(network: torch.nn.Module) -> int:
 
 
 def processor_seconds() -> float:
-    """Of all processes that have ended."""
+    """Returns the CPU time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -148,7 +150,7 @@ def ours(settings: tuple[str, ...], task: Task) -> Found:
 
 
 class Clock(BaseCallback):
-    """Notes when each rollout begins, and ends the training."""
+    """Records when each rollout begins, and ends the training."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -179,9 +181,11 @@ def plain(task: Task) -> Found:
 
 
 def clearing(network: AgentNetwork, every: int) -> Callable[..., Any]:
-    """A `predict` that clears the memory before each match and after each `every` decisions.
+    """Returns a `predict` that clears the memory before each match and after each `every`
+    decisions.
 
-    The evaluator's own players build another network from its sizes, so a subclass would not do.
+    A subclass of the network can't do this, because the evaluator's players build a new network
+    from its configuration.
     """
 
     def predict(
@@ -204,7 +208,7 @@ def puffer(python: str, optimizer: str, task: Task) -> Found:
         train |= {"clip_coef": PPO["clip_range"], "ent_coef": PPO["ent_coef"]}
         train |= {"bptt_horizon": PPO["n_steps"], "minibatch_size": PPO["batch_size"]}
         train |= {"update_epochs": PPO["n_epochs"]}
-        if optimizer == "adam":  # the other is PufferLib's own, with what belongs to it
+        if optimizer == "adam":  # the other optimizer is PufferLib's, with its default settings
             train |= {"learning_rate": PPO["learning_rate"], "adam_beta1": 0.9, "adam_eps": 1e-5}
             train |= {"max_grad_norm": PPO["max_grad_norm"], "vf_coef": 2 * PPO["vf_coef"]}
         given = {"train": train, "agent": agent().to_dict(), "matches": MATCHES, "bot": BOT}
@@ -213,7 +217,7 @@ def puffer(python: str, optimizer: str, task: Task) -> Found:
         several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={task.cores}"]
         command = [python, *(several if task.cores > 1 else [])]
         command += [str(Path(__file__).with_name("peers_puffer.py")), json.dumps(given)]
-        # there, since PufferLib makes a link in the working directory
+        # in this folder, because PufferLib makes a link in the working directory
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if done.returncode:
             raise SystemExit(f"PufferLib failed: {done.stderr[-2000:]}")
@@ -252,7 +256,7 @@ def main() -> None:
     ]
     cells: dict[str, list[Any]] = {name: [0, [], [], []] for name in trainers}
     for task in (task for task in tasks if task.cores <= len(cores)):
-        os.sched_setaffinity(0, cores[: task.cores])  # all that a trainer starts inherits it
+        os.sched_setaffinity(0, cores[: task.cores])  # a trainer's processes inherit this
         for name, trainer in trainers.items():
             before, cell = processor_seconds(), cells[name]
             found, used = trainer(task), processor_seconds() - before

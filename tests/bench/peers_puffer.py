@@ -1,11 +1,12 @@
-"""PufferLib's part of `peers.py`, which starts it with an interpreter that has PufferLib 3.0.0.
+"""Trains with PufferLib for `peers.py`, in an interpreter that has PufferLib 3.0.0.
 
     PYTHON tests/bench/peers_puffer.py '{"matches": 256, "seconds": 180, …}'
 
 PufferLib's trainer and LSTM wrapper train a policy of our layers on our batched game. A native
-`PufferEnv` steps all matches in one call. The last policy is saved as our agent's weights, and the
-last line of the output is JSON: how far it came by the clock, and the seconds of PufferLib's parts.
-Under torchrun it is one of several ranks, as in PufferLib's own `train`, with gloo, not nccl.
+`PufferEnv` steps all matches in one call. The last policy is saved as weights of our agent. The
+last line of the output is JSON: the steps at times, and the seconds of PufferLib's parts. Under
+torchrun the process is one of several ranks, as in PufferLib's own `train`, but with gloo instead
+of nccl.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from league.games.registry import make_batched, reward_weights
 
 
 class Brawl(pufferlib.PufferEnv):
-    """Matches of brawl against a bot, from both seats."""
+    """Plays matches of brawl against a bot, in both seats."""
 
     def __init__(self, matches: int, given: dict[str, Any]) -> None:
         self.game, self.frame_skip = make_batched("brawl", matches), given["frame_skip"]
@@ -64,14 +65,14 @@ class Brawl(pufferlib.PufferEnv):
         self.game.step(self.keys_N2A, self.frame_skip)
         terms_NK = self.game.reward_terms_N2K[self.rows, self.seat_N]
         self.rewards[:], self.terminals[:] = terms_NK @ self.weights_K, self.game.ended_N
-        self._take_seats(np.flatnonzero(self.terminals))  # the next match has begun by itself
+        self._take_seats(np.flatnonzero(self.terminals))  # the next match has begun automatically
         return self.observations, self.rewards, self.terminals, self.truncations, []
 
     def close(self) -> None:
         self.game.close()
 
     def _take_seats(self, rows: NDArray[np.int64]) -> None:
-        """Draws the seats of new matches, and observes all."""
+        """Draws the seats of new matches, and observes all matches."""
         self.seat_N[rows] = self.rng.integers(2, size=len(rows))
         self.game.bots_N2[rows] = EXTERNAL
         self.game.bots_N2[rows, 1 - self.seat_N[rows]] = self.bot
@@ -79,7 +80,9 @@ class Brawl(pufferlib.PufferEnv):
 
 
 class Policy(nn.Module):
-    """Our layers before and after PufferLib's LSTM. The critic sees no time left."""
+    """Puts our layers before and after PufferLib's LSTM. The critic does not see the remaining
+    time.
+    """
 
     is_continuous = False
 
@@ -93,14 +96,14 @@ class Policy(nn.Module):
         return self.observation(observations)
 
     def decode_actions(self, hidden: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """A key is a choice among two, of logits 0 and ours."""
+        """Returns the logits and the value. Each key is a choice between two logits: 0 and ours."""
         logits_BA = self.actor(hidden)
         logits_BA2 = torch.stack([torch.zeros_like(logits_BA), logits_BA], -1)
         return logits_BA2.unbind(1), self.critic(hidden)
 
 
 def agent_weights(wrapped: Any, config: AgentConfig) -> dict[str, Tensor]:
-    """The policy as weights of our agent, whose critic stays as it was made."""
+    """Returns the policy as weights of our agent. The agent's critic keeps its initial weights."""
     lstm, own = wrapped.lstm, AgentNetwork(config).state_dict()
     ours = {name: value for name, value in wrapped.policy.state_dict().items() if name in own}
     ours = {name: value for name, value in ours.items() if not name.startswith("critic")}
@@ -112,7 +115,7 @@ def agent_weights(wrapped: Any, config: AgentConfig) -> dict[str, Tensor]:
 
 
 def defaults() -> dict[str, Any]:
-    """The trainer's settings in PufferLib's own file."""
+    """Returns the trainer's default settings from PufferLib's own file."""
     file = configparser.ConfigParser()
     file.read(Path(pufferlib.__file__).parent / "config" / "default.ini")
     found: dict[str, Any] = dict(file["train"])
@@ -123,12 +126,12 @@ def defaults() -> dict[str, Any]:
 
 
 def train(given: dict[str, Any], rank: int, ranks: int) -> dict[str, Any]:
-    """Trains for the given seconds."""
+    """Trains for the given seconds, and returns the results."""
     torch.set_num_threads(1)
     torch.manual_seed(given["train"]["seed"])
     config, env = AgentConfig.from_dict(given["agent"]), Brawl(given["matches"] // ranks, given)
     policy: Any = pufferlib.models.LSTMWrapper(env, Policy(config), config.width, config.memory)
-    nn.init.orthogonal_(policy.policy.actor.last.weight, 0.01)  # the wrapper made all weights anew
+    nn.init.orthogonal_(policy.policy.actor.last.weight, 0.01)  # the wrapper reset all weights
     nn.init.constant_(policy.policy.actor.last.bias, config.key_bias)
     model: Any = policy
     if ranks > 1:

@@ -1,8 +1,7 @@
-"""What ours is compared with: plain sb3-contrib RecurrentPPO, its windowed encoder as features
-extractor.
+"""Makes plain sb3-contrib RecurrentPPO agents, with which our learner is compared.
 
-Shared by the benchmarks. Windows travel in the observation, since a plain policy keeps nothing but
-its LSTM.
+One kind has the windowed encoder as features extractor. The windows are part of the observation,
+because a plain policy has no memory other than its LSTM.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ from league.agent.network import ObservationEncoder
 
 
 class Windows(VecEnvWrapper):
-    """Observation and the opponent's last entries side by side, as a windowed agent without state
-    needs them.
-
-    A row is `[age | time left | observation | window entries, the oldest first]`.
+    """Appends the opponent's last entries to the observation, for an agent whose encoder keeps no
+    state.
     """
 
     def __init__(self, env: VecEnv, config: AgentConfig) -> None:
@@ -64,7 +61,7 @@ class Windows(VecEnvWrapper):
 
 
 class Parts(NamedTuple):
-    """A row of `Windows`, taken apart."""
+    """Holds the parts of a row of `Windows`."""
 
     age: torch.Tensor
     time_left: torch.Tensor
@@ -73,7 +70,9 @@ class Parts(NamedTuple):
 
 
 def parts_of(rows: torch.Tensor, config: AgentConfig) -> Parts:
-    """The columns of `Windows`' rows, the window as `[rows, entries, entry]`."""
+    """Splits rows of `Windows` into their parts. The window has the shape
+    `[rows, entries, entry]`.
+    """
     clocks, observation, window = rows.split(
         [2, config.observation_size, rows.shape[1] - 2 - config.observation_size], 1
     )
@@ -82,7 +81,7 @@ def parts_of(rows: torch.Tensor, config: AgentConfig) -> Parts:
 
 
 class WindowLayer(LocalLayer):
-    """Attends over a whole window. Its relative bias looks both ways."""
+    """Attends over a whole window, with a relative bias in both directions."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__(config)
@@ -104,9 +103,10 @@ class WindowLayer(LocalLayer):
 
 
 class WindowEncoder(StreamingEncoder):
-    """The encoder of the same sizes that reads the opponent's last `sequence_length` entries again
-    at every step, in both directions. The sizes need the encoder "none", whose pooling reads all
-    entries.
+    """Reads the opponent's last `sequence_length` entries again at every step, in both directions.
+
+    It has the sizes of the streaming encoder. The configuration must have the encoder "none", whose
+    pooling reads all entries.
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -114,7 +114,7 @@ class WindowEncoder(StreamingEncoder):
         self.layers = torch.nn.ModuleList(WindowLayer(config) for _ in range(config.layers))
 
     def encode(self, window: torch.Tensor, own: torch.Tensor, age: torch.Tensor) -> Pooled:
-        """Reads windows `[B, W, E]` of steps with the own observations and ages `[B, ...]`."""
+        """Encodes windows `[B, W, E]`, own observations and ages `[B, ...]` of steps."""
         empty = empty_slots(age, self.config.sequence_length)
         x = self.embed(window)
         for layer in self.layers:
@@ -123,7 +123,9 @@ class WindowEncoder(StreamingEncoder):
 
 
 class WindowFeatures(BaseFeaturesExtractor):
-    """The windowed encoder and the observation encoder of the league's agent: `[B, 3 width]`."""
+    """Joins the windowed encoder and the observation encoder of the league's agent:
+    `[B, 3 width]`.
+    """
 
     def __init__(self, observation_space: gymnasium.Space, config: AgentConfig) -> None:
         super().__init__(observation_space, 3 * config.width)
@@ -138,11 +140,10 @@ class WindowFeatures(BaseFeaturesExtractor):
 
 
 class KeyPolicy(RecurrentActorCriticPolicy):
-    """With actions as floats: sb3-contrib 2.9 hands int8 keys to torch's Bernoulli, which refuses
-    them.
+    """Converts actions to floats. sb3-contrib 2.9 passes int8 keys to torch's Bernoulli, which
+    refuses them.
 
-    `key_bias` is the initial logit of every key, as the league's agent has it; none leaves SB3's
-    zero.
+    `key_bias` is the initial logit of every key, as in the league's agent. None keeps SB3's zero.
     """
 
     def __init__(self, *args: Any, key_bias: float | None = None, **kwargs: Any) -> None:
@@ -157,7 +158,9 @@ class KeyPolicy(RecurrentActorCriticPolicy):
 def plain_windowed(
     env: VecEnv, config: AgentConfig, *, key_bias: float | None = None, **ppo: Any
 ) -> RecurrentPPO:
-    """RecurrentPPO with an agent as large as `config`'s, on a `Windows` environment."""
+    """Makes a RecurrentPPO with an agent of the same size as `config`, on a `Windows`
+    environment.
+    """
     return RecurrentPPO(
         KeyPolicy,
         env,
@@ -178,8 +181,8 @@ def plain_windowed(
 def plain_lstm(
     env: VecEnv, *, memory: int, widths: list[int], key_bias: float | None, **ppo: Any
 ) -> RecurrentPPO:
-    """RecurrentPPO with SB3's own policy for vectors: one LSTM for the actor and one for the
-    critic.
+    """Makes a RecurrentPPO with SB3's own policy for vectors, which has an LSTM for the actor and
+    another LSTM for the critic.
     """
     sizes = {
         "net_arch": {"pi": widths, "vf": widths},

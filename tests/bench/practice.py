@@ -1,9 +1,8 @@
-"""Shared by the benchmarks that train: matches against bots without a league, and clean matches
-counted.
+"""Provides training matches against bots without a league, and clean matches, for the benchmarks.
 
-Clean matches are those of the evaluator: keys sampled at temperature 1, seats swapped, common
-seeds; here `pairs` match seeds, each played from both seats, the same for every agent, so that
-agents are compared match by match.
+Clean matches are played as by the evaluator: keys are sampled at temperature 1, and each of `pairs`
+match seeds is played from both seats. The seeds are the same for every agent, so agents can be
+compared match by match.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PARALLEL = 100
 def assignment(
     player: Player, opponent: str, number: int, seat: int, seed: int, book: Book
 ) -> Assignment:
-    """A match of `player` against a bot."""
+    """Returns a match of `player` against a bot."""
     bot = Player(name=opponent, game="brawl", kind=PlayerKind.BOT)
     return Assignment(
         match_id=f"{opponent}-{number}-{seat}",
@@ -48,13 +47,13 @@ def assignment(
 
 
 class BotSource:
-    """Endless training matches against bots, drawn by `mix` (weights by name), which may be
-    changed.
+    """Gives endless training matches against bots, drawn by `mix` (weights by name). The mix may be
+    changed between matches.
     """
 
     def __init__(self, mix: dict[str, float], seed: int) -> None:
         self.mix, self._rng, self._number = mix, np.random.default_rng(seed), 0
-        # opponent and the learner's score, of every match
+        # opponent and learner's score of each match
         self.results: list[tuple[str, float]] = []
 
     def take(self) -> Assignment:
@@ -68,12 +67,14 @@ class BotSource:
         )
 
     def report(self, result: MatchResult) -> None:
-        """Keeps the score; the opponent's name begins the match's id."""
+        """Keeps the score. The match's id begins with the opponent's name."""
         opponent, _, seat = result.match_id.rsplit("-", 2)
         self.results.append((opponent, result.outcome if seat == "0" else 1.0 - result.outcome))
 
     def win_rate(self, opponent: str, last: int) -> float:
-        """Share of wins in the newest `last` matches; NaN before there are `last`."""
+        """Returns the share of wins in the newest `last` matches, NaN if there are fewer
+        matches.
+        """
         scores = [score for name, score in self.results if name == opponent][-last:]
         return (
             float(np.mean([score == 1.0 for score in scores]))
@@ -85,7 +86,7 @@ class BotSource:
 def practice_env(
     source: OpponentSource, matches: int, *, frame_skip: int, reward: str
 ) -> LeagueVecEnv:
-    """Matches of brawl against the source's bots."""
+    """Makes matches of brawl against the source's bots."""
     game = make_batched("brawl", matches)
 
     def nobody(digest: str) -> PlayingNetwork:
@@ -97,7 +98,7 @@ def practice_env(
 
 
 def clean_matches(player: Player, opponent: str, pairs: int, seed: int) -> list[Assignment]:
-    """Matches of a clean test: `pairs` seeds, each from both seats."""
+    """Returns clean matches: `pairs` seeds, each from both seats."""
     return [
         assignment(player, opponent, pair, seat, (seed << 32) | pair, Book.EVAL)
         for pair in range(pairs)
@@ -108,8 +109,8 @@ def clean_matches(player: Player, opponent: str, pairs: int, seed: int) -> list[
 def clean_scores(
     network: PlayingNetwork, opponent: str, *, pairs: int, frame_skip: int, seed: int = 0
 ) -> np.ndarray:
-    """Scores `[pairs, 2 seats]` (1 win, 0.5 draw, 0 loss) of `network` in clean matches against
-    a bot.
+    """Returns the scores `[pairs, 2 seats]` (1 win, 0.5 draw, 0 loss) of `network` in clean matches
+    against a bot.
     """
     player = Player(name="main@0", game="brawl", kind=PlayerKind.SNAPSHOT, digest="0" * 64)
     arena = Arena(
@@ -127,13 +128,13 @@ def clean_scores(
 
 
 def load_network(run: Path, digest: str) -> PlayingNetwork:
-    """A snapshot of a run's folder."""
+    """Loads a snapshot from a run's folder."""
     return load_snapshot(BlobFolder(run / "blobs"), digest, device="cpu")[0]
 
 
 class CleanSource:
-    """Clean matches against a bot, all begun at once; what rows do after their one match is not
-    counted.
+    """Gives clean matches against a bot, which all begin at the same time. Only the first result of
+    each match counts, because a row continues with further matches after its own.
     """
 
     def __init__(self, opponent: str, pairs: int, seed: int = 0) -> None:
@@ -153,7 +154,9 @@ class CleanSource:
 def clean_scores_by(
     predict: Callable[..., Any], opponent: str, *, pairs: int, frame_skip: int
 ) -> np.ndarray:
-    """`clean_scores` of anything with the `predict` of Stable-Baselines3's recurrent algorithms."""
+    """Returns the `clean_scores` of anything with the `predict` of Stable-Baselines3's recurrent
+    algorithms.
+    """
     source = CleanSource(opponent, pairs)
     env = practice_env(source, 2 * pairs, frame_skip=frame_skip, reward="laptop")
     observations, state, begins = env.reset(), None, np.ones(2 * pairs, np.bool_)

@@ -1,9 +1,10 @@
-"""Decisions a second in games that run as servers, against Pig in this process.
+"""Measures the decisions per second of games that run as servers, and of Pig in this process.
 
     .venv/bin/python tests/bench/remote.py [HOST:PORT ...]
 
-Random players play Pig of docs/examples/pig_server.py by direct calls in this process, then on that
-server, and then the games at the given addresses. The best of three measurements counts.
+Random players play Pig of docs/examples/pig_server.py by direct calls in this process, then the
+same Pig on a server, and then the games at the given addresses. The best of three measurements
+counts.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SECONDS = 1.0
 
 
 class Here:
-    """Stands in for `remote._Stream`: it calls Pig in this process."""
+    """Replaces `remote._Stream`, and calls Pig in this process."""
 
     def __init__(self, stub: Any) -> None:
         self._requests: deque[Any] = deque()
@@ -42,7 +43,7 @@ class Here:
         return next(self._responses)
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""
 
 
 def decisions_a_second(address: str, matches: int) -> float:

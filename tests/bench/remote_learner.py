@@ -1,10 +1,11 @@
-"""A learner on another machine against a learner in the run's folder: weights and steps a second.
+"""Compares a learner on another machine with a learner in the run's folder: speed, and fetch times.
 
     OMP_NUM_THREADS=1 python tests/bench/remote_learner.py [--steps 65536] [--rounds 3]
 
-The matchmaker is a process of its own, and everything goes over loopback. Opponents are snapshots
-of preset `laptop` with random weights. First it times how long a snapshot takes to arrive, from the
-run's folder and over gRPC. Then a learner of each kind trains in turns, each with an empty cache.
+The matchmaker is a separate process, and all traffic uses loopback. Opponents are snapshots with
+the agent of preset `laptop` and random weights. First the script measures how long it takes to
+fetch a snapshot from the run's folder, over gRPC, and from the cache. Then the two learners train
+in turns, each with an empty cache.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ mix = "league"
 
 
 def add_snapshots(client: MatchmakerClient, blobs: BlobFolder, count: int) -> list[str]:
-    """Registers snapshots of the preset's size, and returns their digests."""
+    """Registers snapshots with the agent of preset `laptop`. Returns their digests."""
     sections = resolve("laptop", environment={})
     spec = sections.of(GameSettings).spec()
     config = AgentConfig.of(sections.of(AgentSettings), spec)
@@ -90,7 +91,7 @@ def time_fetches(client: MatchmakerClient, blobs: BlobFolder, digests: list[str]
 
 
 def steps_per_second(client: MatchmakerClient, name: str, words: list[str], folder: Path) -> float:
-    """Trains a learner to its end, and returns its speed after its first update."""
+    """Trains a learner to its end. Returns its steps per second after its first update."""
     process = subprocess.Popen(
         [sys.executable, "-m", "learner", "--cpu", "--ranks", "1", "--name", name, *words],
         cwd=folder,

@@ -1,10 +1,10 @@
-"""Battles of Showdown here and in poke-env's own loop: how many, and what the server costs.
+"""Compares the speed of Showdown battles in this league and in poke-env's own loop.
 
     .venv/bin/python tests/bench/showdown.py [BATTLES [MATCHES...]]
 
-Random players fight: in this league's game with some matches at once, then poke-env's RandomPlayer
-against itself over a Showdown server on this machine, with as many battles at once. It needs what
-docs/showdown.md installs.
+Random players fight, first in this league's game with several matches at once. Then two of
+poke-env's RandomPlayers fight over a Showdown server on this machine, with the same number of
+battles at once. The script needs the programs that docs/showdown.md installs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def seconds(pids: Iterable[int]) -> float:
-    """Of a processor that these processes have used."""
+    """Returns the CPU time of these processes."""
     fields = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
     return sum(int(field[11]) + int(field[12]) for field in fields) / TICK
 
@@ -39,7 +39,9 @@ def children(pids: Iterable[int]) -> list[int]:
 
 
 def ours(battles: int, matches: int, workers: int) -> tuple[float, float, float, float]:
-    """Battles and decisions a second, processor seconds, and the share of the simulators."""
+    """Returns battles and decisions per second, CPU seconds per battle, and the simulators' share
+    of them.
+    """
     game = make_batched(f"showdown:{FORMAT}", matches, workers=workers)
     assert isinstance(game, HostedGame)
     game.bots_N2[:] = 0
@@ -61,7 +63,9 @@ def ours(battles: int, matches: int, workers: int) -> tuple[float, float, float,
 
 
 def theirs(battles: int, at_once: int) -> tuple[float, float, float, float]:
-    """The same of poke-env's loop: two RandomPlayers in one process, and the server."""
+    """Returns the same figures for poke-env's loop: two RandomPlayers in one process, and the
+    server.
+    """
     from poke_env import AccountConfiguration, ServerConfiguration
     from poke_env.player import RandomPlayer
 
@@ -87,7 +91,7 @@ def theirs(battles: int, at_once: int) -> tuple[float, float, float, float]:
             )
             for name in ("bench one", "bench other")
         )
-        asyncio.run(one.battle_against(other, n_battles=at_once))  # both are warm
+        asyncio.run(one.battle_against(other, n_battles=at_once))  # warms both up
         node = tree(children([os.getpid()]))
         everyone = [os.getpid(), *node]
         decisions = 0
@@ -101,7 +105,7 @@ def theirs(battles: int, at_once: int) -> tuple[float, float, float, float]:
 
 
 def tree(pids: list[int]) -> list[int]:
-    """These processes and all below them."""
+    """Returns these processes and all their descendants."""
     return [*pids, *tree(children(pids))] if pids else []
 
 

@@ -1,6 +1,7 @@
-"""Leagues whose every strength is known, to check ratings: players that stand on a line.
+"""Simulates leagues of players with known strengths on a line, to check ratings.
 
-Strengths are in logits: with d the difference of two, win : draw : loss = e^{d/2} : ν : e^{−d/2}.
+Strengths are in logits. With d the difference of two players' strengths, win : draw : loss =
+e^{d/2} : ν : e^{−d/2}.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from league.stats.ratings.fit import PairCounts, log_probabilities
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 CANDIDATES = 32
-"""Opponents from which pairing by rating chooses one, by TrueSkill's match quality."""
+"""Number of random candidates for a pairing by rating. TrueSkill's match quality chooses an
+opponent among them.
+"""
 
 
 def played(rng: np.random.Generator, gap_G: Array, nu: float) -> Array:
-    """Draws the outcomes, in {1, ½, 0}, of G games between players so far apart."""
+    """Draws the outcomes (1, ½ or 0) of G games. `gap_G` has the differences of the players'
+    strengths.
+    """
     log_nu = math.log(nu) if nu else -math.inf
     win_G, draw_G, _ = (np.exp(x) for x in log_probabilities(gap_G, log_nu))
     dice_G = rng.random(len(gap_G))
@@ -30,13 +35,13 @@ def played(rng: np.random.Generator, gap_G: Array, nu: float) -> Array:
 
 
 def played_with_equal_draws(rng: np.random.Generator, gap_G: Array, share: float) -> Array:
-    """Draws outcomes of which this share is drawn at any gap, which is not Davidson's model."""
+    """Draws outcomes with this share of draws at any gap. This is not Davidson's model."""
     won_G = rng.random(len(gap_G)) < 1.0 / (1.0 + np.exp(-gap_G))
     return np.where(rng.random(len(gap_G)) < share, 0.5, won_G.astype(np.float64))
 
 
 def pair_counts(first_G: Numbers, second_G: Numbers, outcome_G: Array, players: int) -> PairCounts:
-    """Counts G games, outcomes being of the first player."""
+    """Counts G games. Outcomes are from the first player's side."""
     outcome_G = np.where(first_G < second_G, outcome_G, 1.0 - outcome_G)
     low_G, high_G = np.minimum(first_G, second_G), np.maximum(first_G, second_G)
     pair_P, place_G = np.unique(low_G * players + high_G, return_inverse=True)
@@ -47,7 +52,9 @@ def pair_counts(first_G: Numbers, second_G: Numbers, outcome_G: Array, players: 
 
 
 class Online:
-    """A rating table that opens its epochs, with what it predicted of each game before."""
+    """Keeps a rating table that opens its epochs, and the prediction of each game before it was
+    rated.
+    """
 
     def __init__(self, players: int) -> None:
         self.table = RatingTable()
@@ -57,7 +64,9 @@ class Online:
         self.scored: list[Array] = []
 
     def take(self, first_G: Numbers, second_G: Numbers, outcome_G: Array) -> None:
-        """Predicts one batch of results from the beliefs now, then folds it."""
+        """Predicts a batch of results from the current ratings, then adds the results to
+        the table.
+        """
         mu_N, variance_N = self.beliefs()
         c_G = np.sqrt(2 * BETA**2 + variance_N[first_G] + variance_N[second_G])
         t_G = (mu_N[first_G] - mu_N[second_G]) / c_G
@@ -81,7 +90,9 @@ class Online:
     def opponents(
         self, rng: np.random.Generator, first_G: Numbers, candidates_GC: Numbers
     ) -> Numbers:
-        """Draws one of each row's candidates by match quality, never the player itself."""
+        """Draws an opponent from each row's candidates by match quality, never the player
+        itself.
+        """
         mu_N, variance_N = self.beliefs()
         c2_GC = 2 * BETA**2 + variance_N[first_G, None] + variance_N[candidates_GC]
         gap_GC = mu_N[first_G, None] - mu_N[candidates_GC]
@@ -93,7 +104,7 @@ class Online:
 
 @dataclass(frozen=True)
 class LineLeague:
-    """G games between N players that never change."""
+    """Holds G games between N players of constant strength."""
 
     theta_N: Array
     first_G: Numbers
@@ -112,7 +123,9 @@ def line_league(
     elo_sd: float = 300.0,
     batch: int = 500,
 ) -> LineLeague:
-    """Plays players from a Gaussian of `elo_sd` Elo, paired at random or by rating."""
+    """Simulates games of players whose strengths are normal with standard deviation `elo_sd` Elo.
+    Players are paired at random or by rating.
+    """
     theta_N = rng.normal(0.0, elo_sd * math.log(10.0) / 400.0, players)
     online = Online(players)
     columns: list[tuple[Numbers, Numbers, Array]] = []

@@ -1,20 +1,19 @@
-"""Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO
-for comparison.
+"""Measures how long `bin/start-league` takes to beat two bots, in comparison with plain
+RecurrentPPO.
 
     python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]
     python tests/bench/skill.py FOLDER --report
 
-Ours is the product as users start it, preset `laptop` on all cores with matchmaker and evaluator,
-until the evaluator's clean matches of the newest five snapshots together (300 a bot) have 90 % wins
-against `constant` and 70 % against `based`, or the minutes are over. It is stopped then and its
-last snapshot plays 400 clean matches against each: a mean over five snapshots of one that learns
-lags the last one.
+"Ours" is the whole product with preset `laptop` on all cores, with matchmaker and evaluator. It
+runs until the estimated win rate of the current learner is at least 90 % against `constant` and
+70 % against `based`, or until the minutes are over. Each estimate needs at least 200 matches. After
+that, the last snapshot plays 400 clean matches against each bot.
 
-Plain is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths, on the same batched
-game, with the same number of matches, rewards, curriculum and settings, except for a constant
-learning rate and 4 epochs of minibatches of 2,048 steps. Its rewards are scaled and its keys biased
-as ours. It has torch on all cores, no league, and the seconds that ours took.
-Its stages end by the last 200 training matches.
+"Plain" is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths. It plays the same
+batched game with the same number of matches, rewards, curriculum and settings, except for a
+constant learning rate and 4 epochs of minibatches of 2,048 steps. Its rewards are scaled, and its
+keys have the same initial bias as ours. It uses torch on all cores and no league, and trains for as
+many seconds as ours did. Its stages end by the win rate in the last 200 training matches.
 """
 
 from __future__ import annotations
@@ -65,12 +64,12 @@ PPO: dict[str, Any] = {
 
 
 def wins_of(scores: np.ndarray) -> list[int]:
-    """Wins, draws and losses."""
+    """Returns the numbers of wins, draws and losses."""
     return [int((scores == value).sum()) for value in (1.0, 0.5, 0.0)]
 
 
 def ours(folder: Path, seed: int, minutes: float) -> dict[str, Any]:
-    """A run of the product until both goals are reached."""
+    """Runs the product until both goals are reached."""
     run = folder / f"run-{seed}"
     command = [
         "bin/start-league",
@@ -95,7 +94,9 @@ def ours(folder: Path, seed: int, minutes: float) -> dict[str, Any]:
 def watched(
     run: Path, process: subprocess.Popen[bytes], most_seconds: float
 ) -> dict[str, dict[str, Any]]:
-    """When each goal was reached, until all are or the time is over."""
+    """Watches a run until all goals are reached or the time is over. Returns when each goal was
+    reached.
+    """
     started, started_at = time.monotonic(), time.time()
     reached: dict[str, dict[str, Any]] = {}
     while (
@@ -113,7 +114,7 @@ def watched(
 
 
 def win_rates(run: Path) -> tuple[int, dict[str, float]]:
-    """The learner's step, and its estimated win rate against both bots at this step."""
+    """Returns the learner's step, and its estimated win rate against both bots at this step."""
     try:
         with League(run_dir=run).connect() as client:
             (step,) = (one.step for one in client.status().workers if one.player == "main")
@@ -134,7 +135,7 @@ def win_rates(run: Path) -> tuple[int, dict[str, float]]:
 def judged(
     run: Path, bots: Sequence[str] = tuple(bot for bot, _ in GOALS), pairs: int = PAIRS
 ) -> dict[str, list[int]]:
-    """Clean matches of a run's last snapshot."""
+    """Plays clean matches of a run's last snapshot. Returns the counts of `wins_of` by bot."""
     with League(run_dir=run).connect() as client:
         last = max(client.players(kinds=[PlayerKind.SNAPSHOT]), key=lambda player: player.step)
     network = load_network(run, last.digest)
@@ -144,7 +145,9 @@ def judged(
 
 
 class Curriculum(BaseCallback):
-    """The stages of `laptop`, by the training's own matches, and an end by the clock."""
+    """Runs the stages of `laptop` by the results of training matches, and ends the training by the
+    clock.
+    """
 
     def __init__(self, env: Any, source: BotSource, seconds: float) -> None:
         super().__init__()
@@ -166,13 +169,13 @@ class Curriculum(BaseCallback):
 
 
 def plain_model(league: LeagueVecEnv, seed: int) -> RecurrentPPO:
-    """RecurrentPPO on scaled rewards."""
+    """Makes a RecurrentPPO with scaled rewards."""
     scaled = VecNormalize(league, norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9)
     return plain_lstm(scaled, memory=128, widths=[64, 64], key_bias=-1.5, seed=seed, **PPO)
 
 
 def plain(seed: int, seconds: float) -> dict[str, Any]:
-    """RecurrentPPO for `seconds`."""
+    """Trains a RecurrentPPO for `seconds`, and plays its clean matches."""
     torch.set_num_threads(os.cpu_count() or 1)
     source = BotSource({"constant": 1.0}, seed)
     league = practice_env(source, MATCHES, frame_skip=FRAME_SKIP, reward="laptop")

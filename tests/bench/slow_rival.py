@@ -1,11 +1,11 @@
-"""Training with a slow rival in a tenth of the matches, against training without it.
+"""Compares training with a slow rival in a tenth of the matches to training without it.
 
     OMP_NUM_THREADS=1 python tests/bench/slow_rival.py [--rival sleeps] [--milliseconds 5]
 
-Two learners of the preset, alone with themselves and with bots, take turns. The mix of the second
-also names a rival that takes so long for a decision: it sleeps, as if on a core of its own, or
-computes. A step counts when it is played: a match that waits for the rival plays none. The shares
-of the rival are those of the steps played.
+Two learners of the preset take turns. Both play against themselves and bots. The mix of the second
+learner also names a rival that takes the given time for a decision. The rival either sleeps, as if
+it had its own core, or computes. A step only counts if a match is played in it, not if the match
+waits for the rival. The rival's shares are shares of these steps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ OTHERS = {"self": 80.0, "based": 5.0, "constant": 5.0}
 
 
 class Training:
-    """A learner that plays `mix` without a league."""
+    """Trains a learner that plays `mix` without a league."""
 
     def __init__(
         self, settings: SessionSettings, blobs: BlobFolder, mix: dict[str, float], rivals: list
@@ -64,8 +64,8 @@ class Training:
         _, self._callback = self.model._setup_learn(settings.learner.steps, None)
 
     def turn(self, seconds: float) -> dict[str, float]:
-        """Whole updates for about this long: steps played, by clock and by processor, and the
-        rival's share.
+        """Makes whole updates for about `seconds`. Returns the played steps per second of
+        wall-clock and CPU time, the share of steps against the rival, and these steps per second.
         """
         model, env = self.model, self.env
         begun, cpu, played, across = time.perf_counter(), time.process_time(), 0, 0

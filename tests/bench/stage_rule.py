@@ -1,20 +1,22 @@
-"""Does a stage end where the learner's win rate crosses its bar?
+"""Measures how close to the crossing of its win rate a curriculum stage ends.
 
     OMP_NUM_THREADS=1 python tests/bench/stage_rule.py [--climbs 200]
     OMP_NUM_THREADS=1 python tests/bench/stage_rule.py --run runs/laptop-1
 
-Without a run it simulates climbs like those of preset `laptop`: half are quick, as that against
-`constant`, half slow, as that against `based`, and the logit of each wanders around a straight
-line. A snapshot every 50,000 steps plays 4 to 16 clean matches against the opponent, whose results
-come up to two snapshots late. The learner plays 7.6 matches in 1,000 steps, 70 to 100 % of them
-against the opponent; a match that it wins lasts as long as it takes to make 4,000 to 20,000 steps,
-another twice as long. A stage should end at
-most 100,000 steps before or after its win rate first reaches 70 %. The command exits with 1 where
-the rule misses that in over a fifth of the climbs. For comparison: the same without the learner's
-own matches, and a rule that takes the newest evaluated snapshot's share of 60 clean matches.
+Without a run, the script simulates learning curves (climbs) like those of preset `laptop`. Half are
+steep, as against `constant`, and half are flat, as against `based`. The logit of the win rate
+wanders around a straight line. A snapshot every 50,000 steps plays 4 to 16 clean matches against
+the opponent, and their results arrive up to two snapshots late. The learner plays 7.6 matches per
+1,000 steps, 70 to 100 % of them against the opponent. A match that it wins lasts 4,000 to 20,000
+steps of the learner, and other matches last twice as long.
 
-With a run it applies the rule to the run's log, result by result, and prints when each stage would
-have ended next to when it did.
+A stage should end at most 100,000 steps before or after its win rate first reaches 70 %. The exit
+status is 1 if the rule misses this in over a fifth of the climbs. For comparison, the script also
+applies the rule without the learner's training matches, and a rule that uses the share of wins in
+60 clean matches of the newest evaluated snapshot.
+
+With a run, the script applies the rule to the run's log, result by result. For each stage, it
+prints when it ended and when it would have ended.
 """
 
 from __future__ import annotations
@@ -46,17 +48,23 @@ Array = NDArray[np.float64]
 SEED, BAR, NEAR, SHARE_BAR = 0, 0.7, 100_000, 0.8
 STEPS, GRAIN, INTERVAL, LOOK = 3_000_000, 1_000, 50_000, 10_000
 NOISE_SD = 0.1
-"""How far a logit wanders in a snapshot interval, apart from its line."""
+"""Standard deviation by which a logit wanders from its line in a snapshot interval."""
 MATCHES_A_STEP = 7.6e-3
 STAGE = Stage(name="climb", mix="bot", until_opponent="bot", until_win_rate=BAR, min_matches=200)
 
 
 @dataclass(frozen=True)
 class Climb:
-    """A simulated climb: win rates every `GRAIN` steps, and the matches that show them.
+    """Holds a simulated climb.
 
-    Of training matches the steps when they ended; of snapshots when their clean matches
-    came, of which `many_won` are of 60.
+    Attributes:
+        crossed: step at which the win rate first reaches the bar.
+        begun: step at which the stage begins.
+        ended: steps at which training matches ended.
+        won: whether the learner won these matches.
+        came: steps at which the snapshots' clean matches arrive.
+        games, wins: numbers of the clean matches, and of wins among them.
+        many_won: wins in 60 clean matches of each snapshot.
     """
 
     crossed: int
@@ -70,8 +78,10 @@ class Climb:
 
 
 def climb(rng: np.random.Generator, is_quick: bool) -> Climb:
-    """A climb from a weak start over the bar, which a quick one reaches after 0.3M to 0.7M steps
-    and a slow one after 0.7M to 1.2M, its stage 0.3M to 0.5M earlier.
+    """Simulates a climb from a weak start to above the bar.
+
+    A steep climb reaches the bar after 0.3M to 0.7M steps, and its stage begins at step 0. A flat
+    climb reaches it after 0.7M to 1.2M steps, and its stage begins 0.3M to 0.5M steps before that.
     """
     steps = np.arange(0, STEPS, GRAIN)
     while True:
@@ -109,14 +119,14 @@ def cell(step: int, wins: int, games: int) -> PayoffCell:
 
 
 def clean(of: Climb, now: int) -> list[PayoffCell]:
-    """The clean matches that have come until a step."""
+    """Returns the clean matches whose results have arrived by a step."""
     return [
         cell((k + 1) * INTERVAL, of.wins[k], of.games[k]) for k in np.flatnonzero(of.came <= now)
     ]
 
 
 def training(of: Climb, now: int) -> list[PayoffCell]:
-    """The learner's own matches that have ended until a step."""
+    """Returns the learner's training matches that have ended by a step."""
     over = of.ended <= now
     stretch = (of.ended[over] // INTERVAL).astype(int)
     games, wins = np.bincount(stretch), np.bincount(stretch, of.won[over])
@@ -124,18 +134,20 @@ def training(of: Climb, now: int) -> list[PayoffCell]:
 
 
 def by_all(of: Climb, now: int) -> bool:
-    """The rule, from clean and training matches."""
+    """Applies the rule to clean and training matches."""
     found = win_rate_now("main", clean(of, now), training(of, now), now, least=STAGE.min_matches)
     return goal_reached(STAGE, found)
 
 
 def by_clean(of: Climb, now: int) -> bool:
-    """The rule where the learner doesn't meet the opponent in training."""
+    """Applies the rule as if the learner didn't meet the opponent in training."""
     return goal_reached(STAGE, win_rate_now("main", clean(of, now), [], now))
 
 
 def by_newest(of: Climb, now: int) -> bool:
-    """The share of the newest evaluated snapshot's 60 clean matches."""
+    """Compares the bar with the share of wins in 60 clean matches of the newest evaluated
+    snapshot.
+    """
     came = np.flatnonzero(of.came <= now)
     return len(came) > 0 and of.many_won[came[-1]] >= BAR * 60
 
@@ -148,7 +160,9 @@ RULES: dict[str, Callable[[Climb, int], bool]] = {
 
 
 def simulate(climbs: int) -> bool:
-    """Prints how far from the crossing each rule ends its stages; returns whether ours is near."""
+    """Prints how far from the crossing each rule ends its stages. Returns whether our rule is close
+    enough in enough climbs.
+    """
     late = {name: np.empty(climbs) for name in RULES}
     for number in range(climbs):
         one = climb(np.random.default_rng([SEED, number]), is_quick=number % 2 == 0)
@@ -172,7 +186,9 @@ def simulate(climbs: int) -> bool:
 
 
 def moments(books: Books, reader: Any) -> Iterator[tuple[int, Event | None]]:
-    """Folds a log result by result; gives the learner's step and the stage events on the way."""
+    """Adds a log's results to `books` one by one. Yields the learner's step after each result, and
+    the stage events between them.
+    """
     step = 0
     events = reader.events_of("stage", *RATING_EVENTS)
     rows = heapq.merge(
@@ -194,7 +210,7 @@ def moments(books: Books, reader: Any) -> Iterator[tuple[int, Event | None]]:
 
 
 def replay(run: Path) -> None:
-    """Prints when each stage of a run's main would have ended by the rule, and when it did."""
+    """Prints when each stage of a run's main ended, and when it would have ended by the rule."""
     waiting: list[tuple[Stage, Place]] = []
     next_look, books = 0, Books()
     with closing(SqliteStore(database_of(run), read_only=True)) as store, store.read() as reader:
