@@ -1,5 +1,4 @@
-"""Measures how soon the comparison of workers detects a wrong evaluator, and how often a healthy
-one.
+"""Measures how soon the comparison of workers detects a wrong evaluator, and its false alarms.
 
     OMP_NUM_THREADS=1 python tests/bench/homogeneity.py [--runs 200] [--matches 10000]
 

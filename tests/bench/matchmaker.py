@@ -1,5 +1,4 @@
-"""Measures a matchmaker: results and assignments per second, latency with many clients, and
-restarts.
+"""Measures a matchmaker: results and assignments per second, latency, and restarts.
 
     OMP_NUM_THREADS=1 python tests/bench/matchmaker.py [--parts results assignments latency
     restart]

@@ -1,5 +1,4 @@
-"""Measures how long `bin/start-league` takes to beat two bots, in comparison with plain
-RecurrentPPO.
+"""Measures how long `bin/start-league` and plain RecurrentPPO take to beat two bots.
 
     python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]
     python tests/bench/skill.py FOLDER --report
