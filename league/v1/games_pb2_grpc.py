@@ -56,8 +56,8 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Play(self, request_iterator, context):
-        """A stream holds the matches of one process, by row. The league sends a request, waits for its
-        response, and sends the next request. When the stream ends, its matches end too.
+        """A stream holds the matches of one process, each in a numbered row. The league sends a request,
+        waits for its response, and sends the next request. When the stream ends, its matches end too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
